@@ -101,6 +101,11 @@ class DurableLog:
     def end(self) -> int:
         return self.batches[-1].next_offset if self.batches else 0
 
+    @property
+    def begins_at(self) -> int:
+        """Where a log without a batch begins; 0 where there is no segment."""
+        return int(self._names[-1].removesuffix(LOG_SUFFIX)) if self._names else 0
+
     def refresh(self) -> None:
         """Reads what has changed on the disk."""
         entries = durable_entries(self._machine.disk, self._parts)

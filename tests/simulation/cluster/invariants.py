@@ -16,7 +16,9 @@ from broker.node.node import Node
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.registrations import PartitionKey
 from tests.chaos.ledger import Ledger, encode_value
+from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, Partitions
@@ -52,6 +54,8 @@ class Invariants:
         self.quorum = QuorumInvariants(machines, self._note)
         self.metadata = MetadataInvariants()
         self.partitions = PartitionInvariants(machines, self.metadata)
+        self.claims = ClaimInvariants(machines, self.partitions, self._note)
+        self.liveness = LivenessInvariants(scheduler, machines)
         self._lives: dict[Process, _Life] = {}
         self._deep_s = scheduler.now_s
         self._broken: str | None = None
@@ -65,14 +69,22 @@ class Invariants:
         if life is None:
             life = self._begun(process)
         if life is not None:
+            self.liveness.stepped(life.machine)
             self.quorum.after_step(life.quorum)
             image = life.node.loader.image
+            broker = life.node.broker
+            if broker is not None:
+                self.claims.read_registration(life.machine, broker.lifecycle.broker_epoch, image)
             if image is not life.image:
                 life.image = image
                 self.partitions.has_excused()
-                for changed in self.metadata.seen(life.machine.name, image):
+                found = self.metadata.seen(life.machine.name, image)
+                self.claims.seen_image(life.machine.name, image, self.quorum.committed.end)
+                for changed in found:
+                    self.claims.changed(changed, image)
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
             self.partitions.after_step(life.machine, life.partitions.values())
+            self.claims.after_step(life.machine, life.partitions.values(), life.image)
         if self._broken is not None:
             raise Violated(self._broken)
         if self._scheduler.now_s >= self._deep_s:
@@ -87,6 +99,9 @@ class Invariants:
                 partitions = node.broker.replicas.hosted._partitions if node.broker is not None else {}
                 life = _Life(machine, process, node, self.quorum.listen(machine, node.raft), partitions)
                 self._lives[process] = life
+                if node.broker is not None:
+                    proposals = node.broker.alter_partition
+                    proposals._call = self.claims.listen(proposals._call, life.partitions.values)
                 return life
         return None
 
@@ -100,6 +115,14 @@ class Invariants:
             self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
             self._note(f"{violated}")
+
+    def was_read(self, topic: str, partition: int, offset: int) -> None:
+        """I16: a reader is given only what is committed."""
+        end = self.partitions.committed_end(topic, partition)
+        if end is not None and offset >= end:
+            self._note(
+                f"I16: {topic}-{partition}: a reader was given offset {offset}; committed is what is below {end}"
+            )
 
     # -- disks that are lost -------------------------------------------------------------------------------------------
 
@@ -123,7 +146,10 @@ class Invariants:
         """What no step announces."""
         self.quorum.deep()
         self.partitions.deep()
+        self.claims.deep()
+        self.liveness.deep()
         self._lives = {life.process: life for life in self._living()}
+        self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.values())
         for life in self._lives.values():
             check_limits(life.machine, life.node)
             if not life.process._is_serving:
@@ -151,6 +177,13 @@ class ToldLedger(Ledger):
         if is_certain and producer < len(self._writers) and self._writers[producer].acks == "all":
             values = [encode_value(producer, first + n) for n in range(count)]
             self._invariants.acked(self._writers[producer].topic, partition, offset, values)
+
+    def read(
+        self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]
+    ) -> None:
+        super().read(reader, log, partition, offsets, values)
+        if len(offsets):
+            self._invariants.was_read(self._logs[log].topic, partition, offsets[-1])
 
 
 def check_limits(machine: Machine, node: Node) -> None:

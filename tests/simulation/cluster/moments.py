@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from broker.replication.partition import Partition
+from raft.quorum_state import State
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Ends = Callable[[], object]
 Moment = Callable[["Machine"], bool]
 Blow = Callable[["World", "Machine"], Ends]
-LOOK_SECONDS, WAIT_SECONDS = 0.001, 2.0
+LOOK_SECONDS, WAIT_SECONDS, UP_SECONDS = 0.001, 2.0, 0.5
 
 
 def strike(world: World, fault: Fault) -> None:
@@ -80,12 +81,46 @@ def _leading_the_quorum_with_something_uncommitted(machine: Machine) -> bool:
     return core is not None and core.leadership is not None and core.high_watermark < core.log_end_offset
 
 
+def _asking_for_votes(machine: Machine) -> bool:
+    core = machine.node.raft._core if machine.node is not None else None
+    return core is not None and core.state in (State.CANDIDATE, State.VOTED)
+
+
+def _following_the_quorum_with_something_not_durable(machine: Machine) -> bool:
+    core = machine.node.raft._core if machine.node is not None else None
+    return core is not None and core.leadership is None and core._log.flushed_offset < core.log_end_offset
+
+
+def _holding_what_its_leader_lacks(machine: Machine) -> bool:
+    """A follower that will have to be cut."""
+    node = machine.node
+    for partition in node.broker.replicas.hosted.all() if node is not None and node.broker is not None else ():
+        entries = partition.log.epoch_entries
+        if partition.leading is None and entries and partition.high_watermark < partition.log.log_end_offset:
+            return True
+    return False
+
+
+def _opening_its_logs(machine: Machine) -> bool:
+    return machine.node is None and not machine.asked_to_stop.is_set()
+
+
+def _back_a_moment_ago(machine: Machine) -> bool:
+    """Its process is not the first, and its broker is not let in yet."""
+    return machine.lives > 1 and machine.node is not None and not machine.is_in_service
+
+
 MOMENTS: tuple[Moment, ...] = (
     _ahead_of_its_followers,
     _between_append_and_flush,
     _proposing_an_isr,
     _elected_without_a_record,
     _leading_the_quorum_with_something_uncommitted,
+    _asking_for_votes,
+    _following_the_quorum_with_something_not_durable,
+    _holding_what_its_leader_lacks,
+    _opening_its_logs,
+    _back_a_moment_ago,
 )
 
 
@@ -118,4 +153,17 @@ def _paused(world: World, machine: Machine) -> Ends:
     return machine.go_on
 
 
-BLOWS: tuple[Blow, ...] = (_killed, _without_power, _cut_off, _paused)
+def _killed_and_then_without_power(world: World, machine: Machine) -> Ends:
+    """It is up again for a moment in between."""
+    machine.kill()
+    machine.start()
+    world._at(world.scheduler.now_s + UP_SECONDS, lambda: None if world._is_healing else machine.cut_power())
+
+    def end() -> None:
+        machine.power_back()
+        machine.start()
+
+    return end
+
+
+BLOWS: tuple[Blow, ...] = (_killed, _without_power, _cut_off, _paused, _killed_and_then_without_power)

@@ -88,7 +88,7 @@ class Link:
     """One direction between two machines."""
 
     def __init__(self) -> None:
-        self.is_cut = False
+        self.is_cut, self.cuts = False, 0
         self.held: list[Callable[[], object]] = []
 
 
@@ -151,6 +151,7 @@ class Network:
         link = self.link(source, target)
         if not link.is_cut:
             link.is_cut = True
+            link.cuts += 1
             self._give_up_later(lambda e: (source, target) in e.route and self.link(source, target).is_cut)
 
     def mend(self, source: str, target: str) -> None:

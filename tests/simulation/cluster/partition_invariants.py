@@ -28,7 +28,7 @@ Partitions = dict[TopicPartition, Partition]
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """How one partition of one process looked after its last step."""
 
     key: PartitionKey
@@ -47,8 +47,8 @@ class PartitionInvariants:
 
     def __init__(self, machines: Sequence[Machine], metadata: MetadataInvariants) -> None:
         self._machines = {machine.config.node_id: machine for machine in machines}
-        self._metadata = metadata
-        self._seen: dict[Partition, _Seen] = {}
+        self.metadata = metadata
+        self._seen: dict[Partition, Seen] = {}
         self._histories: dict[PartitionKey, Committed] = {}
         self._replicas: dict[tuple[PartitionKey, int], DurableLog] = {}
         self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
@@ -56,6 +56,27 @@ class PartitionInvariants:
         self._excused: dict[tuple[PartitionKey, int], int] = {}
         """Replicas whose disk was lost, with their broker epoch: they need not hold anything until they have registered
         anew and left the ISR. One outside it may still join: its last fetch before the loss may be under way."""
+
+    def seen(self, partition: Partition) -> Seen | None:
+        return self._seen.get(partition)
+
+    def replica(self, key: PartitionKey, broker_id: int) -> DurableLog | None:
+        return self._replicas.get((key, broker_id))
+
+    def is_kept(self, key: PartitionKey) -> bool:
+        """Whether records of the partition stay as they are."""
+        history = self._histories.get(key)
+        return history is not None and not history.is_void and self.metadata.partition(key) is not None
+
+    def is_excused(self, broker_id: int) -> bool:
+        return any(excused == broker_id for _, excused in self._excused)
+
+    def committed_end(self, topic: str, partition: int) -> int | None:
+        """How far leaders have committed the newest topic of this name; None where there is none."""
+        ids = self.metadata.ids_of(topic)
+        key = PartitionKey(ids[-1], partition) if ids else None
+        history = self._histories.get(key) if key is not None else None
+        return history.end if key is not None and history is not None and self.metadata.partition(key) else None
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
@@ -73,29 +94,29 @@ class PartitionInvariants:
                 seen.isr, seen.proposed = leading.isr, leading.proposed
                 self._check_maximal_isr(machine, partition, leading)
 
-    def _first_sight(self, machine: Machine, partition: Partition) -> _Seen:
+    def _first_sight(self, machine: Machine, partition: Partition) -> Seen:
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
         history = self._histories.setdefault(key, Committed(str(partition.topic_partition)))
         replica = self._replicas.get((key, partition.broker_id))
         if replica is None or replica.directory != partition.log.directory:
             replica = self._replicas[key, partition.broker_id] = DurableLog(machine, partition.log.directory)
-        seen = self._seen[partition] = _Seen(key, -1, history, replica)
+        seen = self._seen[partition] = Seen(key, -1, history, replica)
         return seen
 
-    def _deleted(self, partition: Partition, seen: _Seen) -> None:
+    def _deleted(self, partition: Partition, seen: Seen) -> None:
         """The log start has moved: for a deletion on the leader, or for retention on any replica."""
         seen.log_start = partition.log.log_start_offset
         config = partition.log.config
         if partition.leading is not None or config.retention_bytes >= 0 or config.retention_ms < RETENTION_MS:
             seen.history.start = max(seen.history.start, min(seen.log_start, seen.history.end))
 
-    def _moved(self, machine: Machine, partition: Partition, seen: _Seen) -> None:
+    def _moved(self, machine: Machine, partition: Partition, seen: Seen) -> None:
         """I7: the high watermark of a leader does not fall in its epoch. What it passes is committed."""
         high_watermark, leading = partition.high_watermark, seen.leading
         seen.high_watermark = high_watermark
         where = f"{machine.name}, {partition.topic_partition}"
         if leading is None:
-            is_there = self._metadata.partition(seen.key) is not None  # else the topic was deleted
+            is_there = self.metadata.partition(seen.key) is not None  # else the topic was deleted
             if is_there and high_watermark > seen.history.end and partition.log.flush_policy != "os":
                 raise Violated(
                     f"I17: {where}: the high watermark of a follower is {high_watermark}, leaders committed up to"
@@ -110,12 +131,12 @@ class PartitionInvariants:
         if high_watermark > seen.history.end:
             self._commits(where, partition, seen)
 
-    def _commits(self, where: str, partition: Partition, seen: _Seen) -> None:
+    def _commits(self, where: str, partition: Partition, seen: Seen) -> None:
         """I13, I19 of the leader, then of the whole ISR, at the moment at which it is called committed."""
         history, high_watermark = seen.history, partition.high_watermark
-        if self._metadata.partition(seen.key) is None:
+        if self.metadata.partition(seen.key) is None:
             return  # the topic was deleted, and the files may be gone
-        if not self._is_promised(partition):
+        if not self.is_promised(partition):
             history.is_void, history.end = True, high_watermark
         if history.is_void:
             history.end = max(history.end, high_watermark)
@@ -129,15 +150,15 @@ class PartitionInvariants:
             )
         self.check_isr(seen.key)
 
-    def _is_promised(self, partition: Partition) -> bool:
+    def is_promised(self, partition: Partition) -> bool:
         log = partition.log
-        may_lose = self._metadata.may_lose(partition.topic_partition.topic)
+        may_lose = self.metadata.may_lose(partition.topic_partition.topic)
         return log.flush_policy != "os" and not log.config.is_compacted and not may_lose
 
     def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
         """I12, in the leader epoch that the controller knows."""
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
-        known = self._metadata.partition(key)
+        known = self.metadata.partition(key)
         if known is None or (known.leader_epoch, known.leader_id) != (leading.leader_epoch, partition.broker_id):
             return
         if not leading.maximal_isr.issuperset(known.isr):
@@ -152,7 +173,7 @@ class PartitionInvariants:
         """The controller has changed it: what holds of its ISR holds of the new one."""
         self.check_isr(partition.key)
         leader = self._machines.get(partition.leader_id)
-        topic = self._metadata.newest.topic_name(partition.topic_id)
+        topic = self.metadata.newest.topic_name(partition.topic_id)
         for machine, partitions in hosts:
             if machine is leader and topic is not None:
                 found = partitions.get(TopicPartition(topic, partition.partition))
@@ -161,7 +182,7 @@ class PartitionInvariants:
 
     def check_isr(self, key: PartitionKey) -> None:
         """I13, I14, I19, I21: every member of the controller's ISR has the committed history on its disk."""
-        history, known = self._histories.get(key), self._metadata.partition(key)
+        history, known = self._histories.get(key), self.metadata.partition(key)
         if known is None or history is None or history.is_void or history.end <= history.start:
             return
         for member in known.isr:
@@ -181,7 +202,7 @@ class PartitionInvariants:
                 )
 
     def excuse(self, broker_id: int) -> None:
-        newest = self._metadata.newest
+        newest = self.metadata.newest
         for topic in newest.topics_by_name.values():
             for partition in topic.partitions.values():
                 if broker_id in partition.replicas:
@@ -193,7 +214,7 @@ class PartitionInvariants:
     def has_excused(self) -> bool:
         """Until then, a fetch that was under way may still bring the member back into the ISR."""
         for (key, broker_id), broker_epoch in list(self._excused.items()):
-            known, broker = self._metadata.partition(key), self._metadata.newest.brokers.get(broker_id)
+            known, broker = self.metadata.partition(key), self.metadata.newest.brokers.get(broker_id)
             is_new = broker is None or broker.broker_epoch != broker_epoch
             if known is None or (is_new and broker_id not in known.isr):
                 del self._excused[key, broker_id]
@@ -235,7 +256,7 @@ class PartitionInvariants:
         """I15, I17 and, of a log that was just opened or at the end, I18. The loop is not in the middle of anything."""
         for partition in partitions:
             seen = self._seen.get(partition)
-            if seen is None or partition.offline is not None or self._metadata.partition(seen.key) is None:
+            if seen is None or partition.offline is not None or self.metadata.partition(seen.key) is None:
                 continue
             log, high_watermark = partition.log, partition.high_watermark
             where = f"{machine.name}, {partition.topic_partition}"
@@ -244,7 +265,7 @@ class PartitionInvariants:
                     f"I17: {where}: the high watermark {high_watermark} is not in the log,"
                     f" {log.log_start_offset}..{log.log_end_offset}"
                 )
-            if seen.history.is_void or not self._is_promised(partition):
+            if seen.history.is_void or not self.is_promised(partition):
                 continue
             seen.replica.refresh()
             different = seen.history.difference(seen.replica, high_watermark)

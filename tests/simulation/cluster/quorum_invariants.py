@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.quorum.metadata_log import METADATA_PARTITION, QUORUM_STATE_FILE
 from penstock import epochs
-from penstock.types import NO_LEADER
+from penstock.types import NO_EPOCH, NO_LEADER
 from raft.core import RaftCore
 from raft.driver.driver import RaftDriver
 from raft.messages import Outbound, VoteRequest, VoteResponse
@@ -77,10 +77,12 @@ class QuorumInvariants:
         handle, start = raft.handle, raft._sender.start
 
         async def heard_answer(request: Any) -> Any:
+            log = _end_of(raft) if isinstance(request, VoteRequest) else (NO_EPOCH, 0)
             response = await handle(request)
             self.told(machine, response.leader_epoch)
             if isinstance(response, VoteResponse) and response.vote_granted and not request.pre_vote:
                 self.voted(machine, request.candidate_epoch, request.candidate_id)
+                self._check_is_up_to_date(machine, request, min(log, _end_of(raft)))
             return response
 
         def heard_request(message: Outbound) -> None:
@@ -137,6 +139,14 @@ class QuorumInvariants:
         if stored.epoch == epoch and stored.voted_id != candidate:
             self._broken(f"I3: {machine.name} votes for {candidate} in epoch {epoch}, its disk has {stored.voted_id}")
 
+    def _check_is_up_to_date(self, machine: Machine, request: VoteRequest, own: tuple[int, int]) -> None:
+        """I5: a vote is given to a log that has no less."""
+        if (request.last_epoch, request.last_epoch_end_offset) < own:
+            self._broken(
+                f"I5: {machine.name}, whose log ends at {own}, votes for {request.candidate_id}, whose"
+                f" log ends at {request.last_epoch} and {request.last_epoch_end_offset}"
+            )
+
     # -- after a step --------------------------------------------------------------------------------------------------
 
     def after_step(self, seen: SeenQuorum) -> None:
@@ -192,6 +202,9 @@ class QuorumInvariants:
         if core._leadership is None:
             if high_watermark > self.committed.end:
                 raise Violated(f"I6: {name} calls {high_watermark} committed; leaders came to {self.committed.end}")
+            batch, own = self.committed.at(high_watermark - 1), core._log._entries
+            if batch is not None and epochs.epoch_for_offset(own, high_watermark - 1) != batch.epoch:
+                raise Violated(f"I6: {name} calls {high_watermark} committed, and has another record there")
             return
         self._committed_by[core.epoch] = max(self._committed_by.get(core.epoch, 0), high_watermark)
         if high_watermark > self.committed.end:
@@ -200,6 +213,8 @@ class QuorumInvariants:
     def _commits(self, name: str, core: RaftCore, high_watermark: int) -> None:
         """I6: what a leader calls committed is durable on a majority of voters, at this moment."""
         epoch = epochs.epoch_for_offset(core._log._entries, high_watermark - 1)
+        if epoch != core.epoch:
+            raise Violated(f"I6: {name} leads epoch {core.epoch}, and commits epoch {epoch} by counting alone")
         holders = []
         for voter in self._voters:
             log = self._voices[voter.name].log
@@ -297,3 +312,12 @@ class QuorumInvariants:
             if self._batches.setdefault(key, found) != found:
                 raise Violated(f"I4: {name} has other metadata at offset {key[0]} of epoch {key[1]} than another node")
             log.matched += 1
+
+
+def _end_of(raft: RaftDriver) -> tuple[int, int]:
+    """The last epoch and the log end of a voter's log."""
+    core = raft._core
+    if core is None:
+        return (NO_EPOCH, 0)
+    entries = core._log._entries
+    return (entries[-1].epoch if entries else NO_EPOCH, core.log_end_offset)

@@ -228,10 +228,6 @@ def a_leader_loses_records(scene: Scene) -> None:
     _lose_records(*scene.leader)
 
 
-def a_disk_says_that_it_has_synced(machine: Machine) -> None:
-    machine.disk.lazy_fdatasync = True
-
-
 def an_ack_of_nothing(scene: Scene) -> None:
     scene.invariants.acked("topic", 0, 1_000_000, [b"value"])
 
@@ -291,7 +287,6 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I11", a_fenced_broker_in_the_isr),
     ("I12", a_leader_forgets_a_member_of_the_isr),
     ("I13", a_follower_loses_records),
-    ("I13", lambda scene: a_disk_says_that_it_has_synced(scene.follower[0])),
     ("I14", a_leader_loses_records),
     ("I14", an_ack_of_nothing),
     ("I14", an_ack_of_another_record),
@@ -300,7 +295,6 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I17", a_log_start_above_the_high_watermark),
     ("I18", an_epoch_cache_that_knows_nothing),
     ("I18", a_gap),
-    ("I19", lambda scene: a_disk_says_that_it_has_synced(scene.leader[0])),
     ("I22", many_descriptors),
 )
 

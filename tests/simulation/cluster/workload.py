@@ -130,9 +130,10 @@ class Clients:
         producer = self.producer(plan.linger_ms, plan.acks)
         waiting: set[int] = set()
         while not self.is_over:
+            is_waiting = self.is_mended and self.whole_ms is None  # for followers that catch up slowly
             try:
                 at_once = plan.records if plan.in_bulk else 1
-                for _ in range(plan.records // at_once if len(waiting) < IN_FLIGHT_MAX else 0):
+                for _ in range(plan.records // at_once if len(waiting) < IN_FLIGHT_MAX and not is_waiting else 0):
                     await self._send(producer, number, plan, waiting, at_once)
             except PenstockError as error:
                 self._count_failures(error, 1)

@@ -10,7 +10,8 @@ from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
 from storage.log_dirs.clean_shutdown import take_marker
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.mutants.stories import APART, LATE_WEATHER, directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
@@ -35,17 +36,27 @@ CONTROLLER = (
         (Kind.POWER_ALL, Kind.KILL, Kind.STOP),
         is_replicated=None,
     ),
-    Mutant(
-        "of an ISR that dies at once, the first to die stays",
+    Mutant(  # which of them stays makes no difference to what is acked: each has all of it on its disk (I13)
+        "an ISR that dies at once stays whole",
         "fault 09",
-        (Edit(election._remaining_isr, "(max(isr,", "(min(isr,"),),
+        (Edit(election._remaining_isr, "return (max(isr, key=leaving.index),)", "return isr"),),
         (Kind.POWER_ALL, Kind.KILL),
+        stories=directed(
+            *(Fault(1.0, Kind.KILL, broker, 0, 4.0, 0.5) for broker in (3, 4, 5)),
+            Fault(1.05, Kind.KILL, 0, 1, 3.0, 0.5, Aim.CONTROLLER),
+            roles=APART,
+        ),
     ),
     Mutant(
         "a fenced broker is elected",
         "seam: I11",
         (Edit(election.elect, "circumstances.is_active(broker_id)", "True"),),
         CRASHES,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 3.5, 0.5, Aim.FOLLOWER),
+            Fault(3.0, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
+            copies=2,
+        ),
     ),
     Mutant(
         "a registration leaves its broker in the ISR",
@@ -60,19 +71,29 @@ CONTROLLER = (
         "any earlier epoch evicts a live broker",
         "own fault list: not noticed by a test",
         (Edit(registration.ended_cleanly, "request.previous_broker_epoch == existing.broker_epoch", "True"),),
-        (Kind.KILL, Kind.POWER),
+        (Kind.KILL,),
+        stories=directed(
+            *(Fault(at_s, Kind.KILL, 1, 0, 0.01, 0.5) for at_s in (0.5, 1.4, 4.0, 4.9)),
+            weather=LATE_WEATHER,
+            tellings=8,
+            seconds=8.0,
+            broker_session_timeout_ms=1500,
+        ),
+        is_late=True,
     ),
     Mutant(
         "AlterPartition does not compare broker epochs",
         "KIP-903",
         (Edit(partitions._check_eligible, "if broker.broker_epoch != member.broker_epoch:", "if False:"),),
-        (*CRASHES, Kind.STORM),
+        (Kind.KILL, Kind.STOP),
+        is_late=True,
     ),
     Mutant(
         "AlterPartition takes a fenced broker",
         "KIP-841",
         (Edit(partitions._check_eligible, "if broker.fenced or (", "if False and ("),),
-        (*CRASHES, Kind.STORM),
+        (Kind.KILL, Kind.STOP),
+        is_late=True,
     ),
     Mutant(
         "AlterPartition does not compare partition epochs",
@@ -89,7 +110,8 @@ CONTROLLER = (
             Edit(partitions._check_epochs, "if data.partition_epoch < partition.partition_epoch:", "if False:"),
             Edit(partitions._check_isr, "if partition.leader_id not in ids:", "if False:"),
         ),
-        CUTS,
+        (Kind.CUT_ONE_WAY, Kind.PAUSE, Kind.KILL),
+        is_late=True,
     ),
     Mutant(
         "a fenced broker keeps its partitions",
@@ -109,23 +131,33 @@ CONTROLLER = (
         "seam: sessions",
         (Edit(Controller.__init__, "if not broker.fenced:", "if False:"),),
         (Kind.POWER, Kind.KILL, Kind.ISOLATE),
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER),
+            Fault(1.1, Kind.KILL, 0, 1, 4.0, 0.5, Aim.CONTROLLER),
+            roles=APART,
+        ),
     ),
     Mutant(
         "a session never ends",
         "seam: sessions",
         (Edit(BrokerSessions.expired, "if now_ms >=", "if False and now_ms >="),),
         (*CRASHES, Kind.ISOLATE),
+        stories=directed(Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER)),
     ),
     Mutant(
         "a heartbeat of an older registration counts",
         "seam: broker epochs",
         (Edit(liveness.registered_broker, "if broker.broker_epoch != broker_epoch:", "if False:"),),
-        (*CRASHES, *CUTS),
+        (Kind.KILL, Kind.STOP),
+        is_late=True,
     ),
     Mutant(
-        "a broker is unfenced before it has caught up",
+        "neither the controller nor the broker waits until it has caught up",  # alone, each of the two is enough
         "seam: registration",
-        (Edit(liveness.heartbeat, "request.current_metadata_offset >= broker.broker_epoch", "True"),),
+        (
+            Edit(liveness.heartbeat, "request.current_metadata_offset >= broker.broker_epoch", "True"),
+            Edit(BrokerLifecycle._register, "await self._loader.wait_for_offset(self.broker_epoch)", "pass"),
+        ),
         (*CRASHES, Kind.SLOW_DISK),
     ),
     Mutant(
@@ -133,6 +165,7 @@ CONTROLLER = (
         "seam: controlled shutdown",
         (Edit(liveness._records, "return (*moves, *changes)", "return changes"),),
         (Kind.STOP, Kind.ROLL),
+        stories=directed(Fault(1.0, Kind.STOP, 1, 0, 0.5, 0.5, Aim.LEADER), seconds=7.5),
     ),
     Mutant(
         "a broker acts on an image older than its registration",
@@ -141,19 +174,14 @@ CONTROLLER = (
         (Kind.STOP, Kind.ROLL, *CRASHES),
         is_replicated=None,
     ),
-    Mutant(
-        "roles are taken before the brokers are known",
+    Mutant(  # their order within one publication is of no consequence: nothing comes in between
+        "the registered brokers are known one change late",
         "seam: publisher order",
         (
             Edit(
                 MetadataPublisher.publish,
                 "    if delta.changed_brokers:\n        self._brokers_changed(image)\n",
-                "",
-            ),
-            Edit(
-                MetadataPublisher.publish,
-                "        self._replicas.revive_lost()",
-                "        self._replicas.revive_lost()\n        self._brokers_changed(image)",
+                "    if delta.changed_brokers:\n        self._brokers_changed(delta.image)\n",
             ),
         ),
         CRASHES,
@@ -174,7 +202,7 @@ CONTROLLER = (
         "a missing log dir is accepted",
         "fault 02",
         (Edit(log_dirs_after, "if len(missing) > request.failed_log_dirs:", "if False:"),),
-        (Kind.DEAD_DISK,),
+        (Kind.LOSE_DIR,),
     ),
     Mutant(
         "the clean-shutdown marker is not removed",

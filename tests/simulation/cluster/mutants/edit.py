@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.plan import Kind, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,10 @@ class Mutant:
     """The faults that bring it out: seeds that have many of them are tried first."""
     is_replicated: bool | None = True
     """Whether a plan must have followers; None when it does not matter."""
+    stories: tuple[Plan, ...] = ()
+    """Plans by hand that bring it out, tried first."""
+    is_late: bool = False
+    """Only messages that are overtaken bring it out."""
 
 
 @contextmanager

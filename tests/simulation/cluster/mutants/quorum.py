@@ -15,7 +15,8 @@ from raft.leadership import Leadership
 from raft.quorum_state import QuorumState
 from tests.simulation.cluster import old_copies
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.mutants.stories import TOGETHER, directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task
 
 POWERS = (Kind.POWER, Kind.POWER_ALL)
 CRASHES = (Kind.KILL, *POWERS)
@@ -53,8 +54,13 @@ QUORUM = (
         "a quorum leader counts itself before its fsync",
         "Raft's own, etcd #14370",
         (Edit(Leadership.maybe_commit, "shared.log.flushed_offset", "shared.log.log_end_offset"),),
-        POWERS,
+        (*POWERS, Kind.SLOW_DISK),
         is_replicated=None,
+        stories=directed(
+            Fault(1.0, Kind.SLOW_DISK, 0, 1, 2.0, 0.02, Aim.CONTROLLER),
+            roles=TOGETHER,
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
+        ),
     ),
     Mutant(
         "a voter answers before its fsync",
@@ -87,6 +93,17 @@ QUORUM = (
         (Edit(election.log_is_up_to_date, "(request.last_epoch, request.last_epoch_end_offset) >=", "True or"),),
         (*CRASHES, *CUTS),
         is_replicated=None,
+        stories=tuple(
+            story
+            for behind in (0, 1, 2)
+            for story in directed(
+                Fault(1.0, Kind.ISOLATE, behind, 0, 1.5, 0.9),
+                Fault(2.4, Kind.KILL, 0, 1, 2.0, 0.5, Aim.CONTROLLER),
+                roles=TOGETHER,
+                operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
+                tellings=2,
+            )
+        ),
     ),
     Mutant(
         "a second vote is given in an epoch",
@@ -180,12 +197,18 @@ QUORUM = (
         "etcd #20418",
         (Edit(Leadership.tick, "if now_ms >= self._quorum_deadline_ms():", "if False:"),),
         (Kind.ISOLATE, Kind.PAUSE),
+        stories=directed(Fault(1.0, Kind.ISOLATE, 0, 1, 3.0, 0.9, Aim.CONTROLLER), roles=TOGETHER),
     ),
     Mutant(
         "a voter that lost its files votes again",
         "own fault list: a voter that forgot",
         (Edit(forgotten_of, "Forgotten.VOTES if promised.has_voted or log_end_offset > 0 else ", ""),),
-        (Kind.DEAD_DISK, *CRASHES),
+        (Kind.REPLACE_DISK, *CRASHES),
+        stories=directed(
+            Fault(1.0, Kind.REPLACE_DISK, 1, 0, 1.0, 0.9),
+            Fault(2.3, Kind.KILL, 0, 1, 2.0, 0.5, Aim.CONTROLLER),
+            roles=TOGETHER,
+        ),
     ),
     Mutant(
         "an older copy of a voter keeps its quorum state",

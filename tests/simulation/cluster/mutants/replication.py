@@ -1,6 +1,8 @@
-"""Mistakes of leaders and followers: what counts as an ack, what is cut, who is in sync, and what readers see."""
+"""Mistakes of leaders and followers: what counts as an ack, what is cut, and what readers see. Not here: ISRs."""
 
 from __future__ import annotations
+
+from itertools import permutations
 
 from broker.apis.produce import ProduceApi, _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
@@ -8,18 +10,31 @@ from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
-from broker.replication.leader.alter_partition import AlterPartitionManager
-from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
 from broker.replication.partition import Partition
 from penstock import epochs
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL, Kind.STOP)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
 
+TWO_TAILS = tuple(
+    story
+    for behind, ahead in permutations((1, 2, 3), 2)
+    for story in directed(
+        Fault(1.0, Kind.CUT, 1, behind, 3.0, 0.5, Aim.LEADER),
+        Fault(1.3, Kind.CUT, behind, ahead, 2.7, 0.5),
+        Fault(1.35, Kind.KILL, 1, 0, 4.0, 0.5, Aim.LEADER),
+        Fault(2.5, Kind.KILL, 1, 0, 1.5, 0.5, Aim.LEADER),
+        replica_lag_time_max_ms=3000,
+        seconds=7.0,
+        tellings=1,
+    )
+)
+"""A follower that is behind leads next, and writes; the one that is ahead leads after it, and knows not its epoch."""
 REPLICATION = (
     Mutant(
         "a follower truncates to its high watermark",
@@ -56,6 +71,7 @@ REPLICATION = (
             ),
         ),
         (*CRASHES, *CUTS),
+        stories=TWO_TAILS,
     ),
     Mutant(
         "a follower truncates by the leader's history alone",
@@ -68,6 +84,7 @@ REPLICATION = (
             ),
         ),
         (*CRASHES, *CUTS),
+        stories=TWO_TAILS,
     ),
     Mutant(
         "a leader serves requests of an older epoch",
@@ -121,6 +138,7 @@ REPLICATION = (
             ),
         ),
         (*CRASHES, *CUTS),
+        stories=TWO_TAILS,
     ),
     Mutant(
         "a leader counts itself before its flush",
@@ -153,111 +171,6 @@ REPLICATION = (
             ),
         ),
         (Kind.POWER, Kind.POWER_ALL, Kind.SLOW_DISK, Kind.CUT),
-    ),
-    Mutant(
-        "the high watermark rises below min.insync.replicas",
-        "KIP-966",
-        (
-            Edit(LeaderState.committed_offset, "if len(self.isr) < min_insync_replicas:", "if False:"),
-            Edit(Partition.append_as_leader, "if acks == -1 and len", "if 0 and len"),
-        ),
-        (*CRASHES, *CUTS),
-    ),
-    Mutant(
-        "min.insync.replicas counts the proposed ISR",
-        "own fault list: not noticed by a test",
-        (Edit(LeaderState.committed_offset, "if len(self.isr) < min", "if len(members) < min"),),
-        (*CRASHES, *CUTS),
-    ),
-    Mutant(
-        "a proposed ISR member does not count",
-        "KIP-497",
-        (Edit(LeaderState.maximal_isr, "self.isr | self.proposed.ids if self.proposed else self.isr", "self.isr"),),
-        (*CUTS, *CRASHES, Kind.STORM),
-    ),
-    Mutant(
-        "a proposed shrink counts at once",
-        "KIP-497",
-        (
-            Edit(
-                LeaderState.maximal_isr,
-                "self.isr | self.proposed.ids if self.proposed else self.isr",
-                "self.proposed.ids if self.proposed else self.isr",
-            ),
-        ),
-        (*CUTS, Kind.SLOW_DISK),
-    ),
-    Mutant(
-        "a refusal that is not final takes the proposal back",
-        "seam: I12",
-        (
-            Edit(
-                AlterPartitionManager._one_answered,
-                "elif isinstance(result.error, IneligibleReplicaError):",
-                "elif True:",
-            ),
-        ),
-        (*CUTS, Kind.STORM),
-    ),
-    Mutant(
-        "an older ISR replaces a newer one",
-        "seam: partition epochs",
-        (
-            Edit(LeaderState.commit_isr, "if partition_epoch < self.partition_epoch:", "if False:"),
-            Edit(
-                LeaderState.commit_isr,
-                "if partition_epoch > self.partition_epoch or self.proposed is None:",
-                "if True:",
-            ),
-        ),
-        (*CUTS, *CRASHES, Kind.STORM),
-    ),
-    Mutant(
-        "a replica joins the ISR before it has caught up",
-        "seam: ISR expansion",
-        (
-            Edit(
-                LeaderState.propose_expand,
-                "if follower.log_end_offset < max(high_watermark, self.epoch_start_offset):",
-                "if follower.log_end_offset < 0:",
-            ),
-        ),
-        CRASHES,
-    ),
-    Mutant(
-        "a replica joins the ISR at a high watermark of an older epoch",
-        "seam: ISR expansion",
-        (Edit(LeaderState.propose_expand, "max(high_watermark, self.epoch_start_offset)", "high_watermark"),),
-        (*CRASHES, *CUTS),
-    ),
-    Mutant(
-        "a leader forgets which process has fetched",
-        "KIP-903",
-        (
-            Edit(
-                IsrUpkeep.maybe_expand,
-                "self.registered_epochs.get(replica_id) == follower.broker_epoch",
-                "True",
-            ),
-            Edit(
-                LeaderState._epoch_of,
-                "fetched = self.followers[member].broker_epoch",
-                "fetched = self.registered_epochs.get(member, NO_EPOCH)",
-            ),
-        ),
-        CRASHES,
-    ),
-    Mutant(
-        "fetches of an earlier process count",
-        "Redpanda, why fsync: broker epoch",
-        (Edit(check_fetcher_epoch, "if broker_epoch < known:", "if False:"),),
-        (*CRASHES, Kind.STORM),
-    ),
-    Mutant(
-        "fetches of an unknown process count",
-        "attack a5: forged ack",
-        (Edit(check_fetcher_epoch, "if broker_epoch > known:", "if False:"),),
-        (*CRASHES, Kind.STORM),
     ),
     Mutant(
         "a session stays with the process that began it",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from storage.disk import atomic_file
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.group_commit import GroupCommit
@@ -9,10 +11,15 @@ from storage.log.log import Log
 from storage.log.log_cut import LogCut
 from storage.log.log_writer import LogWriter
 from storage.recovery.recovery import _Recovery
+from tests.simulation.cluster.faults import FAILING_CALLS
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.mutants.stories import TOGETHER, directed
+from tests.simulation.cluster.plan import Fault, Kind
 
 POWERS = (Kind.POWER, Kind.POWER_ALL)
+
+FAILED_SYNC = (FAILING_CALLS.index(("fdatasync", errno.EIO)) + 0.5) / len(FAILING_CALLS)
+"""The amount of a fault by which the next fdatasync fails."""
 
 STORAGE = (
     Mutant(
@@ -31,6 +38,9 @@ STORAGE = (
         (Edit(GroupCommit._done, "    if error is None:", "    if True:"),),
         (Kind.DEAD_DISK, Kind.FAIL_CALL, *POWERS),
         is_replicated=None,
+        stories=directed(
+            *(Fault(1.0 + n / 4, Kind.FAIL_CALL, n % 3, 0, 0.2, FAILED_SYNC) for n in range(6)), roles=TOGETHER
+        ),
     ),
     Mutant(
         "a failed fsync is tried again",
@@ -44,6 +54,9 @@ STORAGE = (
         ),
         (Kind.DEAD_DISK, Kind.FAIL_CALL, *POWERS),
         is_replicated=None,
+        stories=directed(
+            *(Fault(1.0 + n / 4, Kind.FAIL_CALL, n % 3, 0, 0.2, FAILED_SYNC) for n in range(6)), roles=TOGETHER
+        ),
     ),
     Mutant(
         "a checkpoint of recovery points comes before the flush",

@@ -1,0 +1,289 @@
+"""I26 to I29: what brokers and the controller claim of disks, of each other, and of what is decided, is so then.
+
+A wrong claim is a mistake at once; that it loses something may need a second fault, which a seed may not have. The disk
+is read as a power cut would leave it. Nothing is asked of topics whose records may go or change (see
+partition_invariants.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.replication.leader.leader_state import LeaderState
+from broker.replication.partition import Partition
+from metadata.image import MetadataImage
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
+from metadata.requests import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
+from penstock import epochs
+from penstock.types import NO_EPOCH
+from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from tests.simulation.cluster.durable_log import Violated, durable_entries
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.partition_invariants import PartitionInvariants
+from tests.support.losing_fs import File
+
+
+@dataclass(slots=True)
+class _Claims:
+    """What one partition of one process claimed after its last step."""
+
+    flushed: int = -1
+    high_watermark: int = -1
+    isr: int = 0
+    min_isr: int = 0
+    leading: LeaderState | None = None
+    counted: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+class ClaimInvariants:
+    """`broken` is told of what a node does in the middle of a step; other violations are raised."""
+
+    def __init__(
+        self, machines: Sequence[Machine], partitions: PartitionInvariants, broken: Callable[[str], None]
+    ) -> None:
+        self._machines, self._partitions, self._metadata = machines, partitions, partitions.metadata
+        self._broken = broken
+        self._claims: dict[Partition, _Claims] = {}
+        self._caught_up: set[tuple[int, int]] = set()
+        """Brokers and broker epochs of which a process has read its own registration."""
+        self._asked_to_stop: set[tuple[int, int]] = set()
+        """Brokers and broker epochs whose process was told to stop, or ends by itself."""
+        self._brokers: Mapping[int, BrokerRegistration] = {}
+        self._brokers_at: dict[tuple[PartitionKey, int], dict[int, BrokerRegistration]] = {}
+        """The brokers as they were when a partition got a partition epoch."""
+        self._checkpoints: dict[str, bytes] = {}
+
+    # -- after a step --------------------------------------------------------------------------------------------------
+
+    def after_step(self, machine: Machine, partitions: Iterable[Partition], image: MetadataImage) -> None:
+        for partition in partitions:
+            claims = self._claims.get(partition)
+            if claims is None:
+                claims = self._claims[partition] = _Claims()
+            if partition.log._flushing.recovery_point != claims.flushed:
+                claims.flushed = partition.log._flushing.recovery_point
+                self._check_flushed(machine, partition, claims.flushed)
+            if partition.leading is not None:
+                self._check_leader(machine, partition, partition.leading, claims, image)
+            elif len(partition.acks_all):
+                raise Violated(f"I27: {_where(machine, partition)} does not lead, and a producer waits for its ack")
+
+    def _is_promised(self, partition: Partition) -> bool:
+        seen = self._partitions.seen(partition)
+        if partition.offline is not None or partition.log.closed or seen is None or seen.history.is_void:
+            return False
+        return self._metadata.partition(seen.key) is not None and self._partitions.is_promised(partition)
+
+    def _check_flushed(self, machine: Machine, partition: Partition, flushed: int) -> None:
+        """I26: below its flushed offset a log is on its disk. One that was emptied begins there."""
+        seen = self._partitions.seen(partition)
+        if seen is None or not self._is_promised(partition) or flushed <= partition.log.segments[0].base_offset:
+            return
+        seen.replica.refresh()
+        if seen.replica.end < flushed:
+            raise Violated(
+                f"I26: {_where(machine, partition)} calls {flushed} flushed, its disk has {seen.replica.start} to"
+                f" {seen.replica.end}"
+            )
+
+    def _check_leader(
+        self, machine: Machine, partition: Partition, leading: LeaderState, claims: _Claims, image: MetadataImage
+    ) -> None:
+        if leading is not claims.leading:
+            claims.leading, claims.counted = leading, {}
+            claims.high_watermark, claims.isr, claims.min_isr = partition.high_watermark, 0, 0
+        before = claims.isr, claims.min_isr
+        claims.isr, claims.min_isr = len(leading.isr), partition.min_insync_replicas
+        if partition.high_watermark != claims.high_watermark:
+            claims.high_watermark = partition.high_watermark
+            if max(before[0], claims.isr) < min(before[1], claims.min_isr):
+                raise Violated(
+                    f"I27: {_where(machine, partition)} commits up to {partition.high_watermark} with {claims.isr} in"
+                    f" sync, min.insync.replicas is {claims.min_isr}"
+                )
+        for follower in leading.followers.values():
+            counted = follower.log_end_offset, follower.broker_epoch
+            if claims.counted.get(follower.broker_id) != counted:
+                claims.counted[follower.broker_id] = counted
+                broker = image.brokers.get(follower.broker_id)
+                if broker is not None and follower.broker_epoch not in (NO_EPOCH, broker.broker_epoch):
+                    raise Violated(
+                        f"I27: {_where(machine, partition)} counts a fetch of node-{follower.broker_id} under broker"
+                        f" epoch {follower.broker_epoch}, it is registered with {broker.broker_epoch}"
+                    )
+                self._check_counted(machine, partition, leading, follower.broker_id, follower.log_end_offset)
+
+    def _check_counted(
+        self, machine: Machine, partition: Partition, leading: LeaderState, broker_id: int, end: int
+    ) -> None:
+        """I27: what a leader counts of a follower is on the follower's disk, and of the same epoch."""
+        seen = self._partitions.seen(partition)
+        if seen is None or end <= partition.log.log_start_offset or not self._is_promised(partition):
+            return
+        known = self._metadata.partition(seen.key)
+        if known is None or known.leader_epoch != leading.leader_epoch or self._partitions.is_excused(broker_id):
+            return
+        replica = self._partitions.replica(seen.key, broker_id)
+        if replica is not None:
+            replica.refresh()
+            if not replica.batches and replica.begins_at >= end:
+                return  # all that it had was deleted
+        found = replica.at(end - 1) if replica is not None else None
+        own = epochs.epoch_for_offset(partition.log.epoch_entries, end - 1)
+        if found is None or own not in (NO_EPOCH, found.epoch):
+            there = f"{replica.start} to {replica.end}" if replica is not None else "nothing"
+            raise Violated(
+                f"I27: {_where(machine, partition)} in epoch {leading.leader_epoch} counts on node-{broker_id} up to"
+                f" {end}, of epoch {own}; that disk has {there}, and there epoch {found and found.epoch}"
+            )
+
+    # -- images --------------------------------------------------------------------------------------------------------
+
+    def read_registration(self, machine: Machine, broker_epoch: int, image: MetadataImage) -> None:
+        """After each step of a broker."""
+        broker_id = machine.config.node_id
+        if machine.asked_to_stop.is_set():
+            self._asked_to_stop.add((broker_id, broker_epoch))
+        if NO_EPOCH < broker_epoch <= image.offset:
+            self._caught_up.add((broker_id, broker_epoch))
+
+    def seen_image(self, name: str, image: MetadataImage, committed_end: int) -> None:
+        """I28: an image has nothing that is not committed, and who leads and who is in service is as it should be."""
+        if image.offset >= committed_end:
+            raise Violated(
+                f"I28: {name} acts on metadata offset {image.offset}; committed is what is below {committed_end}"
+            )
+        if image is not self._metadata.newest:
+            return
+        self._check_evicted(image)
+        active = {b.broker_id for b in image.brokers.values() if not b.fenced and not b.in_controlled_shutdown}
+        for broker in image.brokers.values():
+            known = broker.broker_id, broker.broker_epoch
+            if broker.in_controlled_shutdown and known not in self._asked_to_stop:
+                raise Violated(f"I28: {known}, broker and epoch, counts as shutting down; nobody has asked it to stop")
+            if not broker.fenced and known not in self._caught_up:
+                raise Violated(
+                    f"I28: broker {broker.broker_id} is in service at metadata offset {image.offset}, and has not read"
+                    f" its registration, at {broker.broker_epoch}"
+                )
+        for topic in image.topics_by_id.values():
+            for partition in topic.partitions.values():
+                self._check_leader_of(image, f"{topic.name}-{partition.partition}", partition, active)
+
+    def _check_evicted(self, image: MetadataImage) -> None:
+        """I28: a process in service keeps its registration until it asks for another, or has to end."""
+        before, self._brokers = self._brokers, image.brokers
+        for machine in self._machines:
+            old, new = (brokers.get(machine.config.node_id) for brokers in (before, image.brokers))
+            broker = machine.node.broker if machine.node is not None else None
+            if old is None or new is None or broker is None or old.fenced or machine.asked_to_stop.is_set():
+                continue
+            own = broker.lifecycle._registration.incarnation_id
+            if old.incarnation_id == own and new.incarnation_id != own:
+                raise Violated(
+                    f"I28: {machine.name} is in service, and is evicted by a registration of another process"
+                )
+
+    def _check_leader_of(
+        self, image: MetadataImage, name: str, partition: PartitionRegistration, active: set[int]
+    ) -> None:
+        leader = image.brokers.get(partition.leader_id)
+        if partition.leader_id >= 0 and (leader is None or leader.fenced):
+            raise Violated(f"I28: {name} is led by broker {partition.leader_id}, which is fenced, at {image.offset}")
+        if partition.leader_id < 0 and not partition.log_lost and active.intersection(partition.isr):
+            raise Violated(
+                f"I28: {name} has no leader at {image.offset}, and {active} of {partition.isr} are in service"
+            )
+
+    # -- changes of ISRs -----------------------------------------------------------------------------------------------
+
+    def changed(self, partition: PartitionRegistration, image: MetadataImage) -> None:
+        self._brokers_at[partition.key, partition.partition_epoch] = dict(image.brokers)
+
+    def listen(
+        self, call: Callable[[AlterPartitionRequest], Awaitable[Any]], own: Callable[[], Iterable[Partition]]
+    ) -> Callable[..., Awaitable[Any]]:
+        """The ISR changes that a broker wants, and the controller's answers, are heard."""
+
+        async def heard(request: AlterPartitionRequest) -> Any:
+            for partition in own():
+                for data in request.partitions:
+                    if (data.topic_id, data.partition) == (partition.topic_id, partition.topic_partition.partition):
+                        self._wanted(partition, data)
+            response = await call(request)
+            asked = {(data.topic_id, data.partition): data for data in request.partitions}
+            for result in response.partitions:
+                data = asked.get((result.topic_id, result.partition))
+                if result.error is None and data is not None:
+                    self._accepted(request.broker_id, data, result)
+            return response
+
+        return heard
+
+    def _wanted(self, partition: Partition, data: AlterPartitionData) -> None:
+        """I29: who joins has fetched under the broker epoch by which it joins."""
+        leading = partition.leading
+        for member in data.new_isr if leading is not None else ():
+            follower = leading.followers.get(member.broker_id) if leading is not None else None
+            joins = leading is not None and member.broker_id not in leading.isr
+            if joins and follower is not None and follower.broker_epoch < member.broker_epoch:
+                self._broken(
+                    f"I29: {partition.topic_partition}: {member} shall join, who has fetched under broker epoch"
+                    f" {follower.broker_epoch}"
+                )
+
+    def _accepted(self, broker_id: int, data: AlterPartitionData, result: AlterPartitionResult) -> None:
+        """I29: an ISR changes from the state that its leader knows, to brokers as they are registered, and for good."""
+        key = PartitionKey(data.topic_id, data.partition)
+        known = self._metadata.partition(key)
+        if known is None:
+            return
+        what = f"I29: the ISR {[m.broker_id for m in data.new_isr]} that broker {broker_id} wants for {key}"
+        asked, got = (data.leader_epoch, data.partition_epoch), (result.leader_epoch, result.partition_epoch)
+        if result.leader_id != broker_id or asked[0] != got[0] or got[1] - asked[1] not in (0, 1):
+            self._broken(f"{what} is of leader epoch and partition epoch {asked}, and accepted at {got}")
+        if got[1] > known.partition_epoch:
+            self._broken(f"{what} is accepted as partition epoch {got[1]}, committed is {known.partition_epoch}")
+        brokers = self._brokers_at.get((key, got[1]), {}) if got[1] == asked[1] + 1 else {}
+        for member in data.new_isr:
+            broker = brokers.get(member.broker_id)
+            if broker is not None and broker.broker_epoch != member.broker_epoch:
+                self._broken(f"{what} has {member}, whose broker epoch was {broker.broker_epoch} then")
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    def deep(self) -> None:
+        """I26 of the files of log dirs, and no more of partitions that are gone."""
+        for machine in self._machines:
+            for log_dir in machine.config.log_dirs:
+                entries = durable_entries(machine.disk, tuple(log_dir.strip("/").split("/"))) or {}
+                is_running = machine.node is not None and not machine.asked_to_stop.is_set()
+                if is_running and CLEAN_SHUTDOWN in entries and not machine.faults.failing:
+                    raise Violated(f"I26: {machine.name} runs, and {log_dir} says that it has stopped in order")
+                file = entries.get(RECOVERY_POINT_CHECKPOINT)
+                if isinstance(file, File) and not self._partitions.is_excused(machine.config.node_id):
+                    self._check_checkpoint(machine, log_dir, file.durable)
+
+    def _check_checkpoint(self, machine: Machine, log_dir: str, content: bytes) -> None:
+        """Every recovery point is on the disk of its log."""
+        for row in content.decode().splitlines()[2:-1]:
+            topic, partition, offset, topic_id = [*row.split(), "-"][:4]
+            key = PartitionKey(topic_id, int(partition))
+            replica = self._partitions.replica(key, machine.config.node_id)
+            if replica is None or not replica.directory.startswith(log_dir) or not self._partitions.is_kept(key):
+                continue
+            replica.refresh()
+            if replica.batches and replica.end < int(offset):
+                raise Violated(
+                    f"I26: {machine.name}, {topic}-{partition}: the recovery point {offset} is above what is on the"
+                    f" disk, {replica.start} to {replica.end}"
+                )
+
+    def forget(self, living: Iterable[Partition]) -> None:
+        self._claims = {partition: self._claims[partition] for partition in living if partition in self._claims}
+
+
+def _where(machine: Machine, partition: Partition) -> str:
+    return f"{machine.name}, {partition.topic_partition}"

@@ -1,0 +1,168 @@
+"""I30, now and then: who is silent is out of service, and who is alone leads no longer.
+
+A broker that nobody hears of is fenced when its session is over, whoever is the controller by then. A leader of the
+quorum that reaches no majority of the voters resigns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from broker.node.node import Node
+from raft.core import RaftCore
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.machine import Machine
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.scheduler import Process, Scheduler
+
+ELECTION_SECONDS, STOP_SECONDS = 8.0, 4.0
+CALM_WEATHER_SECONDS = 0.2
+Ways = tuple[tuple[float, float], ...]
+LATE_SECONDS = 1.0
+"""After the time-out: the controller looks now and then, and has to commit."""
+
+
+class LivenessInvariants:
+    """Looked at now and then."""
+
+    def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
+        self._scheduler, self._machines = scheduler, machines
+        self._stepped: dict[str, float] = {}
+        """When a process of each machine took its last step."""
+        self._active: dict[Process, float] = {}
+        """Since when a controller is active, and can write."""
+        self._alone: dict[Process, float] = {}
+        """Since when a leader of the quorum reaches no majority."""
+        self._ways: dict[Process, Ways] = {}
+        """How it was then: a link that was mended since may have brought something."""
+
+        self._calm_s = self._led_s = self._calm_stop_s = scheduler.now_s
+        self._lives: tuple[int, ...] = ()
+        self._stopping: dict[str, float] = {}
+
+    def stepped(self, machine: Machine) -> None:
+        self._stepped[machine.name] = self._scheduler.now_s
+
+    def deep(self) -> None:
+        self._fenced()
+        self._resigned()
+        self._calm()
+
+    def _calm(self) -> None:
+        """While nothing is wrong with links and disks, voters elect a leader, and a broker that shall stop ends."""
+        now_s = self._scheduler.now_s
+        if not _is_calm(self._machines):
+            self._calm_s = now_s
+        voters = [machine for machine in self._machines if machine.config.is_controller]
+        up = [machine for machine in voters if not is_down(machine)]
+        cores = [_core(machine) for machine in up]
+        if any(core is not None and core.leadership is not None for core in cores):
+            self._led_s = now_s
+        lives = tuple(machine.lives for machine in voters)
+        if lives != self._lives or len(up) <= len(voters) // 2:
+            self._lives, self._led_s = lives, now_s
+        if now_s - max(self._calm_s, self._led_s) > ELECTION_SECONDS:
+            raise Violated(
+                f"I30: {len(up)} of {len(voters)} voters run, and none has led for {now_s - self._led_s:.1f} s"
+            )
+        stopping = [m for m in self._machines if m.process is not None and m.asked_to_stop.is_set()]
+        self._stopping = {m.name: self._stopping.get(m.name, now_s) for m in stopping}
+        others_run = len(stopping) == 1 and sum(machine.node is None for machine in self._machines) == 1
+        if not others_run or self._led_s < now_s:
+            self._calm_stop_s = now_s
+        for name, since_s in self._stopping.items():
+            if now_s - max(since_s, self._calm_s, self._calm_stop_s) > STOP_SECONDS:
+                raise Violated(f"I30: {name} was told to stop {now_s - since_s:.1f} s ago, and hands nothing over")
+
+    def _resigned(self) -> None:
+        now_s = self._scheduler.now_s
+        alone = dict(_alone(self._machines))
+        ways = {process: self._ways_of(machine) for process, machine in alone.items()}
+        self._alone = {p: self._alone.get(p, now_s) if ways[p] == self._ways.get(p) else now_s for p in alone}
+        self._ways = ways
+        for process, machine in alone.items():
+            timeout_s = machine.config.controller_quorum_fetch_timeout_ms / 1000
+            if now_s - self._alone[process] > 1.5 * timeout_s + LATE_SECONDS:
+                raise Violated(
+                    f"I30: {process.name} leads the quorum, and reaches no majority for"
+                    f" {now_s - self._alone[process]:.1f} s"
+                )
+
+    def _ways_of(self, machine: Machine) -> Ways:
+        """What would be another if it had reached anybody in between."""
+        links, others = machine.network, [other for other in self._machines if other is not machine]
+        return tuple(
+            (links.link(machine.name, o.name).cuts, links.link(o.name, machine.name).cuts)
+            if not is_down(o)
+            else (-1, self._stepped.get(o.name, 0.0))
+            for o in others
+        )
+
+    def _fenced(self) -> None:
+        now_s = self._scheduler.now_s
+        silent = [machine for machine in self._machines if is_down(machine)]
+        active = dict(_active(self._machines))
+        silent_since = {machine.name: self._stepped.get(machine.name, now_s) for machine in silent}
+        self._active = {process: self._active.get(process, now_s) for process in active}
+        for process, node in active.items():
+            for machine in silent:
+                since_s = max(silent_since[machine.name], self._active[process])
+                timeout_s = machine.config.broker_session_timeout_ms / 1000
+                known = node.loader.image.brokers.get(machine.config.node_id)
+                if known is not None and not known.fenced and now_s - since_s > timeout_s + LATE_SECONDS:
+                    raise Violated(
+                        f"I30: {machine.name} has said nothing for {now_s - silent_since[machine.name]:.1f} s, and the"
+                        f" controller {process.name}, active for {now_s - self._active[process]:.1f} s, serves with it"
+                    )
+
+
+def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:
+    for machine in machines:
+        process, node, faults = machine.process, machine.node, machine.faults
+        is_up = process is not None and not process.is_paused and node is not None
+        if is_up and not (faults.full or faults.failing or faults.slow_seconds or faults.fail_next):
+            assert process is not None and node is not None
+            core = node.raft._core
+            has_decided = (
+                core is not None and core.leadership is not None and core.high_watermark == core.log_end_offset
+            )
+            if node.controller is not None and node.controller.is_active and has_decided:
+                yield process, node
+
+
+def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
+    """The leaders of the quorum that no majority of voters can reach and answer."""
+    voters = [machine for machine in machines if machine.config.is_controller]
+    for machine in voters:
+        core = machine.node.raft._core if machine.node is not None else None
+        if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
+            continue
+        peers = [other for other in voters if other is not machine and _reach(machine, other)]
+        if 1 + len(peers) <= len(voters) // 2:
+            yield machine.process, machine
+
+
+def _reach(one: Machine, other: Machine) -> bool:
+    """They can talk to each other, or there are words under way."""
+    links = one.network.link(one.name, other.name), one.network.link(other.name, one.name)
+    return not is_down(other) and not any(link.is_cut for link in links)
+
+
+def _is_calm(machines: Sequence[Machine]) -> bool:
+    network = machines[0].network
+    faults = [machine.faults for machine in machines]
+    is_cut = any(link.is_cut for link in network._links.values())
+    is_bad = any(f.full or f.failing or f.slow_seconds or f.fail_next for f in faults)
+    is_slow = network.weather.late_seconds > CALM_WEATHER_SECONDS and network.weather.late_per_mille > 0
+    return not (is_cut or is_bad or is_slow or any(m.process is not None and m.process.is_paused for m in machines))
+
+
+def _core(machine: Machine) -> RaftCore | None:
+    core = machine.node.raft._core if machine.node is not None else None
+    return core
+
+
+def is_down(machine: Machine) -> bool:
+    return machine.process is None or machine.process.is_paused

@@ -1,0 +1,135 @@
+"""Mistakes about who is in sync: min.insync.replicas, proposals of leaders, and which process a fetch is of."""
+
+from __future__ import annotations
+
+from broker.replication.leader.alter_partition import AlterPartitionManager
+from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
+from broker.replication.leader.leader_state import LeaderState
+from broker.replication.partition import Partition
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind
+
+CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL, Kind.STOP)
+CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+LEFT_ALONE = directed(
+    Fault(1.0, Kind.KILL, 1, 0, 2.0, 0.1, Aim.FOLLOWER),
+    Fault(1.05, Kind.KILL, 1, 0, 2.5, 0.9, Aim.FOLLOWER),
+    min_isr=2,
+)
+"""Both followers die, and come back."""
+
+IN_SYNC = (
+    Mutant(
+        "the high watermark rises below min.insync.replicas",
+        "KIP-966",
+        (
+            Edit(LeaderState.committed_offset, "if len(self.isr) < min_insync_replicas:", "if False:"),
+            Edit(Partition.append_as_leader, "if acks == -1 and len", "if 0 and len"),
+        ),
+        (*CRASHES, *CUTS),
+        stories=LEFT_ALONE,
+    ),
+    Mutant(
+        "min.insync.replicas counts the proposed ISR",
+        "own fault list: not noticed by a test",
+        (Edit(LeaderState.committed_offset, "if len(self.isr) < min", "if len(members) < min"),),
+        (*CRASHES, *CUTS),
+        stories=LEFT_ALONE,
+    ),
+    Mutant(
+        "a proposed ISR member does not count",
+        "KIP-497",
+        (Edit(LeaderState.maximal_isr, "self.isr | self.proposed.ids if self.proposed else self.isr", "self.isr"),),
+        (*CUTS, *CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "a proposed shrink counts at once",
+        "KIP-497",
+        (
+            Edit(
+                LeaderState.maximal_isr,
+                "self.isr | self.proposed.ids if self.proposed else self.isr",
+                "self.proposed.ids if self.proposed else self.isr",
+            ),
+        ),
+        (*CUTS, Kind.SLOW_DISK),
+    ),
+    Mutant(
+        "a refusal that is not final takes the proposal back",
+        "seam: I12",
+        (
+            Edit(
+                AlterPartitionManager._one_answered,
+                "elif isinstance(result.error, IneligibleReplicaError):",
+                "elif True:",
+            ),
+        ),
+        (*CUTS, Kind.STORM),
+        is_late=True,
+    ),
+    Mutant(
+        "an older ISR replaces a newer one",
+        "seam: partition epochs",
+        (
+            Edit(LeaderState.commit_isr, "if partition_epoch < self.partition_epoch:", "if False:"),
+            Edit(
+                LeaderState.commit_isr,
+                "if partition_epoch > self.partition_epoch or self.proposed is None:",
+                "if True:",
+            ),
+        ),
+        (*CUTS, *CRASHES, Kind.STORM),
+        is_late=True,
+    ),
+    Mutant(
+        "a replica joins the ISR before it has caught up",
+        "seam: ISR expansion",
+        (
+            Edit(
+                LeaderState.propose_expand,
+                "if follower.log_end_offset < max(high_watermark, self.epoch_start_offset):",
+                "if follower.log_end_offset < 0:",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "a replica joins the ISR at a high watermark of an older epoch",
+        "seam: ISR expansion",
+        (Edit(LeaderState.propose_expand, "max(high_watermark, self.epoch_start_offset)", "high_watermark"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a leader forgets which process has fetched",
+        "KIP-903",
+        (
+            Edit(
+                IsrUpkeep.maybe_expand,
+                "self.registered_epochs.get(replica_id) == follower.broker_epoch",
+                "True",
+            ),
+            Edit(
+                LeaderState._epoch_of,
+                "fetched = self.followers[member].broker_epoch",
+                "fetched = self.registered_epochs.get(member, NO_EPOCH)",
+            ),
+        ),
+        CRASHES,
+        is_late=True,
+    ),
+    Mutant(
+        "fetches of an earlier process count",
+        "Redpanda, why fsync: broker epoch",
+        (Edit(check_fetcher_epoch, "if broker_epoch < known:", "if False:"),),
+        (*CRASHES, Kind.STORM),
+        is_late=True,
+    ),
+    Mutant(
+        "fetches of an unknown process count",
+        "attack a5: forged ack",
+        (Edit(check_fetcher_epoch, "if broker_epoch > known:", "if False:"),),
+        (*CRASHES, Kind.STORM),
+        is_late=True,
+    ),
+)

@@ -1,0 +1,158 @@
+"""Wrong claims, and brokers that are left in service though nobody hears of them, are found when they are made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from metadata.controller.sessions import BrokerSessions
+from metadata.requests import AlterPartitionData, AlterPartitionResult, IsrMember
+from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from tests.simulation.cluster import test_invariants
+from tests.simulation.cluster.claim_invariants import ClaimInvariants
+from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, told
+from tests.support.losing_fs import File
+
+
+def a_log_calls_flushed_what_is_not(scene: Scene) -> None:
+    scene.follower[1].log._flushing.recovery_point += 1_000
+
+
+def _put(scene: Scene, name: str, content: bytes) -> None:
+    machine = scene.follower[0]
+    log_dir = machine.disk._directory(machine.config.log_dirs[0])
+    log_dir.change({name: File(bytearray(content), content)})
+    log_dir.sync()
+
+
+def a_node_that_runs_says_that_it_has_stopped(scene: Scene) -> None:
+    _put(scene, CLEAN_SHUTDOWN, b"")
+
+
+def a_recovery_point_above_the_disk(scene: Scene) -> None:
+    _put(scene, RECOVERY_POINT_CHECKPOINT, f"2\n1\ntopic 0 9999 {scene.registration.topic_id}\nseal\n".encode())
+
+
+def a_leader_counts_what_a_follower_lacks(scene: Scene) -> None:
+    leading = scene.leader[1].leading
+    assert leading is not None
+    next(iter(leading.followers.values())).log_end_offset += 1_000
+
+
+def a_leader_counts_a_fetch_of_an_earlier_process(scene: Scene) -> None:
+    leading = scene.leader[1].leading
+    assert leading is not None
+    next(iter(leading.followers.values())).broker_epoch -= 1
+
+
+def one_joins_that_has_not_fetched(scene: Scene) -> None:
+    partition, known = scene.leader[1], scene.registration
+    assert partition.leading is not None
+    follower = next(iter(partition.leading.followers))
+    partition.leading.isr -= {follower}
+    members = (IsrMember(follower, 1_000_000),)
+    data = AlterPartitionData(known.topic_id, 0, known.leader_epoch, known.partition_epoch, members)
+    scene.invariants.claims._wanted(partition, data)
+
+
+def a_producer_waits_where_nobody_leads(scene: Scene) -> None:
+    scene.follower[1].acks_all.add(1 << 40, lambda error: None)
+
+
+def an_image_is_ahead_of_the_quorum(scene: Scene) -> None:
+    scene.show(scene.next_image())
+
+
+def a_fenced_leader(scene: Scene) -> None:
+    known, claims = scene.registration, scene.invariants.claims
+    alone = replace(known, isr=(known.leader_id,), partition_epoch=known.partition_epoch + 1)
+    leader = replace(scene.image.brokers[known.leader_id], fenced=True)
+    image = scene.next_image(partition=alone, broker=leader)
+    scene.invariants.metadata.newest = image
+    claims.seen_image("node-0", image, 1 << 40)
+
+
+def no_leader_though_one_could_lead(scene: Scene) -> None:
+    image = scene.next_image(partition=replace(scene.registration, leader_id=-1))
+    scene.invariants.metadata.newest = image
+    scene.invariants.claims.seen_image("node-0", image, 1 << 40)
+
+
+def in_service_before_it_has_read_its_registration(scene: Scene) -> None:
+    scene.invariants.claims._caught_up.clear()
+    scene.invariants.claims.seen_image("node-0", scene.image, 1 << 40)
+
+
+def _accept(scene: Scene, *, leader_epoch: int = 0, ahead: int = 0, broker_epoch: int = 0) -> None:
+    known = scene.registration
+    members = tuple(IsrMember(member, scene.image.brokers[member].broker_epoch + broker_epoch) for member in known.isr)
+    data = AlterPartitionData(known.topic_id, 0, known.leader_epoch + leader_epoch, known.partition_epoch - 1, members)
+    result = AlterPartitionResult(
+        known.topic_id, 0, None, known.leader_id, known.leader_epoch, known.partition_epoch + ahead, known.isr
+    )
+    scene.invariants.claims._brokers_at[known.key, known.partition_epoch] = dict(scene.image.brokers)
+    scene.invariants.claims._accepted(known.leader_id, data, result)
+
+
+LIES: tuple[tuple[str, Lie], ...] = (
+    ("I16", lambda scene: scene.invariants.was_read("topic", 0, 1_000_000)),
+    ("I26", a_log_calls_flushed_what_is_not),
+    ("I26", a_node_that_runs_says_that_it_has_stopped),
+    ("I26", a_recovery_point_above_the_disk),
+    ("I27", a_leader_counts_what_a_follower_lacks),
+    ("I27", a_leader_counts_a_fetch_of_an_earlier_process),
+    ("I29", one_joins_that_has_not_fetched),
+    ("I27", a_producer_waits_where_nobody_leads),
+    ("I28", an_image_is_ahead_of_the_quorum),
+    ("I28", a_fenced_leader),
+    ("I28", no_leader_though_one_could_lead),
+    ("I28", in_service_before_it_has_read_its_registration),
+    ("I29", lambda scene: _accept(scene, leader_epoch=-1)),
+    ("I29", lambda scene: _accept(scene, ahead=1)),
+    ("I29", lambda scene: _accept(scene, broker_epoch=1)),
+)
+
+
+def a_followers_disk_says_that_it_has_synced(scene: Scene) -> None:
+    scene.follower[0].disk.lazy_fdatasync = True
+
+
+def a_leaders_disk_says_that_it_has_synced(scene: Scene) -> None:
+    scene.leader[0].disk.lazy_fdatasync = True
+
+
+DISK_LIES: tuple[tuple[str, Lie], ...] = (
+    ("I13", a_followers_disk_says_that_it_has_synced),
+    ("I19", a_leaders_disk_says_that_it_has_synced),
+)
+
+
+@pytest.mark.parametrize(("name", "lie"), DISK_LIES)
+def test_a_disk_that_lies_is_found_by_its_claim_and_else_by_what_is_committed(
+    name: str, lie: Lie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(lie).failures[0].startswith("I26: ")
+    monkeypatch.setattr(ClaimInvariants, "after_step", lambda self, machine, partitions, image: None)
+    assert told(lie).failures[0].startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(("name", "lie"), LIES)
+def test_a_wrong_claim_is_found(name: str, lie: Lie) -> None:
+    outcome = told(lie)
+    assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures
+    assert outcome.seconds < test_invariants.LIE_SECONDS + 1.5
+
+
+def test_a_change_of_the_isr_that_is_as_it_should_be_is_no_claim_too_much() -> None:
+    assert not told(_accept).failures
+
+
+def test_a_silent_broker_that_stays_in_service_breaks_i30(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrokerSessions, "expired", lambda self, now_ms: [])
+
+    def lie(scene: Scene) -> None:
+        scene.follower[0].pause()
+
+    (failure,) = told(lie, replace(HEALTHY, seconds=8.0)).failures
+    assert failure.startswith("I30: ")
