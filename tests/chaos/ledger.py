@@ -322,6 +322,8 @@ class Ledger:
         for log, found in enumerate(self._logs):
             for partition, identities in found.final.items():
                 last: dict[int, int] = {}
+                is_cut = self._begins.get((log, partition), 0) > 0
+                first: dict[int, int] = {}  # what is below may be the copy of a record that was deleted
                 for offset, identity in enumerate(identities):
                     producer, sequence = divmod(identity, 1 << SEQUENCE_BITS)
                     if identity == NOTHING:
@@ -330,7 +332,8 @@ class Ledger:
                         twice.setdefault(producer, set()).add(sequence)
                         continue
                     met[producer][sequence] = 1
-                    if sequence < last.get(producer, -1):
+                    is_copy = is_cut and sequence < first.setdefault(producer, sequence)
+                    if sequence < last.get(producer, -1) and not is_copy:
                         where = f"{self._at(log, partition)} offset {offset}"
                         self._wrong("out-of-order", f"{where} holds {shown(identity)} after {last[producer]}")
                     last[producer] = max(sequence, last.get(producer, -1))

@@ -182,6 +182,18 @@ def test_records_of_a_producer_in_another_order_are_out_of_order() -> None:
     assert story.verdict(1, 0).anomalies == {"out-of-order": 1}
 
 
+@pytest.mark.parametrize(("begin", "anomalies"), [(1, {}), (0, {"out-of-order": 1})])
+def test_a_copy_of_a_record_that_was_deleted_is_in_no_wrong_order(begin: int, anomalies: dict[str, int]) -> None:
+    """0 and 1 were appended and not acked, then both again; the first 0 was deleted."""
+    story = Story()
+    story.ledger.send(0, TOPIC, 2)
+    story.ledger.may_be_gone(story.log, 0, begin)
+    story.ledger.begins(story.log, 0, begin)
+    values = [encode_value(0, n) for n in (1, 0, 1)]
+    story.ledger.read_final(story.log, 0, range(begin, begin + 3), values)
+    assert story.ledger.judge({0: 2}).anomalies == anomalies
+
+
 def test_a_value_names_its_record_and_nothing_else_does() -> None:
     value = encode_value(3, 41)
     assert len(value) == 100 and decode_value(value) == record_id(3, 41)
