@@ -177,8 +177,10 @@ class Machine:
         self.network.power_back(self.name)
 
     def mend_disks(self) -> None:
-        """No fault lasts; a node that met a log dir that failed has to be started again."""
-        had_failed = bool(self.faults.failing) or bool(self.node is not None and self.node.failed_log_dirs)
+        """No fault lasts; a node that met a log dir, or a log, that could not be read has to be started again."""
+        node = self.node
+        lacks_logs = node is not None and (bool(node.failed_log_dirs) or len(node.log_manager.table.offline) > 0)
+        had_failed = bool(self.faults.failing) or lacks_logs
         self.faults.failing.clear()
         self.faults.full.clear()
         self.faults.slow_seconds.clear()
