@@ -216,6 +216,12 @@ QUORUM = (
         (Edit(old_copies._put_back, "_tell_that_it_forgot(machine)", "pass"),),
         (Kind.RESTORE_COPY,),
         is_replicated=None,
+        stories=directed(
+            Fault(0.5, Kind.RESTORE_COPY, 0, 1, 3.0, 0.5),
+            *(Fault(1.0 + node, Kind.KILL, node, 0, 0.5, 0.5) for node in range(3)),
+            roles=TOGETHER,
+            seconds=9.0,
+        ),
     ),
     Mutant(
         "a damaged end of the metadata log is cut in silence",
@@ -223,6 +229,11 @@ QUORUM = (
         (Edit(DoubtfulCuts.__call__, "quorum_state.save(replace(state, forgotten=Forgotten.RECORDS))", "pass"),),
         (Kind.TEAR_METADATA,),
         is_replicated=None,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5),
+            Fault(2.5, Kind.TEAR_METADATA, 0, 1, 1.0, 0.9195, Aim.CONTROLLER),
+            roles=TOGETHER,
+        ),
     ),
     Mutant(
         "an epoch of the metadata log may begin anywhere",
@@ -230,6 +241,11 @@ QUORUM = (
         (Edit(metadata_log_opening.cut_false_epoch, "not _begins(log, entry)", "False"),),
         (Kind.TEAR_METADATA,),
         is_replicated=None,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5),
+            Fault(2.5, Kind.TEAR_METADATA, 0, 1, 1.0, 0.7755, Aim.CONTROLLER),
+            roles=TOGETHER,
+        ),
     ),
     Mutant(
         "a voter that forgot votes at once",
