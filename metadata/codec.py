@@ -84,6 +84,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "tuple[int, ...]": _is_ints,
     "tuple[int, ...] | None": _is_ints,
     "tuple[str, ...]": _is_strs,
+    "tuple[str, ...] | None": _is_strs,
 }
 """By the annotation of a field: is this JSON value of that type?"""
 

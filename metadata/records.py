@@ -44,6 +44,7 @@ class RegisterBrokerRecord:
     # Where other brokers fetch from it; "" and 0: at host and port, where it served both before.
     inter_broker_host: str = field(default="", metadata=added_in(1))
     inter_broker_port: int = field(default=0, metadata=added_in(1))
+    offline_log_dirs: tuple[str, ...] = field(default=(), metadata=added_in(2))  # of `log_dirs`: their disk has failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,18 @@ class PartitionRecord:
     leader_epoch: int = 0
     partition_epoch: int = 0
     log_lost: bool = field(default=False, metadata=added_in(1))
+    # The id of the log dir that holds each of `replicas`, in their order; "": not assigned yet. (): none is.
+    directories: tuple[str, ...] = field(default=(), metadata=added_in(2))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """A partition's ISR or leader changed.
+    """A partition's ISR, its leader or the log dirs of its replicas changed.
 
-    A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again; every such record raises the
-    partition epoch by one. The epochs themselves are not in the record, so that none can be skipped or fall. `log_lost`
-    ends with any change of the ISR, unless the record says it anew.
+    A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again. Every such record raises the
+    partition epoch by one, unless it changes only `directories`: a leader's proposal of an ISR is no older by that. The
+    epochs themselves are not in the record, so that none can be skipped or fall. `log_lost` ends with any change of the
+    ISR, unless the record says it anew.
     """
 
     topic_id: str
@@ -100,6 +104,7 @@ class PartitionChangeRecord:
     isr: tuple[int, ...] | None = None
     leader_id: int | None = None
     log_lost: bool | None = field(default=None, metadata=added_in(1))
+    directories: tuple[str, ...] | None = field(default=None, metadata=added_in(2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class BrokerRegistration:
     log_dirs: tuple[str, ...]
     inter_broker_host: str = ""
     inter_broker_port: int = 0
+    offline_log_dirs: tuple[str, ...] = ()  # of `log_dirs`; only the next registration brings one of them back
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
@@ -63,6 +64,7 @@ class BrokerRegistration:
             log_dirs=record.log_dirs,
             inter_broker_host=record.inter_broker_host,
             inter_broker_port=record.inter_broker_port,
+            offline_log_dirs=record.offline_log_dirs,
         )
 
     def to_record(self) -> RegisterBrokerRecord:
@@ -78,6 +80,7 @@ class BrokerRegistration:
             log_dirs=self.log_dirs,
             inter_broker_host=self.inter_broker_host,
             inter_broker_port=self.inter_broker_port,
+            offline_log_dirs=self.offline_log_dirs,
         )
 
     def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:
@@ -107,6 +110,18 @@ class BrokerRegistration:
         """Whether partitions may be placed here and replicas here may join an ISR or be elected."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def only_log_dir(self) -> str:
+        """The id of its one log dir that is online, where each new replica goes; "" if there are several, or none."""
+        online = [log_dir for log_dir in self.log_dirs if log_dir not in self.offline_log_dirs]
+        return online[0] if len(online) == 1 else ""
+
+    def is_online(self, directory: str) -> bool:
+        """Whether a replica in this log dir can be served; one without an assigned dir may be in any of them."""
+        if not directory:
+            return not self.offline_log_dirs
+        return directory in self.log_dirs and directory not in self.offline_log_dirs
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
@@ -118,8 +133,9 @@ class PartitionRegistration:
     isr: tuple[int, ...]  # Invariant: not empty, a subset of replicas
     leader_id: int  # Invariant: in the ISR, or -1
     leader_epoch: int  # Invariant: never falls; one leader per epoch
-    partition_epoch: int  # Invariant: rises with every change
+    partition_epoch: int  # Invariant: rises with every change, but that of directories
     log_lost: bool = False  # Invariant: only of a single ISR member without a leader; its log went with a log dir
+    directories: tuple[str, ...] = ()  # ids, in the order of `replicas`; "": not assigned yet. Invariant: all, or ()
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
@@ -132,6 +148,7 @@ class PartitionRegistration:
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
             log_lost=record.log_lost,
+            directories=record.directories,
         )
         return made._checked()
 
@@ -145,10 +162,13 @@ class PartitionRegistration:
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             log_lost=self.log_lost,
+            directories=self.directories,
         )
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
-        """The partition after the change; naming a leader raises the leader epoch, any change the partition epoch."""
+        """The partition after the change; naming a leader raises the leader epoch, any change but that of
+        directories the partition epoch."""
+        is_of_directories = (change.isr, change.leader_id, change.log_lost) == (None, None, None)
         changed = PartitionRegistration(
             topic_id=self.topic_id,
             partition=self.partition,
@@ -156,8 +176,9 @@ class PartitionRegistration:
             isr=self.isr if change.isr is None else change.isr,
             leader_id=self.leader_id if change.leader_id is None else change.leader_id,
             leader_epoch=self.leader_epoch if change.leader_id is None else self.leader_epoch + 1,
-            partition_epoch=self.partition_epoch + 1,
+            partition_epoch=self.partition_epoch + (0 if is_of_directories and change.directories is not None else 1),
             log_lost=self._log_lost_after(change),
+            directories=self.directories if change.directories is None else change.directories,
         )
         return changed._checked()
 
@@ -169,6 +190,18 @@ class PartitionRegistration:
     @property
     def key(self) -> PartitionKey:
         return PartitionKey(self.topic_id, self.partition)
+
+    def directory_of(self, broker_id: int) -> str:
+        """The id of the log dir that holds the broker's replica; "" where it is not assigned, or has no replica."""
+        if not self.directories or broker_id not in self.replicas:
+            return ""
+        return self.directories[self.replicas.index(broker_id)]
+
+    def directories_with(self, broker_id: int, directory: str) -> tuple[str, ...]:
+        """`directories`, with this one for the broker's replica."""
+        now = self.directories or ("",) * len(self.replicas)
+        after = tuple(directory if r == broker_id else d for r, d in zip(self.replicas, now, strict=True))
+        return after if any(after) else ()
 
     @property
     def has_leader(self) -> bool:
@@ -182,4 +215,6 @@ class PartitionRegistration:
             raise InvariantViolation(f"leader is not in the ISR: {self}")
         if self.log_lost and (self.has_leader or len(self.isr) > 1):
             raise InvariantViolation(f"a partition whose log is lost has a leader or a second ISR member: {self}")
+        if len(self.directories) not in (0, len(self.replicas)):
+            raise InvariantViolation(f"the directories are not one for each replica: {self}")
         return self

@@ -21,10 +21,11 @@ USE_DEFAULT = -1
 
 
 class HostedReplicas(NamedTuple):
-    """The partitions of one topic whose logs a broker has."""
+    """The partitions of one topic whose logs a broker has in one log dir."""
 
     topic_id: str
     partitions: tuple[int, ...]
+    log_dir: str = ""  # its id; "" from a node of an older release, which does not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,27 @@ class AlterPartitionResult:
 @dataclass(frozen=True, slots=True)
 class AlterPartitionResponse:
     partitions: tuple[AlterPartitionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsRequest:
+    """Where a broker has put its replicas (KIP-858)."""
+
+    broker_id: int
+    broker_epoch: int
+    replicas: tuple[HostedReplicas, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedReplica:
+    topic_id: str
+    partition: int
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirsResponse:
+    replicas: tuple[AssignedReplica, ...] = ()  # in the order of the request
 
 
 @dataclass(frozen=True, slots=True)

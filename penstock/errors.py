@@ -295,6 +295,10 @@ class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable
     """The disk under the partition failed on this node."""
 
 
+class LogDirNotFoundError(ApiError, code=57, name="LOG_DIR_NOT_FOUND"):
+    """The broker is not registered with the log dir."""
+
+
 class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True, nothing_written=True):
     """The leader epoch of the request is older than this node's."""
 

@@ -82,6 +82,9 @@ API_LIMITS: dict[str, ApiLimits] = {
     "AlterPartition": ApiLimits(
         4 * MIB, {"partitions": 10_000, "partitions.new_isr": 200_000}, "a broker sends 1,000 at a time"
     ),
+    "AssignReplicasToDirs": ApiLimits(
+        4 * MIB, {"replicas": 10_000, "replicas.partitions": 10_000}, "a broker sends 1,000 at a time"
+    ),
 }
 
 INTRODUCTION = """# Limits of one request

@@ -14,6 +14,7 @@ import grpc.aio
 
 from broker.grpc.codec import (
     alter_partition,
+    assign_replicas_to_dirs,
     configs,
     describe_quorum,
     elections,
@@ -77,6 +78,10 @@ class ControllerDoor:
     async def AlterPartition(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = alter_partition.request_from_pb(request)
         return await _answer(self._handle, body, alter_partition.response_to_pb, context)
+
+    async def AssignReplicasToDirs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = assign_replicas_to_dirs.request_from_pb(request)
+        return await _answer(self._handle, body, assign_replicas_to_dirs.response_to_pb, context)
 
     async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = topics.create_topics_from_pb(request)

@@ -14,6 +14,7 @@ import grpc.aio
 
 from broker.grpc.codec import (
     alter_partition,
+    assign_replicas_to_dirs,
     configs,
     describe_quorum,
     elections,
@@ -28,6 +29,7 @@ from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
     AlterConfigsRequest,
     AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -131,6 +133,9 @@ class Peers:
             case AlterPartitionRequest():
                 call, message = stub.AlterPartition, alter_partition.request_to_pb(request)
                 decode = alter_partition.response_from_pb
+            case AssignReplicasToDirsRequest():
+                call, message = stub.AssignReplicasToDirs, assign_replicas_to_dirs.request_to_pb(request)
+                decode = assign_replicas_to_dirs.response_from_pb
             case RegisterBrokerRequest():
                 call, message = stub.RegisterBroker, registration.request_to_pb(request)
                 decode = registration.response_from_pb

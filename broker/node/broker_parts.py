@@ -58,6 +58,7 @@ from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_driver import FetcherConfig
 from broker.replication.follower.fetcher_manager import FetcherManager
+from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.follower_node import FollowerNode
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.leader.alter_partition import AlterPartitionManager
@@ -174,7 +175,16 @@ class BrokerParts:
             node.on_fatal,
             node.busy.fetchers.timed,
         )
-        ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.cleaner.cleaner.forget, node.on_fatal)
+        self.directories = DirectoryReports(
+            config.node_id,
+            broker_epoch,
+            node.log_manager.directory_id,
+            node.controller.call,
+            node.on_fatal,
+            self._environment.random,
+        )
+        on_log_gone = self.cleaner.cleaner.forget
+        ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
         node.loader.subscribe(self.publisher.publish)
@@ -303,6 +313,7 @@ class BrokerParts:
         """Take requests, then ask the controller to be unfenced."""
         self.dispatcher.start()
         self.alter_partition.start()
+        self.directories.start()
         await self.listeners.start()
         self.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._node.on_fatal(as_refusal(error, self.log_manager)))
@@ -336,6 +347,7 @@ class BrokerParts:
         await self.fetchers.stop()
         await self.log_starts.close(wait)
         await self.alter_partition.stop()
+        await self.directories.stop()
         self.cleaner.stop()
         await self.scheduler.stop(wait)
         self.cleaner.close()

@@ -36,11 +36,14 @@ def registration(
 
 def hosted_replicas(log_manager: LogManager) -> tuple[HostedReplicas, ...]:
     """The replicas whose logs the log dirs hold now. Damaged ones count as lost until they are repaired."""
-    numbers: dict[str, list[int]] = {}
+    numbers: dict[tuple[str, str], list[int]] = {}
     for found in log_manager.logs():
         if found.topic_partition != METADATA_PARTITION and found.topic_id:
-            numbers.setdefault(found.topic_id, []).append(found.topic_partition.partition)
-    return tuple(HostedReplicas(topic_id, tuple(sorted(held))) for topic_id, held in numbers.items())
+            place = found.topic_id, log_manager.directory_id(found.log_dir)
+            numbers.setdefault(place, []).append(found.topic_partition.partition)
+    return tuple(
+        HostedReplicas(topic_id, tuple(sorted(held)), log_dir) for (topic_id, log_dir), held in numbers.items()
+    )
 
 
 def as_refusal(error: BaseException, log_manager: LogManager) -> BaseException:

@@ -23,6 +23,7 @@ from metadata.requests import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -137,6 +138,8 @@ class ControllerDriver:
                 result: ControllerResult[Any] = controller.heartbeat(request, now_ms)
             case AlterPartitionRequest():
                 result = controller.alter_partition(request, now_ms)
+            case AssignReplicasToDirsRequest():
+                result = controller.assign_replicas_to_dirs(request, now_ms)
             case RegisterBrokerRequest():
                 result = controller.register_broker(request, now_ms, self._raft.next_offset)
             case CreateTopicsRequest():

@@ -131,7 +131,7 @@ def _listed(context: DecisionContext, before: Mapping[str, str], change: ConfigC
 
 def _unclean_elections(context: DecisionContext, topic: TopicState) -> list[Record]:
     state = context.state
-    circumstances = Circumstances(state.is_active, state.is_unfenced, unclean_allowed=True)
+    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, unclean_allowed=True)
     waiting = (partition for partition in topic.partitions.values() if not partition.has_leader)
     changes = (change_record(partition, elect(partition, circumstances)) for partition in waiting)
     return [change for change in changes if change is not None]

@@ -12,6 +12,7 @@ from metadata.controller.election import Circumstances, change_record, elect
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
+from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
 from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError
 from penstock.ids import RandomIds
@@ -68,6 +69,7 @@ def changes_when_leaving(
         circumstances = Circumstances(
             is_active=state.is_active,
             is_unfenced=state.is_unfenced,
+            is_online=state.replica_is_online,
             leaving=gone,
             unclean_allowed=not only_if_led and context.unclean_allowed(key.topic_id),
         )
@@ -88,11 +90,21 @@ def changes_when_joining(context: DecisionContext, joining: int) -> list[Partiti
     for partition in context.state.leaderless_partitions():
         if joining in partition.replicas:
             allowed = context.unclean_allowed(partition.topic_id)
-            outcome = elect(partition, Circumstances(is_active, is_active, unclean_allowed=allowed))
+            is_online = context.state.replica_is_online
+            outcome = elect(partition, Circumstances(is_active, is_active, is_online, unclean_allowed=allowed))
             change = change_record(partition, outcome)
             if change is not None:
                 changes.append(change)
     return changes
+
+
+def elected(
+    context: DecisionContext, partition: PartitionRegistration, *, leaving: tuple[int, ...] = ()
+) -> PartitionChangeRecord | None:
+    """The change of one partition, whose replicas may be elsewhere now; None when it stays as it is."""
+    state, allowed = context.state, context.unclean_allowed(partition.topic_id)
+    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, leaving, allowed)
+    return change_record(partition, elect(partition, circumstances))
 
 
 def check_min_insync_replicas(name: str, config: Mapping[str, ConfigValue], replication_factor: int) -> None:

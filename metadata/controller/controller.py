@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from metadata.controller import configs, liveness, ordered_elections, partitions, registration, topics
+from metadata.controller import configs, directories, liveness, ordered_elections, partitions, registration, topics
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
@@ -25,6 +25,8 @@ from metadata.requests import (
     AlterConfigsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     CreateTopicsRequest,
@@ -109,6 +111,11 @@ class Controller:
 
     def alter_partition(self, request: AlterPartitionRequest, now_ms: int) -> ControllerResult[AlterPartitionResponse]:
         return partitions.alter_partition(self._context, request)
+
+    def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest, now_ms: int
+    ) -> ControllerResult[AssignReplicasToDirsResponse]:
+        return directories.assign_replicas_to_dirs(self._context, request)
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
         return configs.alter_configs(self._context, request)

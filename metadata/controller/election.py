@@ -4,7 +4,7 @@ The rules, in this order:
 1. A broker that leaves the cluster leaves the ISR; but the ISR never becomes empty. The last member stays in it even
    if it is gone, because only it is known to hold every acked record (KIP-966: those were fsynced before their ack).
 2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round trip.
-3. Otherwise the first active ISR member in replica order leads.
+3. Otherwise the first active ISR member in replica order leads, if the log dir of its replica is online.
    A last member whose log is lost (the operator gave the log dir up) may not lead.
 4. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last.
    That is an unclean election: acked records may be lost, so it is reported as such and counted.
@@ -27,6 +27,7 @@ class Circumstances:
 
     is_active: Callable[[int], bool]  # unfenced and not shutting down: may be elected
     is_unfenced: Callable[[int], bool]  # may go on leading
+    is_online: Callable[[int, PartitionRegistration], bool]  # the log dir of the broker's replica has not failed
     leaving: tuple[int, ...] = ()  # brokers that leave the ISR; the one that was heard from last is last
     unclean_allowed: bool = False
 
@@ -45,7 +46,9 @@ def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Ele
     isr = _remaining_isr(partition.isr, circumstances.leaving)
 
     def may_lead(broker_id: int) -> bool:
-        return broker_id not in circumstances.leaving and circumstances.is_active(broker_id)
+        if broker_id in circumstances.leaving or not circumstances.is_online(broker_id, partition):
+            return False
+        return circumstances.is_active(broker_id)
 
     incumbent = partition.leader_id
     if incumbent in isr and incumbent not in circumstances.leaving and circumstances.is_unfenced(incumbent):

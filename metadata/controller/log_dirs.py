@@ -4,22 +4,26 @@
     a dir whose disk is dead        it stays registered; its replicas are offline there, and nothing takes their place
     a dir less, or another instead  refused, until the operator says that the dir is lost (`--lost-log-dirs`)
 
-The metadata does not say which dir holds which replica. So a broker names the replicas in its dirs when it registers.
-If it has lost a dir, a partition is marked `log_lost` if the broker is its last ISR member and does not name it. The
-member stays in the ISR, because no other replica is known to have every acked record. It is never elected: an empty log
-would silently replace those records. The mark is removed when the broker registers with that replica in one of its
-dirs, by an unclean election if the topic allows one, or with the topic. The broker left all other ISRs when it
-registered, and joins them again as a new replica does.
+A broker names the replicas in each of its dirs when it registers. The metadata has the dir of each replica; where it
+has another dir, or none, it is corrected (KIP-858). A replica in a lost dir has no dir any more.
+
+If a dir is lost, a partition is marked `log_lost` if the broker is its last ISR member, does not name it, and had it
+in that dir. If no dir was assigned to it, it counts as lost with any dir. The member stays in the ISR, because no other
+replica is known to have every acked record. It is never elected: an empty log would silently replace those records. The
+mark is removed when the broker registers with that replica in one of its dirs, by an unclean election if the topic
+allows one, or with the topic. The broker left all other ISRs when it registered, and joins them again as a new replica
+does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from metadata.controller.context import DecisionContext
 from metadata.records import PartitionChangeRecord
-from metadata.registrations import BrokerRegistration, PartitionKey
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.requests import RegisterBrokerRequest
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
 from penstock.types import NO_LEADER
@@ -31,6 +35,15 @@ def check_replica_count(context: DecisionContext, request: RegisterBrokerRequest
     count = sum(max(1, len(held.partitions)) for held in request.replicas)
     if count > limit:
         raise InvalidRequestError(f"broker {request.broker_id} names {count} replicas; at most {limit} are allowed")
+
+
+def check_replica_dirs(request: RegisterBrokerRequest) -> None:
+    """A replica is in one of the log dirs that the broker registers with."""
+    unknown = {held.log_dir for held in request.replicas}.difference(request.log_dirs, ("",))
+    if unknown:
+        raise InvalidRequestError(
+            f"broker {request.broker_id} names replicas in log dir {min(unknown)[:64]!r}, which it does not register"
+        )
 
 
 def log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest) -> tuple[str, ...]:
@@ -51,6 +64,14 @@ def log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest)
     return (*request.log_dirs, *missing)
 
 
+def offline_log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest) -> tuple[str, ...]:
+    """The registered log dirs that do not answer. A node that does not tell where its replicas are gets none: nobody
+    could say which replicas are in them."""
+    if any(not held.log_dir for held in request.replicas):
+        return ()
+    return tuple(sorted(set(existing.log_dirs).difference(request.log_dirs, request.lost_log_dirs)))
+
+
 def changes_of_last_copies(
     context: DecisionContext,
     existing: BrokerRegistration,
@@ -58,13 +79,59 @@ def changes_of_last_copies(
     changes: Iterable[PartitionChangeRecord],
 ) -> list[PartitionChangeRecord]:
     """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave."""
-    has_lost = bool(set(existing.log_dirs).intersection(request.lost_log_dirs).difference(request.log_dirs))
-    held = {PartitionKey(topic_id, number) for topic_id, numbers in request.replicas for number in numbers}
+    lost, held = _lost(existing, request), _held(request)
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     for partition in context.state.partitions_with_isr_member(request.broker_id):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
-        log_lost = partition.key not in held and (has_lost or partition.log_lost)
+        directory = partition.directory_of(request.broker_id)
+        was_in_lost = directory in lost if directory else bool(lost)
+        log_lost = partition.key not in held and (was_in_lost or partition.log_lost)
         if change.isr is None and log_lost != partition.log_lost:
             leader_id = NO_LEADER if log_lost and partition.has_leader else change.leader_id
             merged[partition.key] = replace(change, log_lost=log_lost, leader_id=leader_id)
     return [merged[key] for key in sorted(merged)]
+
+
+def with_directories(
+    context: DecisionContext,
+    existing: BrokerRegistration | None,
+    request: RegisterBrokerRequest,
+    changes: Iterable[PartitionChangeRecord] = (),
+) -> list[PartitionChangeRecord]:
+    """`changes`, and the log dirs of the replicas that are elsewhere than the metadata says. What is too much for one
+    decision is left for the broker to report (directories.py)."""
+    merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
+    found = _found(context, request, _held(request), frozenset() if existing is None else _lost(existing, request))
+    for partition, directory in islice(found, context.config.max_records_per_decision):
+        change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
+        directories = partition.directories_with(request.broker_id, directory)
+        merged[partition.key] = replace(change, directories=directories)
+    return [merged[key] for key in sorted(merged)]
+
+
+def _found(
+    context: DecisionContext, request: RegisterBrokerRequest, held: Mapping[PartitionKey, str], lost: frozenset[str]
+) -> Iterator[tuple[PartitionRegistration, str]]:
+    """The broker's replicas that have another log dir than the metadata says, with that dir; "" for a lost one."""
+    state, broker_id = context.state, request.broker_id
+    for key, directory in held.items():
+        partition = state.find_partition(key)
+        if partition is None or not directory or broker_id not in partition.replicas:
+            continue
+        if partition.directory_of(broker_id) != directory:
+            yield partition, directory
+    for topic in state.topics.values() if lost else ():
+        for partition in topic.partitions.values():
+            if partition.directory_of(broker_id) in lost and not held.get(partition.key):
+                yield partition, ""
+
+
+def _held(request: RegisterBrokerRequest) -> Mapping[PartitionKey, str]:
+    """The log dir of each replica that the broker names."""
+    return {
+        PartitionKey(item.topic_id, number): item.log_dir for item in request.replicas for number in item.partitions
+    }
+
+
+def _lost(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[str]:
+    return frozenset(existing.log_dirs).intersection(request.lost_log_dirs).difference(request.log_dirs)

@@ -122,6 +122,8 @@ def _preferred(context: DecisionContext, topic: str, partition: PartitionRegistr
     if partition.log_lost or not context.state.is_active(preferred):
         why = "has lost its log" if partition.log_lost else "is fenced or shuts down"
         raise PreferredLeaderNotAvailableError(f"{name}: broker {preferred} {why}")
+    if not context.state.replica_is_online(preferred, partition):
+        raise PreferredLeaderNotAvailableError(f"{name}: the log dir of the replica on broker {preferred} is offline")
     return PartitionChangeRecord(*partition.key, leader_id=preferred)
 
 
@@ -130,10 +132,12 @@ def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistrat
     if partition.has_leader:
         raise ElectionNotNeededError(f"{name} is led by broker {partition.leader_id}")
     state = context.state
-    outcome = elect(partition, Circumstances(state.is_active, state.is_unfenced, unclean_allowed=True))
+    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, unclean_allowed=True)
+    outcome = elect(partition, circumstances)
     change = change_record(partition, outcome) if outcome.leader_id != NO_LEADER else None
     if change is None:
         raise EligibleLeadersNotAvailableError(
-            f"{name}: none of its replicas {list(partition.replicas)} is in service; start one of these brokers"
+            f"{name}: none of its replicas {list(partition.replicas)} is in service, with a log dir that works; start"
+            " one of these brokers"
         )
     return change

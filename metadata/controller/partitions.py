@@ -117,6 +117,11 @@ def _check_eligible(context: DecisionContext, name: str, partition: PartitionReg
     if broker.fenced or (broker.in_controlled_shutdown and member.broker_id != partition.leader_id):
         why = "fenced" if broker.fenced else "shutting down"
         raise IneligibleReplicaError(f"{name}: broker {member.broker_id} is {why}")
+    if not context.state.replica_is_online(member.broker_id, partition):
+        where = partition.directory_of(member.broker_id) or "not assigned yet, and may be one that has failed"
+        raise IneligibleReplicaError(
+            f"{name}: the log dir of the replica on broker {member.broker_id} is offline: {where}"
+        )
 
 
 def _accepted(partition: PartitionRegistration) -> AlterPartitionResult:

@@ -10,11 +10,18 @@ hold the acked records. log_dirs.py decides about changed log dirs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from metadata.controller.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext, changes_when_leaving
-from metadata.controller.log_dirs import changes_of_last_copies, check_replica_count, log_dirs_after
+from metadata.controller.log_dirs import (
+    changes_of_last_copies,
+    check_replica_count,
+    check_replica_dirs,
+    log_dirs_after,
+    offline_log_dirs_after,
+    with_directories,
+)
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
@@ -36,17 +43,29 @@ _INT32_MAX: Final = (1 << 31) - 1
 Result = ControllerResult[RegisterBrokerResponse]
 
 
+class _Standing(NamedTuple):
+    """The part of a registration that is the controller's own."""
+
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    offline_log_dirs: tuple[str, ...] = ()
+
+
+_NEW: Final = _Standing()
+
+
 def register_broker(context: DecisionContext, request: RegisterBrokerRequest, now_ms: int, next_offset: int) -> Result:
     """Registers the process; `next_offset` is where the first record of the result will stand in the log."""
     context.check_cluster_id(request.cluster_id)
     _check_request(request)
     check_replica_count(context, request)
+    check_replica_dirs(request)
     _check_log_dirs_are_its_own(context, request)
     existing = context.state.brokers.get(request.broker_id)
     if existing is None:
         result = _register(context, request, next_offset)
     elif existing.incarnation_id == request.incarnation_id:
-        result = _register_again(existing, request, next_offset)
+        result = _register_again(context, existing, request, next_offset)
     else:
         _check_predecessor_is_gone(context, existing, request, now_ms)
         result = _register_successor(context, existing, request, next_offset)
@@ -70,10 +89,13 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
             f"broker {request.broker_id} cannot join: {context.config.max_brokers} brokers are registered, the most"
             " that are allowed"
         )
-    return _result((), _record(request, request.log_dirs, next_offset))
+    changes = with_directories(context, None, request)
+    return _result(changes, _record(request, request.log_dirs, next_offset + len(changes)))
 
 
-def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int) -> Result:
+def _register_again(
+    context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int
+) -> Result:
     """The same process asks again: its answer was lost, or its endpoint has changed. It stays fenced or unfenced."""
     log_dirs = log_dirs_after(existing, request)
     if set(log_dirs) != set(existing.log_dirs):
@@ -81,11 +103,11 @@ def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest
         raise InvalidRegistrationError(
             f"broker {request.broker_id} runs with log dirs {known}, which change only with a new process"
         )
-    standing = {"fenced": existing.fenced, "in_controlled_shutdown": existing.in_controlled_shutdown}
-    same = _record(request, log_dirs, existing.broker_epoch, **standing)
-    if same == existing.to_record():
+    standing = _Standing(existing.fenced, existing.in_controlled_shutdown, existing.offline_log_dirs)
+    changes = with_directories(context, existing, request)
+    if not changes and _record(request, log_dirs, existing.broker_epoch, standing) == existing.to_record():
         return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
-    return _result((), _record(request, log_dirs, next_offset, **standing))
+    return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing))
 
 
 def _register_successor(
@@ -94,9 +116,11 @@ def _register_successor(
     """A new process of a known broker. Partitions change BEFORE the registration, so that I11 holds at every record."""
     log_dirs = log_dirs_after(existing, request)
     leaving = changes_when_leaving(context, (request.broker_id,))
-    changes = changes_of_last_copies(context, existing, request, leaving)
+    marked = changes_of_last_copies(context, existing, request, leaving)
+    changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
-    return _result(changes, _record(request, log_dirs, next_offset + len(changes)), unknown)
+    standing = _Standing(offline_log_dirs=offline_log_dirs_after(existing, request))
+    return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing), unknown)
 
 
 def _check_predecessor_is_gone(
@@ -167,9 +191,7 @@ def _record(
     request: RegisterBrokerRequest,
     log_dirs: tuple[str, ...],
     broker_epoch: int,
-    *,
-    fenced: bool = True,
-    in_controlled_shutdown: bool = False,
+    standing: _Standing = _NEW,
 ) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
@@ -178,11 +200,12 @@ def _record(
         host=request.host,
         port=request.port,
         rack=request.rack,
-        fenced=fenced,
-        in_controlled_shutdown=in_controlled_shutdown,
+        fenced=standing.fenced,
+        in_controlled_shutdown=standing.in_controlled_shutdown,
         log_dirs=log_dirs,
         inter_broker_host=request.inter_broker_host,
         inter_broker_port=request.inter_broker_port,
+        offline_log_dirs=standing.offline_log_dirs,
     )
 
 

@@ -112,6 +112,16 @@ class ControllerState:
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), {})
 
+    def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
+        """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_online(partition.directory_of(broker_id))
+
+    def only_log_dir(self, broker_id: int) -> str:
+        """Where the broker puts each new replica; "" if that is its own choice."""
+        broker = self.brokers.get(broker_id)
+        return "" if broker is None else broker.only_log_dir
+
     def partitions_with_isr_member(self, broker_id: int) -> list[PartitionRegistration]:
         """By topic id and partition, so that the same state always gives the same records."""
         return list(self._sorted(self._keys_by_isr_member.get(broker_id, set())))

@@ -117,7 +117,9 @@ def _partition_record(
 ) -> PartitionRecord:
     """A new partition is empty, so every replica that is active is in sync."""
     isr = tuple(replica for replica in replicas if context.state.is_active(replica))
-    return PartitionRecord(topic_id, partition, replicas, isr, leader_id=isr[0])
+    directories = tuple(map(context.state.only_log_dir, replicas))
+    assigned = directories if any(directories) else ()
+    return PartitionRecord(topic_id, partition, replicas, isr, leader_id=isr[0], directories=assigned)
 
 
 def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:

@@ -41,12 +41,14 @@ class RegisterBrokerRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ...) -> None: ...
 
 class HostedReplicas(_message.Message):
-    __slots__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions", "log_dir")
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIR_FIELD_NUMBER: _ClassVar[int]
     topic_id: str
     partitions: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
+    log_dir: str
+    def __init__(self, topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ..., log_dir: _Optional[str] = ...) -> None: ...
 
 class RegisterBrokerResponse(_message.Message):
     __slots__ = ("error", "broker_epoch", "unknown_lost_log_dirs")
@@ -143,3 +145,31 @@ class AlterPartitionResult(_message.Message):
     partition_epoch: int
     isr: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., isr: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AssignReplicasToDirsRequest(_message.Message):
+    __slots__ = ("broker_id", "broker_epoch", "replicas")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    broker_epoch: int
+    replicas: _containers.RepeatedCompositeFieldContainer[HostedReplicas]
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ...) -> None: ...
+
+class AssignReplicasToDirsResponse(_message.Message):
+    __slots__ = ("error", "replicas")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    error: _common_pb2.Error
+    replicas: _containers.RepeatedCompositeFieldContainer[AssignedReplica]
+    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[AssignedReplica, _Mapping]]] = ...) -> None: ...
+
+class AssignedReplica(_message.Message):
+    __slots__ = ("topic_id", "partition", "error")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    partition: int
+    error: _common_pb2.Error
+    def __init__(self, topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ...) -> None: ...

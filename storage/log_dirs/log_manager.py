@@ -139,6 +139,15 @@ class LogManager:
     def _directory_ids(self) -> set[str]:
         return {properties.directory_id for properties in self.meta_properties.values()}
 
+    def directory_id(self, log_dir: str) -> str:
+        """The id of a log dir that answered at start, in use or failed since."""
+        return self.meta_properties[log_dir].directory_id
+
+    def path_of(self, directory_id: str) -> str | None:
+        """The log dir with that id; None where none of those that answered at start has it."""
+        known = self.meta_properties.items()
+        return next((path for path, properties in known if properties.directory_id == directory_id), None)
+
     @property
     def previous_broker_epoch(self) -> int:
         """The broker epoch of the clean stop before this start; -1 after any other stop (KIP-966)."""
@@ -164,8 +173,10 @@ class LogManager:
         *,
         is_new: bool = False,
         log_dir: str | None = None,
+        preferred_dir: str | None = None,
     ) -> Log:
-        """The log of the topic, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
+        """The log of the topic, created when there is none: in `log_dir`, or else in `preferred_dir` where that can be
+        used, or else in the log dir with the fewest logs.
 
         A log dir that failed before its logs were listed may have the log. Then only a partition that `is_new` in the
         cluster is created, because an empty replica must not replace one that has records.
@@ -186,7 +197,8 @@ class LogManager:
             raise KafkaStorageError(
                 f"{topic_partition} is in no working log dir, and may be in a failed one: {dirs}; repair that one first"
             )
-        log = self._opener.create(self._place_for(topic_partition, log_dir), topic_partition, topic_id, config)
+        place = self._place_for(topic_partition, log_dir, preferred_dir)
+        log = self._opener.create(place, topic_partition, topic_id, config)
         table.add(log)
         return log
 
@@ -199,7 +211,9 @@ class LogManager:
             self.table.logs.pop(log.topic_partition, before)
         return log
 
-    def _place_for(self, topic_partition: TopicPartition, log_dir: str | None) -> LogDirectory:
+    def _place_for(
+        self, topic_partition: TopicPartition, log_dir: str | None, preferred_dir: str | None
+    ) -> LogDirectory:
         """A log dir without an offline log of another topic with that name: its directory has the name already."""
         asked = None if log_dir is None else os.path.normpath(log_dir)
         directories = [found for path, found in self._directories.items() if asked in (None, path)]
@@ -211,7 +225,7 @@ class LogManager:
         if not free:
             path = directories[0].path
             raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
-        return min(free, key=lambda directory: self.table.count_in(directory.path))
+        return min(free, key=lambda found: (found.path != preferred_dir, self.table.count_in(found.path)))
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment, TopicSettings
+from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.leader.follower_contacts import FollowerContacts
@@ -55,6 +57,10 @@ class NoFetchers:
         return True
 
 
+async def _not_called(_request: object) -> object:
+    raise AssertionError("no report is sent: nobody has started that")
+
+
 class Replicas:
     """`parts`, and shortcuts to them. `failed_log_dirs` and `losses` record what the node would be told."""
 
@@ -80,7 +86,12 @@ class Replicas:
         isrs = IsrUpkeep(proposals or Proposals(), lambda: known.lost.broker_epoch, LAG_TIME_MS_MAX)
         durability = Durability(group_commit, self.log_starts)
         contacts = FollowerContacts(broker_id, clock.now_ms, LAG_TIME_MS_MAX)
-        ports = ReplicaPorts(durability, isrs, contacts, fetchers or NoFetchers(), on_log_gone, on_fatal)
+        self.directories = DirectoryReports(
+            broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, _not_called, on_fatal, Random(0)
+        )
+        ports = ReplicaPorts(
+            durability, isrs, contacts, fetchers or NoFetchers(), self.directories, on_log_gone, on_fatal
+        )
         self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports)
         self.find, self.get = self.parts.hosted.find, self.parts.hosted.get
         self.lost, self.failures, self.refused = known.lost, known.failures, known.refused

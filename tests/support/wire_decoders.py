@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from broker.grpc.codec import (
     alter_partition,
+    assign_replicas_to_dirs,
     configs,
     delete_records,
     describe_quorum,
@@ -133,6 +134,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (controller_pb2.BrokerHeartbeatResponse, heartbeat.response_from_pb),
     (controller_pb2.AlterPartitionRequest, alter_partition.request_from_pb),
     (controller_pb2.AlterPartitionResponse, alter_partition.response_from_pb),
+    (controller_pb2.AssignReplicasToDirsRequest, assign_replicas_to_dirs.request_from_pb),
+    (controller_pb2.AssignReplicasToDirsResponse, assign_replicas_to_dirs.response_from_pb),
     (pb.ProduceResponse, wire.decode_produce),
     (pb.ListOffsetsResponse, wire.decode_list_offsets),
     (pb.MetadataResponse, wire.decode_metadata),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from metadata.requests import HostedReplicas, RegisterBrokerRequest, RegisterBrokerResponse
+from broker.grpc.codec import hosted_replicas
+from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.pb import controller_pb2
 
 
@@ -20,7 +21,7 @@ def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRe
         inter_broker_port=m.inter_broker_port,
         failed_log_dirs=m.failed_log_dirs,
         lost_log_dirs=tuple(m.lost_log_dirs),
-        replicas=tuple(HostedReplicas(held.topic_id, tuple(held.partitions)) for held in m.replicas),
+        replicas=hosted_replicas.from_pb(m.replicas),
     )
 
 
@@ -38,7 +39,7 @@ def request_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerRequ
         inter_broker_port=r.inter_broker_port,
         failed_log_dirs=r.failed_log_dirs,
         lost_log_dirs=r.lost_log_dirs,
-        replicas=[controller_pb2.HostedReplicas(topic_id=i, partitions=numbers) for i, numbers in r.replicas],
+        replicas=hosted_replicas.to_pb(r.replicas),
     )
 
 

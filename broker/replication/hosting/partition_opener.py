@@ -52,9 +52,13 @@ class PartitionOpener:
         return why_no_empty_log(self._hosted.broker_id, assignment.state, vanished)
 
     def open(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
-        """A partition over the log that is there, or over a new one; raises what the log manager raises."""
+        """A partition over the log that is there, or over a new one, in the log dir of the metadata if possible; raises
+        what the log manager raises."""
         settings = assignment.settings
-        partition_log = self._log_manager.get_or_create(key, assignment.topic_id, settings.log, is_new=is_new)
+        assigned = self._log_manager.path_of(assignment.state.directory_of(self._hosted.broker_id))
+        partition_log = self._log_manager.get_or_create(
+            key, assignment.topic_id, settings.log, is_new=is_new, preferred_dir=assigned
+        )
         partition = Partition(
             self._hosted.broker_id,
             partition_log,

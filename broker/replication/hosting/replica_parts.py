@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.durability import Durability
+from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
@@ -69,6 +70,7 @@ class ReplicaPorts:
     isrs: IsrUpkeep
     contacts: FollowerContacts
     fetchers: Fetchers
+    directories: DirectoryReports
     on_log_gone: Callable[[TopicPartition], None]
     """Told of a partition that is served here no longer."""
     on_fatal: Callable[[BaseException], None]
@@ -119,9 +121,17 @@ def replica_parts(
         high_watermarks,
         ports.durability,
         PartitionReports(isrs.maybe_expand, failures.disk_error, known.refused.refused),
-        (known.refused.forget, ports.on_log_gone),
+        (known.refused.forget, ports.directories.forget, ports.on_log_gone),
     )
-    roles = ReplicaRoles(hosted.broker_id, clock, ports.durability, isrs, ports.fetchers, failures.partition_failed)
+    roles = ReplicaRoles(
+        hosted.broker_id,
+        clock,
+        ports.durability,
+        isrs,
+        ports.fetchers,
+        failures.partition_failed,
+        ports.directories.check,
+    )
     creation = ReplicaCreation(
         hosted, opener, roles, lost, log_manager.removal, clock, threads, failures.leave_isrs, ports.on_fatal
     )

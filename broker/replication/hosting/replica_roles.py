@@ -44,14 +44,16 @@ class ReplicaRoles:
         isrs: IsrUpkeep,
         fetchers: Fetchers,
         partition_failed: Callable[[Partition, Exception], None],
+        check_directory: Callable[[Partition, PartitionRegistration], None],
     ) -> None:
-        """`partition_failed` is called if the disk refuses a role's first steps."""
+        """`partition_failed` is called if the disk refuses a role's first steps; `check_directory` for every role."""
         self._broker_id = broker_id
         self._clock = clock
         self._durability = durability
         self._isrs = isrs
         self._fetchers = fetchers
         self._partition_failed = partition_failed
+        self._check_directory = check_directory
         self.past_isr_shrinks = 0
         """Changes of ISRs that this broker led before and does not lead now."""
         self.past_isr_expands = 0
@@ -59,6 +61,7 @@ class ReplicaRoles:
     def take(self, partition: Partition, assignment: Assignment) -> None:
         """Take the role and the settings of the metadata."""
         _, state, settings, hint = assignment
+        self._check_directory(partition, state)
         partition.configure(settings.log, settings.flush_policy, min(settings.min_insync_replicas, len(state.replicas)))
         try:
             if state.leader_id == self._broker_id:

@@ -31,6 +31,7 @@ var codeTable = map[int32]codeMeaning{
 	42:  {"INVALID_REQUEST", false, true, false},
 	44:  {"POLICY_VIOLATION", false, true, false},
 	56:  {"KAFKA_STORAGE_ERROR", true, false, true},
+	57:  {"LOG_DIR_NOT_FOUND", false, false, false},
 	74:  {"FENCED_LEADER_EPOCH", true, true, true},
 	75:  {"UNKNOWN_LEADER_EPOCH", true, true, true},
 	76:  {"UNSUPPORTED_COMPRESSION_TYPE", false, true, false},

@@ -7,6 +7,9 @@ bounded answers: a decision raises nothing but errors of the wire table. Failove
 Brokers have two disks each, and a disk may be replaced between two processes, with the operator's word or without. The
 walk knows which replicas went with a disk: none of them leads before it was in an ISR with somebody who had everything,
 but where the topic allows unclean elections.
+
+A disk may also be dead while a process runs, and brokers report where their replicas are. What the metadata says of
+that is true, or it says nothing.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ class Walk:
         """How often each was replaced."""
         self.emptied: set[tuple[int, PartitionKey]] = set()
         self.ever_unclean: set[str] = set()
+        self.assigned: dict[tuple[int, PartitionKey], int] = {}
+        """The disks that the controller chose."""
         self.actions: tuple[tuple[int, Callable[[], object]], ...] = (
             (4, self.register),
             (10, self.heartbeat),
@@ -50,6 +55,7 @@ class Walk:
             (1, self.delete),
             (10, self.alter),
             (2, self.configure),
+            (3, self.assign),
             (1, self.cluster.fail_over),
         )
 
@@ -69,26 +75,39 @@ class Walk:
         previous = self.rng.choice([-1, 0, known.broker_epoch if known else 5])
         replaced = self.rng.choice([None, None, None, *DISKS])
         dirs = {disk: self.directory_id(broker_id, disk) for disk in DISKS}
+        dead = self.rng.choice([None, None, None, *DISKS]) if known is not None and replaced is None else None
+        tells = self.rng.random() < 0.9  # an older release does not tell where its replicas are
+        held = self.held(broker_id, replaced if dead is None else dead, tells=tells)
         fields: dict[str, object] = {}
         if replaced is not None and self.rng.random() < 0.5 and known is not None:
             fields["lost_log_dirs"] = (dirs[replaced],)
         if replaced is not None:
             dirs[replaced] += "-new"
+        if dead is not None:
+            del dirs[dead]
+            fields["failed_log_dirs"] = 1
         self.cluster.register(
             broker_id,
             previous_broker_epoch=previous,
             rack=f"r{broker_id % 2}",
             log_dirs=tuple(dirs.values()),
-            replicas=self.held(broker_id, without=replaced),
+            replicas=held,
             **fields,
         )
+        self.outcomes["disk dead"] += dead is not None
         if replaced is not None:
             assert fields or known is None, (
                 "a broker came back without one of its log dirs, and nobody said that it is lost"
             )
             self.outcomes["disk replaced"] += 1
-            self.emptied |= {(broker_id, key) for key in self.replicas_of(broker_id) if disk_of(key) == replaced}
+            self.emptied |= {
+                (broker_id, key) for key in self.replicas_of(broker_id) if self.disk_of(broker_id, key) == replaced
+            }
             self.disks[broker_id, replaced] += 1
+
+    def disk_of(self, broker_id: int, key: PartitionKey) -> int:
+        """Where the broker has the replica."""
+        return self.assigned.get((broker_id, key), key.partition % len(DISKS))
 
     def directory_id(self, broker_id: int, disk: int) -> str:
         return f"dir-{broker_id}-{disk}" + "-new" * self.disks[broker_id, disk]
@@ -97,12 +116,29 @@ class Walk:
         topics = self.cluster.image.topics_by_id.values()
         return [p.key for topic in topics for p in topic.partitions.values() if broker_id in p.replicas]
 
-    def held(self, broker_id: int, without: int | None) -> tuple[HostedReplicas, ...]:
-        """What a broker finds on its disks; one of them may have been replaced."""
-        keys = [key for key in self.replicas_of(broker_id) if disk_of(key) != without]
+    def held(self, broker_id: int, without: int | None, *, tells: bool = True) -> tuple[HostedReplicas, ...]:
+        """What a broker finds on its disks; one of them may have been replaced, or is dead."""
+        keys = [key for key in self.replicas_of(broker_id) if self.disk_of(broker_id, key) != without]
         return tuple(
-            HostedReplicas(key.topic_id, (key.partition,)) for key in keys if (broker_id, key) not in self.emptied
+            HostedReplicas(
+                key.topic_id,
+                (key.partition,),
+                self.directory_id(broker_id, self.disk_of(broker_id, key)) if tells else "",
+            )
+            for key in keys
+            if (broker_id, key) not in self.emptied
         )
+
+    def assign(self) -> None:
+        """A broker reports some of its replicas, and sometimes one that it has not."""
+        known = sorted(self.cluster.image.brokers)
+        if known:
+            broker_id = self.rng.choice(known)
+            named = [replica for replica in self.held(broker_id, None) if self.rng.random() < 0.5]
+            if named and self.rng.random() < 0.2:
+                named.append(named[0]._replace(log_dir="elsewhere", partitions=(99,)))
+            for error in self.cluster.assign(broker_id, *named):
+                self.outcomes["assigned" if error is None else type(error).__name__] += 1
 
     def heartbeat(self) -> None:
         known = sorted(self.cluster.image.brokers)
@@ -121,7 +157,13 @@ class Walk:
 
     def create(self) -> None:
         config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])
+        known = set(self.cluster.image.topics_by_id)
         self.cluster.create(self.rng.choice(NAMES), self.rng.randint(0, 4), self.rng.randint(0, 4), config)
+        for topic_id in self.cluster.image.topics_by_id.keys() - known:
+            for partition in self.cluster.image.topics_by_id[topic_id].partitions.values():
+                for broker_id in filter(partition.directory_of, partition.replicas):
+                    first = self.directory_id(broker_id, DISKS[0])
+                    self.assigned[broker_id, partition.key] = DISKS[partition.directory_of(broker_id) != first]
 
     def delete(self) -> None:
         self.cluster.delete(self.rng.choice(NAMES))
@@ -170,9 +212,20 @@ class Walk:
         assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
         for partition in partitions:
             self.was_ever_unclean(partition)
+            self.check_directories(partition)
             assert partition.has_leader or not self.somebody_may_lead(partition), f"nobody leads {partition}"
             is_empty = (partition.leader_id, partition.key) in self.emptied
             assert not is_empty or self.was_ever_unclean(partition), f"an emptied replica leads {partition}"
+
+    def check_directories(self, partition: PartitionRegistration) -> None:
+        for broker_id in partition.replicas:
+            directory, broker = partition.directory_of(broker_id), self.cluster.image.brokers[broker_id]
+            true = self.directory_id(broker_id, self.disk_of(broker_id, partition.key))
+            assert directory in ("", true), f"broker {broker_id} has {true}: {partition}"
+            assert not directory or directory in broker.log_dirs, f"{directory} is not registered: {broker}"
+            if directory in broker.offline_log_dirs:
+                assert partition.leader_id != broker_id, f"a dead disk leads: {partition}"
+                assert partition.isr == (broker_id,) or broker_id not in partition.isr, f"a dead disk in {partition}"
 
     def was_ever_unclean(self, partition: PartitionRegistration) -> bool:
         name = self.cluster.image.topics_by_id[partition.topic_id].name
@@ -185,7 +238,8 @@ class Walk:
         name = image.topics_by_id[partition.topic_id].name
         unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
         candidates = partition.replicas if unclean else () if partition.log_lost else partition.isr
-        return any(image.brokers[candidate].is_active for candidate in candidates)
+        online = [c for c in candidates if image.brokers[c].is_online(partition.directory_of(c))]
+        return any(image.brokers[candidate].is_active for candidate in online)
 
     def check_end(self) -> None:
         """I8 and I9 from the very beginning."""
@@ -197,11 +251,6 @@ class Walk:
             snapshot.replay(record)
         assert whole.apply(image.offset, EPOCH) == image
         assert snapshot.apply(image.offset, EPOCH) == image
-
-
-def disk_of(key: PartitionKey) -> int:
-    """On every broker the same one."""
-    return key.partition % len(DISKS)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -229,6 +278,9 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "DuplicateBrokerRegistrationError",
         "InvalidRegistrationError",
         "disk replaced",
+        "disk dead",
+        "assigned",
+        "LogDirNotFoundError",
         "FencedLeaderEpochError",
         "IneligibleReplicaError",
         "InvalidRequestError",

@@ -192,9 +192,10 @@ class ClaimInvariants:
         leader = image.brokers.get(partition.leader_id)
         if partition.leader_id >= 0 and (leader is None or leader.fenced):
             raise Violated(f"I28: {name} is led by broker {partition.leader_id}, which is fenced, at {image.offset}")
-        if partition.leader_id < 0 and not partition.log_lost and active.intersection(partition.isr):
+        online = {member for member in active & set(partition.isr) if image.replica_is_online(member, partition)}
+        if partition.leader_id < 0 and not partition.log_lost and online:
             raise Violated(
-                f"I28: {name} has no leader at {image.offset}, and {active} of {partition.isr} are in service"
+                f"I28: {name} has no leader at {image.offset}, and {online} of {partition.isr} are in service"
             )
 
     # -- changes of ISRs -----------------------------------------------------------------------------------------------

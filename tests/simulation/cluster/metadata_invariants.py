@@ -6,6 +6,8 @@ what it decided, so no leader of a partition can know of a later ISR than this i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
@@ -64,8 +66,10 @@ class MetadataInvariants:
         """I10; and of I11, that the ISR is part of the replicas."""
         what = f"{name}: partition {partition.partition} of {image.topic_name(partition.topic_id)}"
         before = self._known.get(partition.key)
+        is_moved = before is not None and replace(before, directories=partition.directories) == partition
         if before is not None and (
-            partition.leader_epoch < before.leader_epoch or partition.partition_epoch <= before.partition_epoch
+            partition.leader_epoch < before.leader_epoch
+            or partition.partition_epoch < before.partition_epoch + (not is_moved)
         ):
             raise Violated(f"I10: {what} goes from {before} to {partition}")
         if partition.leader_id != NO_LEADER:
@@ -80,14 +84,16 @@ class MetadataInvariants:
     def _check_isrs(self, name: str, image: MetadataImage) -> None:
         """I11: also when a broker changed and no partition did."""
         fenced = {broker.broker_id for broker in image.brokers.values() if broker.fenced}
-        if not fenced:
+        offline = {(broker.broker_id, dead) for broker in image.brokers.values() for dead in broker.offline_log_dirs}
+        if not fenced and not offline:
             return
         for topic in image.topics_by_id.values():
             for partition in topic.partitions.values():
-                if len(partition.isr) > 1 and not fenced.isdisjoint(partition.isr):
+                out = fenced.union(b for b in partition.isr if (b, partition.directory_of(b)) in offline)
+                if len(partition.isr) > 1 and not out.isdisjoint(partition.isr):
                     raise Violated(
                         f"I11: {name}: partition {partition.partition} of {topic.name} has ISR {partition.isr}, and"
-                        f" {sorted(fenced)} are fenced, at metadata offset {image.offset}"
+                        f" {sorted(out)} are fenced, or their log dir is offline, at metadata offset {image.offset}"
                     )
 
     def at_end(self, name: str, image: MetadataImage) -> None:

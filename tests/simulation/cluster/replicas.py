@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from metadata.image import EMPTY_IMAGE
 from penstock.record.batch import iter_headers
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
+from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.plan import TopicKind, TopicPlan
 
 if TYPE_CHECKING:
@@ -26,6 +28,24 @@ def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan]) -> list[str
         for partition in range(topic.partitions)
         if not are_equal(list(_replicas(brokers, TopicPartition(topic.name, partition))), topic.kind)
     ]
+
+
+def misplaced(brokers: Sequence[Machine]) -> list[str]:
+    """Replicas whose log is not in the log dir that the metadata names, by the ids on the disks."""
+    found = []
+    for machine in brokers:
+        node = machine.node
+        image = node.loader.image if node is not None else EMPTY_IMAGE
+        for log in node.log_manager.logs() if node is not None else ():
+            topic = image.topics_by_id.get(log.topic_id)
+            state = topic.partitions.get(log.topic_partition.partition) if topic is not None else None
+            properties = read_meta_properties(machine.disk, log.log_dir)
+            if state is None or properties is None:
+                continue
+            recorded = state.directory_of(machine.config.node_id)
+            if recorded != properties.directory_id:
+                found.append(f"{log.directory} of {machine.name} is in {properties.directory_id}, not in {recorded!r}")
+    return found
 
 
 def are_equal(replicas: Sequence[Replica], kind: TopicKind) -> bool:

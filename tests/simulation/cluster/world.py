@@ -36,7 +36,7 @@ from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.plan import Fault, Plan
-from tests.simulation.cluster.replicas import unequal
+from tests.simulation.cluster.replicas import misplaced, unequal
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.transcript import Transcript
@@ -246,6 +246,7 @@ class World:
         clients.whole_ms = clients.time.now_ms()
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
+        self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")

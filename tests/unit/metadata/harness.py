@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from metadata.codec import decode_record, encode_record
@@ -24,17 +25,20 @@ from metadata.requests import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResult,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     ConfigChange,
     ConfigOperation,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    HostedReplicas,
     IsrMember,
     NewTopic,
     RegisterBrokerRequest,
     TopicResult,
 )
+from penstock.errors import ApiError
 from penstock.types import NO_LEADER
 
 T = TypeVar("T")
@@ -168,6 +172,12 @@ class Cluster:
         request = AlterPartitionRequest(broker_id, self.image.brokers[broker_id].broker_epoch, data)
         return self.commit(self.controller.alter_partition(request, self.now_ms)).partitions
 
+    def assign(self, broker_id: int, *replicas: HostedReplicas) -> tuple[ApiError | None, ...]:
+        """The broker reports where it has its replicas."""
+        request = AssignReplicasToDirsRequest(broker_id, self.image.brokers[broker_id].broker_epoch, replicas)
+        answer = self.commit(self.controller.assign_replicas_to_dirs(request, self.now_ms))
+        return tuple(assigned.error for assigned in answer.replicas)
+
     # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _check(self, before: MetadataImage) -> None:
@@ -186,7 +196,8 @@ class Cluster:
         earlier = topic.partitions.get(partition.partition) if topic else None
         if earlier is not None and earlier is not partition:
             assert partition.leader_epoch >= earlier.leader_epoch, "I10: the leader epoch fell"
-            assert partition.partition_epoch == earlier.partition_epoch + 1, "I10: the partition epoch is not the next"
+            next_epoch = earlier.partition_epoch + (replace(earlier, directories=partition.directories) != partition)
+            assert partition.partition_epoch == next_epoch, "I10: the partition epoch is not the next"
         if partition.leader_id != NO_LEADER:
             leader = self.leaders.setdefault((partition.key, partition.leader_epoch), partition.leader_id)
             assert leader == partition.leader_id, "I10: two leaders in one epoch"

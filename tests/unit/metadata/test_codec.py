@@ -29,6 +29,8 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from metadata.registrations import PartitionRegistration
+from penstock.errors import InvariantViolation
 
 RECORDS: list[Record] = [
     RegisterBrokerRecord(1, "incarnation", 42, "höst", 9192, "rack", True, False, ("dir-a", "dir-b")),
@@ -43,6 +45,10 @@ RECORDS: list[Record] = [
     PartitionChangeRecord("id", 0),
     PartitionRecord("id", 0, (1, 2), (1,), -1, 7, 9, log_lost=True),
     PartitionChangeRecord("id", 0, log_lost=False),
+    RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, log_dirs=("a", "b"), offline_log_dirs=("b",)),
+    PartitionRecord("id", 0, (1, 2), (1,), 1, 7, 9, directories=("dir-a", "")),
+    PartitionChangeRecord("id", 0, directories=("dir-a", "dir-b")),
+    PartitionChangeRecord("id", 0, directories=()),
     RemoveTopicRecord("id"),
     ConfigRecord("topic", "orders", "retention.ms", "-1"),
     ConfigRecord("topic", "orders", "retention.ms"),
@@ -93,6 +99,33 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
 
     assert version(PartitionChangeRecord("id", 0, isr=(1,))) == 0
     assert version(PartitionChangeRecord("id", 0, log_lost=True)) == 1
+    assert version(PartitionChangeRecord("id", 0, log_lost=True, directories=("a",))) == 2
+    assert version(PartitionRecord("id", 0, (1, 2), (1,), 1)) == 0
+    assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=("a", ""))) == 2
+
+
+def test_partition_of_an_older_release_has_no_directories_and_a_change_of_them_is_read() -> None:
+    older = decode_record(
+        b'{"type":"Partition","version":1,"topic_id":"id","partition":0,"replicas":[1,2],"isr":[1],'
+        b'"leader_id":-1,"leader_epoch":0,"partition_epoch":0,"log_lost":true}'
+    )
+    assert isinstance(older, PartitionRecord)
+    partition = PartitionRegistration.from_record(older)
+    assert partition.directories == () and partition.directory_of(1) == partition.directory_of(9) == ""
+    change = decode_record(
+        b'{"type":"PartitionChange","version":2,"topic_id":"id","partition":0,"directories":["a",""]}'
+    )
+    assert isinstance(change, PartitionChangeRecord)
+    changed = partition.merge(change)
+    assert (changed.directory_of(1), changed.directory_of(2)) == ("a", "")
+    assert (changed.partition_epoch, changed.log_lost) == (partition.partition_epoch, True)
+    assert changed.directories_with(1, "") == () and changed.directories_with(2, "b") == ("a", "b")
+
+
+@pytest.mark.parametrize("directories", [("a",), ("a", "b", "c")])
+def test_directories_that_are_not_one_for_each_replica_make_no_partition(directories: tuple[str, ...]) -> None:
+    with pytest.raises(InvariantViolation, match="one for each replica"):
+        PartitionRegistration.from_record(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=directories))
 
 
 def test_field_of_a_later_version_is_refused_in_a_record_of_an_earlier_one() -> None:

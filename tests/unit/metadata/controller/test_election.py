@@ -15,8 +15,12 @@ def partition(isr: Ids, leader_id: int) -> PartitionRegistration:
     return PartitionRegistration("id", 0, (1, 2, 3), isr, leader_id, 5, 9)
 
 
+def everywhere(broker_id: int, _partition: PartitionRegistration) -> bool:
+    return True
+
+
 def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean: bool = False) -> ElectedLeader:
-    circumstances = Circumstances(active.__contains__, active.__contains__, leaving, unclean)
+    circumstances = Circumstances(active.__contains__, active.__contains__, everywhere, leaving, unclean)
     return elect(partition(isr, leader_id), circumstances)
 
 
@@ -44,8 +48,16 @@ def test_rules(isr: Ids, leader_id: int, active: Ids, leaving: Ids, unclean: boo
 
 
 def test_leader_that_shuts_down_goes_on_leading_when_a_follower_fails() -> None:
-    circumstances = Circumstances(is_active=lambda broker: False, is_unfenced=lambda broker: broker == 1, leaving=(2,))
+    circumstances = Circumstances(lambda broker: False, lambda broker: broker == 1, everywhere, leaving=(2,))
     assert elect(partition((1, 2), 1), circumstances) == ElectedLeader((1,), 1)
+
+
+def test_replica_in_a_failed_log_dir_is_not_elected_even_uncleanly() -> None:
+    circumstances = Circumstances(
+        lambda broker: True, lambda broker: broker != 1, lambda broker, _partition: broker != 2, (1,), True
+    )
+    assert elect(partition((1, 2, 3), 1), circumstances) == ElectedLeader((2, 3), 3)
+    assert elect(partition((1, 2), 1), circumstances) == ElectedLeader((3,), 3, unclean=True)
 
 
 def test_record_names_only_what_changes() -> None:

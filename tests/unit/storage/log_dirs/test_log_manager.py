@@ -277,6 +277,17 @@ def test_new_logs_go_to_the_dir_with_the_fewest(fs: LosingFileSystem) -> None:
     assert fs.read_file("/a/t-0/partition.metadata") == seal(f"version: 1\ntopic_id: {TOPIC_ID}\n")
 
 
+def test_new_log_goes_to_the_preferred_dir_if_that_can_be_used(fs: LosingFileSystem) -> None:
+    manager = open_manager(fs, TWO)
+    logs = [manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL, preferred_dir="/b") for n in range(3)]
+    assert [log.log_dir for log in logs] == ["/b", "/b", "/b"]
+    assert manager.path_of(manager.directory_id("/b")) == "/b" and manager.path_of("no such id") is None
+
+    manager.fail_log_dir("/b", OSError(errno.EIO, "dead"))
+    log = manager.get_or_create(TopicPartition("t", 3), TOPIC_ID, SMALL, preferred_dir="/b")
+    assert log.log_dir == "/a" and manager.directory_id("/b"), "a dir that has failed keeps its id"
+
+
 def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
