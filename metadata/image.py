@@ -66,6 +66,11 @@ class MetadataImage:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
+    def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
+        """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_online(partition.directory_of(broker_id))
+
     def active_brokers(self) -> list[BrokerRegistration]:
         """The brokers that are neither fenced nor shutting down, by id."""
         return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if self.brokers[broker_id].is_active]

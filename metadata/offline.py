@@ -6,8 +6,8 @@ the reason from here, so they say the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 from metadata.registrations import PartitionRegistration
 
@@ -17,18 +17,29 @@ class OfflineReason(Enum):
 
     ISR_OUT_OF_SERVICE = "isr_out_of_service"  # every in-sync replica is on a broker that is down, fenced or stopping
     LOG_LOST = "log_lost"  # the only in-sync replica was in a log dir that was given up
+    LOG_DIR_OFFLINE = "log_dir_offline"  # a broker with an in-sync replica is in service, and that log dir has failed
     ELECTING = "electing"  # an in-sync replica is in service: this metadata is older than its election
 
 
-def offline_reason(partition: PartitionRegistration, is_active: Callable[[int], bool]) -> OfflineReason | None:
+class InService(Protocol):
+    """Which brokers are in service, and which of their replicas could be served."""
+
+    def is_active(self, broker_id: int) -> bool: ...
+
+    def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool: ...
+
+
+def offline_reason(partition: PartitionRegistration, cluster: InService) -> OfflineReason | None:
     """None for a partition that has a leader."""
     if partition.has_leader:
         return None
     if partition.log_lost:
         return OfflineReason.LOG_LOST
-    if any(map(is_active, partition.isr)):
-        return OfflineReason.ELECTING
-    return OfflineReason.ISR_OUT_OF_SERVICE
+    active = [broker_id for broker_id in partition.isr if cluster.is_active(broker_id)]
+    if not active:
+        return OfflineReason.ISR_OUT_OF_SERVICE
+    is_online = any(cluster.replica_is_online(broker_id, partition) for broker_id in active)
+    return OfflineReason.ELECTING if is_online else OfflineReason.LOG_DIR_OFFLINE
 
 
 def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str:
@@ -46,6 +57,13 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str
                 f"no leader: no broker with an in-sync replica ({isr}) is in service. Start one of them. Only if none"
                 " of them will ever come back, order an election (`penstock elect-leaders TOPIC --unclean`): that loses"
                 " the records that no other replica has"
+            )
+        case OfflineReason.LOG_DIR_OFFLINE:
+            return (
+                f"no leader: the only in-sync replica, on broker {isr}, is in a log dir that has failed. Repair the"
+                " disk, then start that broker again. If the disk is gone for good, start the broker with"
+                " --lost-log-dirs, and set unclean.leader.election.enable=true on the topic: that loses the records"
+                " that no other replica has"
             )
         case OfflineReason.ELECTING:
             return "no leader yet: one is being elected; ask again"

@@ -57,12 +57,13 @@ class UnregisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationChangeRecord:
-    """A registered broker was fenced, unfenced, or began its controlled shutdown."""
+    """A registered broker was fenced, unfenced, began its controlled shutdown, or one of its log dirs failed."""
 
     broker_id: int
     broker_epoch: int
     fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
+    offline_log_dirs: tuple[str, ...] | None = field(default=None, metadata=added_in(1))  # all that are now
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,7 @@ class BrokerRegistration:
             in_controlled_shutdown=self.in_controlled_shutdown
             if change.in_controlled_shutdown is None
             else change.in_controlled_shutdown,
+            offline_log_dirs=self.offline_log_dirs if change.offline_log_dirs is None else change.offline_log_dirs,
         )
 
     @property

@@ -59,6 +59,7 @@ class BrokerHeartbeatRequest:
     current_metadata_offset: int = NO_OFFSET  # of the image that the broker has published
     want_fence: bool = False
     want_shut_down: bool = False
+    offline_log_dirs: tuple[str, ...] = ()  # directory ids of those that failed since the process started (KIP-858)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class BrokerHeartbeatResponse:
     is_caught_up: bool
     is_fenced: bool
     should_shut_down: bool
+    offline_log_dirs: tuple[str, ...] = ()  # as the metadata has them now; an older controller names none
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def _offline(image: MetadataImage) -> tuple[PartitionTroubleView, ...]:
 def _every_offline(image: MetadataImage) -> Iterator[PartitionTroubleView]:
     for name in sorted(image.topics_by_name):
         for number, partition in sorted(image.topics_by_name[name].partitions.items()):
-            reason = offline_reason(partition, image.is_active)
+            reason = offline_reason(partition, image)
             if reason is not None:
                 yield PartitionTroubleView(
                     TopicPartition(name, number),

@@ -84,7 +84,7 @@ class MetadataApi:
     def _why_offline(
         self, image: MetadataImage, key: TopicPartition, partition: PartitionRegistration
     ) -> LeaderNotAvailableError | None:
-        reason = offline_reason(partition, image.is_active)
+        reason = offline_reason(partition, image)
         if reason is not None:
             return LeaderNotAvailableError(offline_text(partition, reason))
         lost = self._why_lost(key, partition)

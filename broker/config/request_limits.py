@@ -78,7 +78,7 @@ API_LIMITS: dict[str, ApiLimits] = {
         {"log_dirs": 1_000, "lost_log_dirs": 1_000, "replicas": 200_000, "replicas.partitions": 200_000},
         "a broker names every replica that its log dirs hold",
     ),
-    "BrokerHeartbeat": ApiLimits(4 * KIB),
+    "BrokerHeartbeat": ApiLimits(8 * KIB, {"offline_log_dirs": 128}),
     "AlterPartition": ApiLimits(
         4 * MIB, {"partitions": 10_000, "partitions.new_isr": 200_000}, "a broker sends 1,000 at a time"
     ),

@@ -127,7 +127,7 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
 
 def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
     reasons = Counter(
-        offline_reason(partition, image.is_active)
+        offline_reason(partition, image)
         for topic in image.topics_by_id.values()
         for partition in topic.partitions.values()
         if not partition.has_leader

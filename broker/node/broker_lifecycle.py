@@ -5,24 +5,28 @@
 
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
 
-While it runs, it registers again in three cases; each is logged and counted:
+A heartbeat names the log dirs that have failed since the process started. The controller then takes exactly the
+replicas in them from their ISRs, and says so in its answer.
+
+While it runs, it registers again in these cases; each is logged and counted:
 
 - The controller does not know its broker epoch any more. It registers with the same incarnation id: it is the same
   process.
 - The controller's image says that this broker is shutting down, but nobody asked this process to stop. (Any process
   that can connect to the controller can claim that.) It registers as its own successor, with a new incarnation id:
-  nothing else leads out of that state.
-- It lost a replica to its disk. It registers as its own successor. The controller then removes it from every ISR that
-  has another member and moves its leaderships; it rejoins the ISRs whose partitions it can still follow. Leaders
-  remember its earlier fetches under the old broker epoch, so these let no lost replica into an ISR again (KIP-903). The
-  controller needs to know nothing of disks.
+  nothing else leads out of that state. The same if the image says that a log dir has failed which has not.
+- It lost a replica to its disk, and the controller cannot know which one: the log dir of the replica has not failed, or
+  the metadata does not name it, or the controller is of an older release. It registers as its own successor. The
+  controller then removes it from every ISR that has another member and moves its leaderships; it rejoins the ISRs whose
+  partitions it can still follow. Leaders remember its earlier fetches under the old broker epoch, so these let no lost
+  replica into an ISR again (KIP-903).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -78,9 +82,10 @@ class BrokerLifecycle:
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
         on_standing: Callable[[bool], None] = lambda may_serve: None,
+        failed_log_dirs: Callable[[], Set[str]] = frozenset,
     ) -> None:
         """`losses` has the news of replicas that were lost here; `on_standing` is told whether the controller lets this
-        broker serve, whenever that changes."""
+        broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have failed."""
         self.unfenced = asyncio.Event()
         self.broker_epoch = NO_EPOCH
         self._registration = registration
@@ -98,6 +103,9 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._on_standing = on_standing
+        self._failed_log_dirs = failed_log_dirs
+        self._registered_without: Set[str] = frozenset()
+        """The log dirs that had failed before the last registration."""
         self._may_unfence = False
         self._is_stopping = False
         self._registrations_anew = 0
@@ -128,10 +136,12 @@ class BrokerLifecycle:
         if self._losses.is_open:
             return "a replica is lost"
         known = self._loader.image.brokers.get(self._registration.broker_id)
-        is_told = known is not None and known.broker_epoch == self.broker_epoch and known.in_controlled_shutdown
-        if is_told and not self._is_stopping:
+        if known is None or known.broker_epoch != self.broker_epoch or self._is_stopping:
+            return ""
+        if known.in_controlled_shutdown:
             return "the controller takes this broker for one that shuts down, and nobody asked this process to stop"
-        return ""
+        mistaken = set(self._registration.log_dirs).intersection(known.offline_log_dirs) - self._failed_log_dirs()
+        return f"the controller takes log dir {min(mistaken)} for failed, and it is not" if mistaken else ""
 
     def _note_silence(self) -> None:
         """Fences this broker after a session without an answer: the controller has fenced it, or there is none."""
@@ -175,7 +185,8 @@ class BrokerLifecycle:
         failures = 0
         while True:
             try:
-                answer = await self._channel.call(replace(self._registration, replicas=self._hosted_replicas()))
+                failed = frozenset(self._failed_log_dirs())
+                answer = await self._channel.call(self._request_without(failed))
                 break
             except (InconsistentClusterIdError, InvalidRegistrationError) as error:
                 if self.broker_epoch == NO_EPOCH:
@@ -191,7 +202,7 @@ class BrokerLifecycle:
                 _log.warning("registration: %s; retrying", error)
             failures += 1
             await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
-        self.broker_epoch = answer.broker_epoch
+        self.broker_epoch, self._registered_without = answer.broker_epoch, failed
         if answer.unknown_lost_log_dirs:
             _log.warning(
                 "--lost-log-dirs %s: broker %d was not registered with these ids, so nothing was given up; it is"
@@ -208,7 +219,15 @@ class BrokerLifecycle:
             self._on_caught_up()
             self._may_unfence = True
 
+    def _request_without(self, failed: Set[str]) -> RegisterBrokerRequest:
+        registered = self._registration.log_dirs
+        online = tuple(log_dir for log_dir in registered if log_dir not in failed)
+        dead = self._registration.failed_log_dirs + len(registered) - len(online)
+        replicas = self._hosted_replicas()
+        return replace(self._registration, log_dirs=online, failed_log_dirs=dead, replicas=replicas)
+
     async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        failed = self._failed_log_dirs()
         answer = await self._channel.call(
             BrokerHeartbeatRequest(
                 self._registration.cluster_id,
@@ -216,12 +235,15 @@ class BrokerLifecycle:
                 self.broker_epoch,
                 self._loader.image.offset if self._may_unfence else NO_OFFSET,
                 want_shut_down=want_shut_down,
+                offline_log_dirs=tuple(sorted(failed)),
             ),
             self._heartbeat_timeout_ms,
         )
         self._answered_s = asyncio.get_running_loop().time()
         if not isinstance(answer, BrokerHeartbeatResponse):
             raise TypeError(f"heartbeat was answered with {answer!r}")
+        if failed - self._registered_without - set(answer.offline_log_dirs):
+            self._losses.post()  # an older controller: it does not know which replicas are in a log dir
         return answer
 
     async def controlled_shutdown(self) -> bool:

@@ -119,7 +119,7 @@ class BrokerParts:
         self.log_manager = node.log_manager
         self._losses = ReplicaLosses()
         known = known_replicas(
-            config.node_id, node.log_manager, environment.clock, self._losses.post, node.on_log_dir_failed
+            config.node_id, node.log_manager, environment.clock, self._losses.post, self._log_dir_failed
         )
         self._make_disk_work(known)
         self._make_replicas(known)
@@ -269,6 +269,7 @@ class BrokerParts:
             self.replicas.revival.registered,
             self._caught_up,
             self._standing_changed,
+            lambda: node.log_manager.directory_ids(node.failed_log_dirs()),
         )
 
     def _router(self) -> Router:
@@ -302,6 +303,10 @@ class BrokerParts:
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
             }
         )
+
+    def _log_dir_failed(self, log_dir: str, error: Exception) -> None:
+        self._node.on_log_dir_failed(log_dir, error)
+        self._losses.log_dir_failed()
 
     def _caught_up(self) -> None:
         self.publisher.caught_up(self._node.loader.image)

@@ -1,4 +1,4 @@
-"""Tells the lifecycle that a replica is lost; the lifecycle then leaves the ISRs.
+"""Tells the lifecycle that a replica is lost, or a log dir has failed; the lifecycle then leaves ISRs.
 
 Made before both sides: the parts that lose replicas are made first, and the lifecycle, which calls some of them, last.
 It counts nothing: one new registration covers every loss before it. `broker_lifecycle.py` registers.
@@ -27,8 +27,12 @@ class ReplicaLosses:
         """The controller has answered a registration: what was lost before it was lost in an earlier epoch."""
         self.is_open = False
 
+    def log_dir_failed(self) -> None:
+        """The next heartbeat says so; it goes out at once."""
+        self._news.set()
+
     async def wait(self, seconds: float) -> None:
-        """Wait for a lost replica, but no longer than this."""
+        """Wait for such news, but no longer than this."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()

@@ -176,7 +176,7 @@ class ControllerDriver:
             raise
         self._last_proposal = committed
         changes = controller.take_leader_changes()
-        lines = leader_change_lines(changes, controller.is_active)
+        lines = leader_change_lines(changes, controller)
         last_offset = await self._wait_committed(committed)
         self._on_committed((self._clock.now_ns() - proposed_ns) / 1e9)
         if last_offset != base_offset + len(result.records) - 1:

@@ -8,11 +8,11 @@ be in service again. They are written once the decision is committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from metadata.controller.state import LeaderChange
-from metadata.offline import offline_reason, offline_text
+from metadata.offline import InService, offline_reason, offline_text
 
 NAMED_MAX = 5
 
@@ -24,8 +24,8 @@ class Line(NamedTuple):
     text: str
 
 
-def leader_change_lines(changes: Sequence[LeaderChange], is_active: Callable[[int], bool]) -> list[Line]:
-    """One line for each that a person should know of, up to a limit; `is_active` is as it is after the decision."""
+def leader_change_lines(changes: Sequence[LeaderChange], cluster: InService) -> list[Line]:
+    """One line for each that a person should know of, up to a limit; `cluster` is as it is after the decision."""
     unclean = [
         Line(
             logging.ERROR,
@@ -38,7 +38,7 @@ def leader_change_lines(changes: Sequence[LeaderChange], is_active: Callable[[in
     offline = [
         Line(logging.WARNING, f"{change.topic}-{change.after.partition} has {offline_text(change.after, reason)}")
         for change in changes
-        if (reason := offline_reason(change.after, is_active)) is not None
+        if (reason := offline_reason(change.after, cluster)) is not None
     ]
     return [*_bounded(unclean, "unclean elections"), *_bounded(offline, "partitions without a leader")]
 

@@ -97,6 +97,7 @@ class MetadataPublisher:
         self._replicas.brokers_changed(
             {broker.broker_id: broker.broker_epoch for broker in brokers},
             frozenset(broker.broker_id for broker in brokers if broker.is_active),
+            {broker.broker_id: broker for broker in brokers if broker.offline_log_dirs},
         )
 
     def _settings(self, image: MetadataImage, name: str) -> TopicSettings:

@@ -4,6 +4,11 @@
     damage, or a shortage in mid-change         takes one replica offline
     any other disk error                        takes the log dir offline, with every replica in it
 
+The controller must know, so that no other replica relies on one that is lost here. Of a log dir that failed it is told
+by heartbeat, and takes exactly the replicas in that dir from their ISRs: the metadata names the dir of each. If it does
+not name that dir for one of them, or if a replica is lost in a good dir, this broker registers anew and so leaves every
+ISR (ADR 0008, ADR 0016).
+
 A disk that failed once is not trusted again (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX
 ATC 2020). Not here: when a replica comes back (lost_replicas.py), what a node does without its log dirs (node.py).
 """
@@ -36,7 +41,8 @@ class DiskFailures:
         on_replica_lost: Callable[[], None],
         on_log_dir_failed: Callable[[str, Exception], None],
     ) -> None:
-        """`partitions()` are those that are hosted now; `on_log_dir_failed` is told once for each log dir."""
+        """`partitions()` are those that are hosted now; `on_replica_lost` has this broker register anew;
+        `on_log_dir_failed` is told once for each log dir, and has the controller told."""
         self._log_manager, self._lost, self._refused = log_manager, lost, refused
         self._partitions = partitions
         self._on_replica_lost = on_replica_lost
@@ -58,10 +64,13 @@ class DiskFailures:
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
         replica in the ISR, and may even let it lead, until this broker has left the ISRs."""
+        self._take_offline(partition, error)
+        self.leave_isrs(partition.state)
+
+    def _take_offline(self, partition: Partition, error: Exception) -> None:
         _log.error("%s goes offline: %s", partition, error)
         partition.stop(offline_error(partition.log.directory, error))
         self._lost.found(partition.topic_partition, error)
-        self.leave_isrs(partition.state)
 
     def leave_isrs(self, state: PartitionRegistration) -> None:
         """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
@@ -75,7 +84,10 @@ class DiskFailures:
             return
         for partition in self._partitions():
             if partition.log.log_dir == directory:
-                self.partition_failed(partition, error)
+                self._take_offline(partition, error)
+                recorded = partition.state.directory_of(self._lost.broker_id)
+                if recorded != self._log_manager.directory_id(directory):
+                    self.leave_isrs(partition.state)
         if isinstance(error, OSError):
             self._log_manager.fail_log_dir(directory, error)
         self._on_log_dir_failed(directory, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from metadata.config_types import ConfigValue
@@ -96,6 +96,17 @@ def changes_when_joining(context: DecisionContext, joining: int) -> list[Partiti
             if change is not None:
                 changes.append(change)
     return changes
+
+
+def changes_when_dirs_fail(context: DecisionContext, broker_id: int, failed: Set[str]) -> list[PartitionChangeRecord]:
+    """The changes of the partitions whose replica on the broker is in one of the log dirs, or in one that nobody knows;
+    they come BEFORE the record of the failure."""
+    changes = (
+        elected(context, partition, leaving=(broker_id,))
+        for partition in context.state.partitions_with_isr_member(broker_id)
+        if partition.directory_of(broker_id) in failed | {""}
+    )
+    return [change for change in changes if change is not None]
 
 
 def elected(

@@ -20,6 +20,7 @@ from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
 from metadata.image import MetadataImage
 from metadata.records import Record
+from metadata.registrations import PartitionRegistration
 from metadata.requests import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -79,8 +80,12 @@ class Controller:
         return taken
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether replicas of this broker may join an ISR or be elected."""
+        """Whether the broker is registered, and neither fenced nor shutting down."""
         return self._state.is_active(broker_id)
+
+    def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
+        """Whether the log dir of the broker's replica has not failed."""
+        return self._state.replica_is_online(broker_id, partition)
 
     def register_broker(
         self, request: RegisterBrokerRequest, now_ms: int, next_offset: int

@@ -1,5 +1,9 @@
 """Decides from heartbeats, and from their absence, which broker is fenced, which one serves, and which one may stop.
 
+A heartbeat also names the log dirs that have failed. The replicas in a dir that the metadata has online leave their
+ISRs and lose their leaderships, and only those; the last member of an ISR stays (election.py). A failed dir is online
+again with the next registration, when its replicas were named (KIP-858).
+
 A heartbeat that changes nothing makes no record, so the log of an idle cluster does not grow. The table in
 broker_state.py says what a heartbeat does; election.py says what a change of state does to partitions. I11 holds after
 every single record: partitions are taken from a broker BEFORE it is fenced, and given to it AFTER it is unfenced.
@@ -10,7 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
-from metadata.controller.context import DecisionContext, changes_when_joining, changes_when_leaving
+from metadata.controller.context import (
+    DecisionContext,
+    changes_when_dirs_fail,
+    changes_when_joining,
+    changes_when_leaving,
+)
 from metadata.controller.result import ControllerResult
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
@@ -28,12 +37,15 @@ def heartbeat(
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset)
     is_caught_up = request.current_metadata_offset >= broker.broker_epoch
+    if failed := _newly_failed(broker, request):
+        return _log_dirs_failed(context, broker, failed, is_caught_up)
     before, moves = state_of(broker), _moves(context, broker, request)
     after = TRANSITIONS[before][_event(context, request, is_caught_up, moves)]
     response = BrokerHeartbeatResponse(
         is_caught_up=is_caught_up,
         is_fenced=after in _FENCED_STATES,
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
+        offline_log_dirs=broker.offline_log_dirs,
     )
     return ControllerResult(_records(context, broker, after, moves), response)
 
@@ -63,6 +75,23 @@ def registered_broker(context: DecisionContext, broker_id: int, broker_epoch: in
             f"broker {broker_id} is registered with epoch {broker.broker_epoch}, the request is of epoch {broker_epoch}"
         )
     return broker
+
+
+def _newly_failed(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> frozenset[str]:
+    return frozenset(broker.log_dirs).intersection(request.offline_log_dirs).difference(broker.offline_log_dirs)
+
+
+def _log_dirs_failed(
+    context: DecisionContext, broker: BrokerRegistration, failed: frozenset[str], is_caught_up: bool
+) -> ControllerResult[BrokerHeartbeatResponse]:
+    """Nothing else is decided by this heartbeat; the next one is not far."""
+    offline = tuple(sorted(failed.union(broker.offline_log_dirs)))
+    change = BrokerRegistrationChangeRecord(broker.broker_id, broker.broker_epoch, offline_log_dirs=offline)
+    state = state_of(broker)
+    response = BrokerHeartbeatResponse(
+        is_caught_up, state in _FENCED_STATES, state is BrokerState.SHUTDOWN_NOW, offline_log_dirs=offline
+    )
+    return ControllerResult((*changes_when_dirs_fail(context, broker.broker_id, failed), change), response)
 
 
 def _moves(

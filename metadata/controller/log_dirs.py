@@ -64,12 +64,12 @@ def log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest)
     return (*request.log_dirs, *missing)
 
 
-def offline_log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest) -> tuple[str, ...]:
-    """The registered log dirs that do not answer. A node that does not tell where its replicas are gets none: nobody
+def dead_log_dirs(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[str]:
+    """The registered log dirs that do not answer. A node that does not tell where its replicas are has none: nobody
     could say which replicas are in them."""
     if any(not held.log_dir for held in request.replicas):
-        return ()
-    return tuple(sorted(set(existing.log_dirs).difference(request.log_dirs, request.lost_log_dirs)))
+        return frozenset()
+    return frozenset(existing.log_dirs).difference(request.log_dirs, request.lost_log_dirs)
 
 
 def changes_of_last_copies(

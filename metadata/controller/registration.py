@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from metadata.controller.broker_state import BrokerState, state_of
-from metadata.controller.context import DecisionContext, changes_when_leaving
+from metadata.controller.context import DecisionContext, changes_when_dirs_fail, changes_when_leaving
 from metadata.controller.log_dirs import (
     changes_of_last_copies,
     check_replica_count,
     check_replica_dirs,
+    dead_log_dirs,
     log_dirs_after,
-    offline_log_dirs_after,
     with_directories,
 )
 from metadata.controller.result import ControllerResult
@@ -103,8 +103,11 @@ def _register_again(
         raise InvalidRegistrationError(
             f"broker {request.broker_id} runs with log dirs {known}, which change only with a new process"
         )
-    standing = _Standing(existing.fenced, existing.in_controlled_shutdown, existing.offline_log_dirs)
-    changes = with_directories(context, existing, request)
+    failed = dead_log_dirs(existing, request).difference(existing.offline_log_dirs)
+    offline = tuple(sorted(failed.union(existing.offline_log_dirs)))
+    standing = _Standing(existing.fenced, existing.in_controlled_shutdown, offline)
+    leaving = changes_when_dirs_fail(context, existing.broker_id, failed) if failed else ()
+    changes = with_directories(context, existing, request, leaving)
     if not changes and _record(request, log_dirs, existing.broker_epoch, standing) == existing.to_record():
         return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
     return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing))
@@ -119,7 +122,7 @@ def _register_successor(
     marked = changes_of_last_copies(context, existing, request, leaving)
     changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
-    standing = _Standing(offline_log_dirs=offline_log_dirs_after(existing, request))
+    standing = _Standing(offline_log_dirs=tuple(sorted(dead_log_dirs(existing, request))))
     return _result(changes, _record(request, log_dirs, next_offset + len(changes), standing), unknown)
 
 

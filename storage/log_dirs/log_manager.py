@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
@@ -142,6 +142,10 @@ class LogManager:
     def directory_id(self, log_dir: str) -> str:
         """The id of a log dir that answered at start, in use or failed since."""
         return self.meta_properties[log_dir].directory_id
+
+    def directory_ids(self, log_dirs: Iterable[str]) -> frozenset[str]:
+        """The ids of those that answered at start."""
+        return frozenset(self.directory_id(log_dir) for log_dir in log_dirs if log_dir in self.meta_properties)
 
     def path_of(self, directory_id: str) -> str | None:
         """The log dir with that id; None where none of those that answered at start has it."""

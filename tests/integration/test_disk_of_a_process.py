@@ -1,7 +1,7 @@
 """Disk and directory rows of reliability §5 that a real process must show, and that need no broken disk.
 
     EMFILE                                  descriptors taken away by prlimit
-    directory deleted while running         of a partition, and a whole log dir
+    directory deleted while running         of a partition, and a whole log dir, also under load in a cluster
     a file edited under a running node      a flipped bit, and a cut
     the last log dir fails                  writes refused by prlimit (EFBIG): exit code and last words
     log dir read-only                       a tmpfs that is mounted so
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +111,42 @@ def test_a_log_dir_that_is_deleted_is_noticed_by_the_next_checkpoint(tmp_path: P
         assert "cannot use the log dir" in cluster.log_path(0).read_text()
         assert write(cluster, "other") is None and read_all(cluster, "other") == 4
         assert cluster.is_running(0)
+
+
+def test_a_log_dir_that_fails_under_load_moves_only_the_leaders_that_are_in_it(tmp_path: Path) -> None:
+    dirs = [[tmp_path / f"{node}-{name}" for name in ("first", "second")] for node in range(3)]
+    nodes = [{"log.dirs": [str(a), str(b)], "metadata.log.dir": str(a)} for a, b in dirs]
+    config = {**CONFIG, "min.insync.replicas": 2}
+    with Cluster(3, config, tmp_path / "cluster", node_configs=nodes) as cluster, Admin(cluster.bootstrap) as admin:
+        admin.create_topic("orders", 12, 3)
+        with Producer(cluster.bootstrap, acks="all", delivery_timeout_ms=30_000) as producer:
+
+            def send_all() -> list[int]:
+                sent = [producer.send("orders", value=b"x", partition=number) for number in range(12)]
+                return [future.result(30).partition for future in sent]
+
+            assert send_all() == list(range(12))
+            before = {p.partition: p for p in admin.describe_topic("orders").partitions}
+            broker = Counter(p.leader_id for p in before.values()).most_common(1)[0][0]
+            lost = {number for number in before if (dirs[broker][1] / f"orders-{number}").is_dir()}
+            assert lost and len(lost) < 12, "the broker has replicas in both of its log dirs"
+            shutil.rmtree(dirs[broker][1])
+
+            def is_out() -> bool:
+                send_all()
+                now = admin.describe_topic("orders").partitions
+                return all(broker not in p.isr for p in now if p.partition in lost)
+
+            wait_until(is_out)
+            after = {p.partition: p for p in admin.describe_topic("orders").partitions}
+            for number in before.keys() - lost:
+                assert (after[number].leader_id, after[number].leader_epoch) == (
+                    before[number].leader_id,
+                    before[number].leader_epoch,
+                )
+                assert sorted(after[number].isr) == sorted(before[number].isr)
+            assert all(after[number].leader_id not in (broker, -1) for number in lost)
+            assert "registers anew" not in cluster.log_path(broker).read_text()
 
 
 def test_a_bit_that_somebody_flips_reaches_no_consumer(tmp_path: Path) -> None:

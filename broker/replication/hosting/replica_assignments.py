@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -17,6 +18,7 @@ from broker.replication.hosting.replica_creation import ReplicaCreation
 from broker.replication.hosting.replica_revival import ReplicaRevival
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
+from metadata.registrations import BrokerRegistration
 from penstock.errors import KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, TopicPartition
 from storage.log_dirs.log_table import LogTable
@@ -77,10 +79,16 @@ class ReplicaAssignments:
         """Whether this broker serves the partition, or would if it could."""
         return key in self._hosted or key in self._lost or self._creation.awaits(key)
 
-    def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
-        """The registered brokers, and those of them that are in service, as the metadata has them now."""
+    def brokers_changed(
+        self,
+        registered_epochs: Mapping[int, int],
+        active_brokers: frozenset[int],
+        with_failed_dirs: Mapping[int, BrokerRegistration] = MappingProxyType({}),
+    ) -> None:
+        """The registered brokers, those of them that are in service, and those that have failed log dirs, as the
+        metadata has them now."""
         self._lost.shown_in_metadata(registered_epochs.get(self.broker_id, NO_EPOCH))
-        self._isrs.brokers_changed(registered_epochs, active_brokers, self._hosted.all())
+        self._isrs.brokers_changed(registered_epochs, active_brokers, self._hosted.all(), with_failed_dirs)
 
     def revive_lost(self) -> None:
         """Called AFTER all roles of an image: its registrations may now decide about lost replicas."""

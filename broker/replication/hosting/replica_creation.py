@@ -42,7 +42,8 @@ class ReplicaCreation:
         leave_isrs: Callable[[PartitionRegistration], None],
         on_fatal: Callable[[BaseException], None],
     ) -> None:
-        """`leave_isrs` is called for a replica in the ISR that could not be created."""
+        """`leave_isrs` is called for a replica that could not be created, if others in the ISR, or clients, rely on
+        it."""
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
         self.deletions = LogDeletions(removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new), threads)
         self._hosted = hosted
@@ -89,7 +90,8 @@ class ReplicaCreation:
             return
         _log.error("%s cannot be hosted: %s", key, error)
         self._lost.not_created(key, error, is_new=is_new)
-        if self._hosted.broker_id in state.isr:
+        alone = (self._hosted.broker_id,)
+        if self._hosted.broker_id in state.isr and (state.isr != alone or (state.leader_id,) == alone):
             self._leave_isrs(state)
 
     def awaits(self, key: TopicPartition) -> bool:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
+from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, ReplicaNotAvailableError, StaleBrokerEpochError
 
 _log = logging.getLogger(__name__)
@@ -49,14 +50,21 @@ class IsrUpkeep:
         self._proposals = proposals
         self.registered_epochs: Mapping[int, int] = {}
         self.active_brokers: frozenset[int] = frozenset()
+        self._with_failed_dirs: Mapping[int, BrokerRegistration] = {}
         self._broker_epoch = broker_epoch
         self._lag_time_ms_max = lag_time_ms_max
 
     def brokers_changed(
-        self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int], partitions: Iterable[Partition]
+        self,
+        registered_epochs: Mapping[int, int],
+        active_brokers: frozenset[int],
+        partitions: Iterable[Partition],
+        with_failed_dirs: Mapping[int, BrokerRegistration],
     ) -> None:
-        """The registered brokers, and those in service, in the present metadata."""
+        """The registered brokers, those in service, and those some of whose log dirs have failed, in the present
+        metadata."""
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
+        self._with_failed_dirs = with_failed_dirs
         for partition in partitions:
             self.reconsider(partition)
 
@@ -76,7 +84,7 @@ class IsrUpkeep:
         the partition again (KIP-227), and no later fetch would lead to a proposal.
         """
         if partition.leading is not None:
-            partition.leading.brokers_changed(self.registered_epochs, self.active_brokers)
+            partition.leading.brokers_changed(self.registered_epochs, self._in_service(partition))
             partition.check_low_watermark()
             for replica_id in partition.leading.followers:
                 self.maybe_expand(partition, replica_id)
@@ -87,13 +95,23 @@ class IsrUpkeep:
         if leading is None or replica_id in leading.isr:
             return
         follower = leading.followers[replica_id]
-        eligible = replica_id in self.active_brokers
+        eligible = replica_id in self._in_service(partition)
         eligible = eligible and self.registered_epochs.get(replica_id) == follower.broker_epoch
         # As a leader, a follower that has not yet deleted the deleted records would bring them back (KIP-107).
         eligible = eligible and follower.log_start_offset >= partition.log.log_start_offset
         self._propose(
             partition,
             leading.propose_expand(replica_id, partition.high_watermark, self._broker_epoch(), eligible),
+        )
+
+    def _in_service(self, partition: Partition) -> frozenset[int]:
+        """The brokers in service, but those whose replica of the partition is in a failed log dir."""
+        if not self._with_failed_dirs:
+            return self.active_brokers
+        return self.active_brokers.difference(
+            broker_id
+            for broker_id, broker in self._with_failed_dirs.items()
+            if not broker.is_online(partition.state.directory_of(broker_id))
         )
 
     def _propose(self, partition: Partition, proposed: ProposedIsr | None) -> None:

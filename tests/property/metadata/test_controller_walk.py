@@ -145,7 +145,12 @@ class Walk:
         if known:
             offset = self.rng.choice([None, None, 0])
             fence, stop = self.rng.random() < 0.1, self.rng.random() < 0.1
-            self.cluster.heartbeat(self.rng.choice(known), offset=offset, fence=fence, stop=stop)
+            broker_id = self.rng.choice(known)
+            failed = {disk for disk in DISKS if self.rng.random() < 0.1}
+            offline = tuple(self.directory_id(broker_id, disk) for disk in failed)
+            answer = self.cluster.heartbeat(broker_id, offset=offset, fence=fence, stop=stop, offline=offline)
+            self.outcomes["disk fails"] += bool(failed)
+            assert set(answer.offline_log_dirs) >= set(offline) & set(self.cluster.image.brokers[broker_id].log_dirs)
 
     def heartbeat_of_all(self) -> None:
         for broker_id in sorted(self.cluster.image.brokers):
@@ -279,6 +284,7 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "InvalidRegistrationError",
         "disk replaced",
         "disk dead",
+        "disk fails",
         "assigned",
         "LogDirNotFoundError",
         "FencedLeaderEpochError",

@@ -97,7 +97,13 @@ class Cluster:
         return self.commit(self.controller.register_broker(request, self.now_ms, self.next_offset)).broker_epoch
 
     def heartbeat(
-        self, broker_id: int, *, offset: int | None = None, fence: bool = False, stop: bool = False
+        self,
+        broker_id: int,
+        *,
+        offset: int | None = None,
+        fence: bool = False,
+        stop: bool = False,
+        offline: tuple[str, ...] = (),
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             CLUSTER_ID,
@@ -106,6 +112,7 @@ class Cluster:
             current_metadata_offset=self.image.offset if offset is None else offset,
             want_fence=fence,
             want_shut_down=stop,
+            offline_log_dirs=offline,
         )
         return self.commit(self.controller.heartbeat(request, self.now_ms))
 
@@ -206,6 +213,13 @@ class Cluster:
         fenced = [member for member in partition.isr if self.image.brokers[member].fenced]
         assert partition.isr and set(partition.isr) <= set(partition.replicas), "I11: the ISR is not of the replicas"
         assert not fenced or len(partition.isr) == 1, f"I11: fenced {fenced} in the ISR of {partition}"
+        offline = [
+            member
+            for member in partition.isr
+            if partition.directory_of(member) in self.image.brokers[member].offline_log_dirs
+        ]
+        assert not offline or partition.isr == tuple(offline), f"I11: {offline} is in a failed log dir: {partition}"
+        assert partition.leader_id not in offline, f"a replica in a failed log dir leads: {partition}"
         assert partition.leader_id in (NO_LEADER, *partition.isr), "I11: the leader is not in the ISR"
         assert partition.leader_id not in fenced, "a fenced broker leads"
 

@@ -39,6 +39,7 @@ RECORDS: list[Record] = [
     UnregisterBrokerRecord(1, 42),
     BrokerRegistrationChangeRecord(1, 42, fenced=False),
     BrokerRegistrationChangeRecord(1, 42, in_controlled_shutdown=True),
+    BrokerRegistrationChangeRecord(1, 42, offline_log_dirs=("dir-a",)),
     TopicRecord("orders", "id"),
     PartitionRecord("id", 0, (1, 2, 3), (1, 2), 1, 7, 9),
     PartitionChangeRecord("id", 0, isr=(2,), leader_id=-1),
@@ -100,6 +101,8 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
     assert version(PartitionChangeRecord("id", 0, isr=(1,))) == 0
     assert version(PartitionChangeRecord("id", 0, log_lost=True)) == 1
     assert version(PartitionChangeRecord("id", 0, log_lost=True, directories=("a",))) == 2
+    assert version(BrokerRegistrationChangeRecord(1, 42, fenced=True)) == 0
+    assert version(BrokerRegistrationChangeRecord(1, 42, offline_log_dirs=())) == 1
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1)) == 0
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=("a", ""))) == 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -178,21 +178,72 @@ class RealController(ControllerChannel):
         assert self.image.offset >= offset
 
 
-def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()) -> BrokerLifecycle:
+def lifecycle_of(
+    controller: RealController,
+    lost_log_dirs: tuple[str, ...] = (),
+    log_dirs: tuple[str, ...] = ("d",),
+    losses: ReplicaLosses | None = None,
+    failed: Set[str] = frozenset(),
+) -> BrokerLifecycle:
     """Broker 1 with log dir "d", in which it has partition 0 of every topic."""
     return BrokerLifecycle(
-        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",), lost_log_dirs=lost_log_dirs),
+        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, log_dirs, lost_log_dirs=lost_log_dirs),
         controller,
         cast(MetadataLoader, controller),
         IDS,
         Random(0),
         1,
         6,
-        ReplicaLosses(),
-        lambda: tuple(HostedReplicas(topic_id, (0,)) for topic_id in controller.image.topics_by_id),
+        losses or ReplicaLosses(),
+        lambda: tuple(HostedReplicas(topic_id, (0,), "d") for topic_id in controller.image.topics_by_id),
         lambda epoch: None,
         lambda: None,
+        failed_log_dirs=lambda: failed,
     )
+
+
+class OlderController(RealController):
+    """It does not know of log dirs that fail."""
+
+    async def call(self, request: Any, _timeout_ms: int = 0) -> Any:
+        if isinstance(request, BrokerHeartbeatRequest):
+            request = replace(request, offline_log_dirs=())
+        return await super().call(request)
+
+
+def log_dir_fails(controller: RealController) -> BrokerLifecycle:
+    """Of the two log dirs of a broker in service, one fails; how it stands a second later."""
+
+    async def main() -> BrokerLifecycle:
+        losses, failed = ReplicaLosses(), set[str]()
+        lifecycle = lifecycle_of(controller, log_dirs=("d", "e"), losses=losses, failed=failed)
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        controller.cluster.create("t")
+        failed.add("e")
+        losses.log_dir_failed()
+        await asyncio.sleep(1)
+        await lifecycle.stop()
+        return lifecycle
+
+    return run_virtual(main())
+
+
+def test_failed_log_dir_is_told_by_heartbeat_and_the_registration_stays() -> None:
+    controller = RealController()
+    lifecycle = log_dir_fails(controller)
+    broker = controller.cluster.image.brokers[1]
+    assert broker.offline_log_dirs == ("e",) and broker.is_active
+    assert len(controller.registrations) == 1 and lifecycle.statistics().registrations_anew == 0
+
+
+def test_failed_log_dir_of_which_an_older_controller_takes_no_note_costs_one_registration() -> None:
+    controller = OlderController()
+    lifecycle = log_dir_fails(controller)
+    assert lifecycle.statistics().registrations_anew == 1
+    anew = controller.registrations[1]
+    assert (anew.log_dirs, anew.failed_log_dirs, anew.previous_broker_epoch) == (("d",), 1, 0)
+    assert controller.cluster.image.brokers[1].offline_log_dirs == ("e",)
 
 
 def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tuple[RealController, BrokerLifecycle]:
@@ -219,14 +270,20 @@ def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tupl
         lambda cluster: cluster.heartbeat(1, fence=True),
         lambda cluster: cluster.heartbeat(1, stop=True),
         lambda cluster: cluster.heartbeat(1, stop=True, fence=True),
+        lambda cluster: cluster.heartbeat(1, offline=("d",)),
         lambda cluster: cluster.register(1, incarnation_id="incarnation", host="elsewhere", log_dirs=("d",)),
     ],
-    ids=["want_fence", "want_shut_down", "both", "registration"],
+    ids=["want_fence", "want_shut_down", "both", "offline_log_dirs", "registration"],
 )
 def test_broker_in_whose_name_others_speak_is_in_service_again(forge: Callable[[Cluster], object]) -> None:
     controller, lifecycle = outlives(forge)
     broker = controller.cluster.image.brokers[1]
-    assert broker.is_active and broker.host == "h" and broker.broker_epoch == lifecycle.broker_epoch
+    assert (
+        broker.is_active
+        and broker.host == "h"
+        and not broker.offline_log_dirs
+        and broker.broker_epoch == lifecycle.broker_epoch
+    )
     assert not lifecycle.statistics().is_fenced
 
 

@@ -72,6 +72,9 @@ class FakeController:
     def is_active(self, _broker_id: int) -> bool:
         return True
 
+    def replica_is_online(self, _broker_id: int, _partition: PartitionRegistration) -> bool:
+        return True
+
     def replay(self, _record: object, offset: int) -> None:
         self.replayed.append(offset)
 

@@ -33,11 +33,11 @@ def alone(partitions: int = 1) -> Cluster:
 
 
 def said(cluster: Cluster) -> list[Line]:
-    return leader_change_lines(cluster.controller.take_leader_changes(), cluster.controller.is_active)
+    return leader_change_lines(cluster.controller.take_leader_changes(), cluster.controller)
 
 
 def reason(cluster: Cluster) -> OfflineReason | None:
-    return offline_reason(cluster.partition("t"), cluster.image.is_active)
+    return offline_reason(cluster.partition("t"), cluster.image)
 
 
 def loses_its_log(cluster: Cluster) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from metadata.controller.config import ControllerConfig
+from metadata.offline import OfflineReason, offline_reason, offline_text
 from metadata.requests import (
     AssignReplicasToDirsRequest,
     ElectionType,
     ElectLeadersRequest,
     HostedReplicas,
     NamedPartitions,
+    NewTopic,
+    ReplicaAssignment,
 )
 from penstock.errors import (
     BrokerIdNotRegisteredError,
@@ -274,3 +277,102 @@ def test_last_copy_that_was_moved_out_of_a_lost_log_dir_is_not_lost() -> None:
     last_copies(cluster)
     cluster.start(1, log_dirs=("a", "new"), lost_log_dirs=("b",), replicas=(held(cluster, "new", 1),))
     assert not cluster.partition("t", 1).log_lost and dirs(cluster) == ["a", "new"]
+
+
+# -- a log dir that fails while its broker runs ------------------------------------------------------------------------
+
+
+def running() -> Cluster:
+    """Broker 1 leads t-0 in its log dir a and t-1 in b; broker 2 is in sync with both."""
+    cluster = Cluster()
+    cluster.start(1, log_dirs=TWO)
+    cluster.start(2, log_dirs=("x",))
+    by_hand = tuple(ReplicaAssignment(number, (1, 2)) for number in (0, 1))
+    cluster.create_all(NewTopic("t", assignment=by_hand))
+    cluster.assign(1, held(cluster, "a", 0), held(cluster, "b", 1))
+    return cluster
+
+
+def test_failed_dir_takes_exactly_its_replicas_from_their_isrs_and_leaderships() -> None:
+    cluster = running()
+    healthy = cluster.partition("t", 0)
+    answer = cluster.heartbeat(1, offline=("b",))
+    assert answer.offline_log_dirs == ("b",) and not answer.is_fenced
+    assert cluster.partition("t", 0) is healthy, "its leader and its leader epoch are as they were"
+    gone = cluster.partition("t", 1)
+    assert (gone.isr, gone.leader_id, gone.leader_epoch) == ((2,), 2, 1)
+    assert cluster.image.brokers[1].offline_log_dirs == ("b",) and cluster.image.brokers[1].is_active
+
+
+def test_failed_dir_is_recorded_once_and_a_new_controller_knows_it() -> None:
+    cluster = running()
+    cluster.heartbeat(1, offline=("b",))
+    before = cluster.next_offset
+    assert cluster.heartbeat(1, offline=("b",)).offline_log_dirs == ("b",)
+    cluster.fail_over()
+    assert cluster.heartbeat(1, offline=("b", "not its own")).offline_log_dirs == ("b",)
+    assert cluster.heartbeat(1).offline_log_dirs == ("b",), "only a registration brings it back"
+    assert cluster.next_offset == before
+    (refused,) = cluster.alter(2, cluster.proposal("t", (1, 2), 1))
+    assert is_error(refused.error, IneligibleReplicaError, "offline: b")
+
+
+def test_second_dir_that_fails_takes_its_own_replicas_too() -> None:
+    cluster = running()
+    cluster.heartbeat(1, offline=("b",))
+    assert cluster.heartbeat(1, offline=("a",)).offline_log_dirs == ("a", "b")
+    assert [cluster.partition("t", number).isr for number in (0, 1)] == [(2,), (2,)]
+
+
+def test_last_member_stays_in_the_isr_without_a_leader_until_its_disk_is_back() -> None:
+    cluster = running()
+    cluster.let_die(2)
+    cluster.heartbeat(1, offline=("b",))
+    alone = cluster.partition("t", 1)
+    assert (alone.isr, alone.leader_id) == ((1,), NO_LEADER) and cluster.partition("t", 0).leader_id == 1
+    assert offline_reason(alone, cluster.image) is OfflineReason.LOG_DIR_OFFLINE
+    assert "Repair the disk, then start that broker" in offline_text(alone, OfflineReason.LOG_DIR_OFFLINE)
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=TWO, replicas=(held(cluster, "a", 0), held(cluster, "b", 1)))
+    assert cluster.partition("t", 1).leader_id == 1 and cluster.image.brokers[1].offline_log_dirs == ()
+
+
+def test_unassigned_replica_leaves_its_isr_until_its_broker_says_where_it_is() -> None:
+    cluster = two_brokers()
+    cluster.heartbeat(1, offline=("b",))
+    assert [cluster.partition("t", number).isr for number in (0, 1)] == [(2,), (2,)]
+    cluster.assign(1, held(cluster, "a", 0), held(cluster, "b", 1))
+    whole, dead = (cluster.alter(2, cluster.proposal("t", (1, 2), number))[0] for number in (0, 1))
+    assert whole.error is None and isinstance(dead.error, IneligibleReplicaError)
+
+
+def test_dir_that_fails_before_the_broker_is_unfenced_gives_it_no_partition_of_that_dir() -> None:
+    cluster = running()
+    cluster.let_die(2)
+    cluster.let_die(1)
+    cluster.register(1, log_dirs=TWO, replicas=(held(cluster, "a", 0), held(cluster, "b", 1)))
+    assert cluster.heartbeat(1, offline=("b",)).is_fenced, "one thing at a time"
+    assert not cluster.heartbeat(1, offline=("b",)).is_fenced
+    assert [cluster.partition("t", number).leader_id for number in (0, 1)] == [1, NO_LEADER]
+
+
+def test_same_process_that_registers_again_without_a_dir_loses_its_replicas_there() -> None:
+    cluster = running()
+    incarnation = cluster.image.brokers[1].incarnation_id
+    fields = {"incarnation_id": incarnation, "failed_log_dirs": 1, "replicas": (held(cluster, "a", 0),)}
+    cluster.register(1, log_dirs=("a",), **fields)
+    broker = cluster.image.brokers[1]
+    assert broker.is_active and broker.offline_log_dirs == ("b",) and set(broker.log_dirs) == {"a", "b"}
+    assert [cluster.partition("t", number).isr for number in (0, 1)] == [(1, 2), (2,)]
+    before = cluster.next_offset
+    cluster.register(1, log_dirs=("a",), **fields)
+    assert cluster.next_offset == before
+
+
+def test_topic_that_allows_it_gets_an_unclean_leader_when_the_dir_of_its_last_copy_fails() -> None:
+    cluster = running()
+    cluster.configure("t", {"unclean.leader.election.enable": "true"})
+    cluster.alter(1, cluster.proposal("t", (1,), 1))
+    cluster.heartbeat(1, offline=("b",))
+    assert cluster.partition("t", 1).leader_id == 2
+    assert cluster.controller.statistics().unclean_elections == 1

@@ -16,7 +16,8 @@ import pytest
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from metadata.registrations import PartitionRegistration
+from metadata.records import RegisterBrokerRecord
+from metadata.registrations import BrokerRegistration, PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition
@@ -26,7 +27,7 @@ from storage.log.log import Log
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_removal import LogRemoval
-from storage.log_dirs.meta_properties import format_directory
+from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 from tests.support.replicas import Proposals, Replicas
@@ -96,6 +97,42 @@ def test_what_waits_for_a_failed_log_dir_is_told_the_file_and_the_remedy(tmp_pat
             manager.failures.directory_failed(partition.log.log_dir, OSError(errno.EROFS, os.strerror(errno.EROFS)))
             said = str(partition.offline)
             assert partition.log.directory in said and "the file system is read-only" in said and "remount" in said
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_failed_log_dir_costs_a_registration_only_if_the_metadata_does_not_name_it(
+    tmp_path: Path, is_recorded: bool
+) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            properties = read_meta_properties(OsFileSystem(), partition.log.log_dir)
+            assert properties is not None
+            directory = properties.directory_id if is_recorded else "another"
+            now = replace(partition.state, directories=(directory, *("",) * (len(partition.state.replicas) - 1)))
+            manager.apply(PARTITION, TOPIC_ID, now, SETTINGS, NOBODY)
+            assert len(manager.directories) == (not is_recorded)
+            manager.failures.directory_failed(partition.log.log_dir, OSError(errno.EIO, "dead"))
+            assert partition.offline is not None and manager.failed_log_dirs == [partition.log.log_dir]
+            assert manager.losses == (not is_recorded)
+
+    asyncio.run(scenario())
+
+
+def test_a_follower_whose_log_dir_has_failed_is_not_proposed_and_holds_up_no_deletion(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, proposals):
+            record = RegisterBrokerRecord(2, "i", EPOCHS[2], "h", 9, log_dirs=("a", "b"), offline_log_dirs=("a",))
+            broken = {2: BrokerRegistration.from_record(record)}
+            now = replace(partition.state, directories=("", "a", ""))
+            manager.apply(PARTITION, TOPIC_ID, now, SETTINGS, NOBODY)
+            manager.brokers_changed(EPOCHS, frozenset({1, 2}), broken)
+            assert partition.low_watermark() == 0, "the log start of broker 2 is not known, and does not matter"
+            fetches_everything(partition, 2)
+            assert proposals.asked == []
+            manager.apply(PARTITION, TOPIC_ID, replace(now, directories=("", "b", "")), SETTINGS, NOBODY)
+            assert proposals.asked == [frozenset({1, 2})], "it is in the other one"
 
     asyncio.run(scenario())
 
