@@ -61,9 +61,8 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str
         case OfflineReason.LOG_DIR_OFFLINE:
             return (
                 f"no leader: the only in-sync replica, on broker {isr}, is in a log dir that has failed. Repair the"
-                " disk, then start that broker again. If the disk is gone for good, start the broker with"
-                " --lost-log-dirs, and set unclean.leader.election.enable=true on the topic: that loses the records"
-                " that no other replica has"
+                " disk, then start that broker again. Only if the disk is gone for good, order an election"
+                " (`penstock elect-leaders TOPIC --unclean`): that loses the records that no other replica has"
             )
         case OfflineReason.ELECTING:
             return "no leader yet: one is being elected; ask again"

@@ -86,7 +86,8 @@ REPLICAS = Row(
         ISR_CHANGES,
         graph(
             "Partitions without a leader",
-            "isr_out_of_service ends when a broker with an in-sync replica starts; log_lost needs a person.",
+            "isr_out_of_service ends when a broker with an in-sync replica starts; log_lost and log_dir_offline need a"
+            " person.",
             Unit.COUNT,
             Query("max by (reason) (penstock_leaderless_partitions)", "{{reason}}"),
         ),

@@ -89,7 +89,13 @@ class MetadataInvariants:
             return
         for topic in image.topics_by_id.values():
             for partition in topic.partitions.values():
-                out = fenced.union(b for b in partition.isr if (b, partition.directory_of(b)) in offline)
+                dead = {b for b in partition.isr if (b, partition.directory_of(b)) in offline}
+                out = fenced | dead
+                if partition.leader_id in dead:
+                    raise Violated(
+                        f"I11: {name}: partition {partition.partition} of {topic.name} is led by broker"
+                        f" {partition.leader_id}, and that log dir is offline, at metadata offset {image.offset}"
+                    )
                 if len(partition.isr) > 1 and not out.isdisjoint(partition.isr):
                     raise Violated(
                         f"I11: {name}: partition {partition.partition} of {topic.name} has ISR {partition.isr}, and"

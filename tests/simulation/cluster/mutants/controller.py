@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.controller import context, election, liveness, partitions, registration
+from metadata.controller import context, directories, election, liveness, partitions, registration
 from metadata.controller.controller import Controller
 from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
@@ -94,6 +94,25 @@ CONTROLLER = (
         (Edit(partitions._check_eligible, "if broker.fenced or (", "if False and ("),),
         (Kind.KILL, Kind.STOP),
         is_late=True,
+    ),
+    Mutant(
+        "a failed log dir takes no replica out",
+        "KIP-858",
+        (
+            Edit(
+                liveness._log_dirs_failed,
+                "(*changes_when_dirs_fail(context, broker.broker_id, failed), change)",
+                "(change,)",
+            ),
+        ),
+        (Kind.DEAD_DISK,),
+    ),
+    Mutant(
+        "a report of log dirs is acknowledged and not recorded",
+        "KIP-858",
+        (Edit(directories.assign_replicas_to_dirs, "return ControllerResult(made,", "return ControllerResult((),"),),
+        (*CUTS, *CRASHES),
+        is_replicated=None,
     ),
     Mutant(
         "AlterPartition does not compare partition epochs",
