@@ -184,6 +184,7 @@ class PartitionView:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     error: ApiError | None = None  # without a leader: why, and what can be done
+    elr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ class MetadataImage:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.brokers.get(broker_id)
+
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
         """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
         broker = self.brokers.get(broker_id)

@@ -6,23 +6,26 @@ the reason from here, so they say the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Protocol
 
-from metadata.registrations import PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionRegistration
 
 
 class OfflineReason(Enum):
     """The values are labels of a metric."""
 
-    ISR_OUT_OF_SERVICE = "isr_out_of_service"  # every in-sync replica is on a broker that is down, fenced or stopping
-    LOG_LOST = "log_lost"  # the only in-sync replica was in a log dir that was given up
-    LOG_DIR_OFFLINE = "log_dir_offline"  # a broker with an in-sync replica is in service, and that log dir has failed
-    ELECTING = "electing"  # an in-sync replica is in service: this metadata is older than its election
+    ISR_OUT_OF_SERVICE = "isr_out_of_service"  # each in-sync or eligible replica is on a broker that is down or fenced
+    LOG_LOST = "log_lost"  # the only in-sync replica was in a log dir that was given up, and none is eligible
+    LOG_DIR_OFFLINE = "log_dir_offline"  # a broker with such a replica is in service, and that log dir has failed
+    ELECTING = "electing"  # such a replica is in service: this metadata is older than its election
 
 
 class InService(Protocol):
     """Which brokers are in service, and which of their replicas could be served."""
+
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
 
     def is_active(self, broker_id: int) -> bool: ...
 
@@ -35,16 +38,19 @@ def offline_reason(partition: PartitionRegistration, cluster: InService) -> Offl
         return None
     if partition.log_lost:
         return OfflineReason.LOG_LOST
-    active = [broker_id for broker_id in partition.isr if cluster.is_active(broker_id)]
+    active = [broker_id for broker_id in (*partition.isr, *partition.elr) if cluster.is_active(broker_id)]
     if not active:
         return OfflineReason.ISR_OUT_OF_SERVICE
     is_online = any(cluster.replica_is_online(broker_id, partition) for broker_id in active)
     return OfflineReason.ELECTING if is_online else OfflineReason.LOG_DIR_OFFLINE
 
 
-def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str:
-    """The fact, then the remedy."""
+def offline_text(partition: PartitionRegistration, reason: OfflineReason, cluster: InService) -> str:
+    """The fact, with the brokers that could end it and how each stands; then the remedy."""
     isr = ", ".join(map(str, partition.isr))
+    waits_for = f"an in-sync replica ({_standing_of(partition.isr, partition, cluster)})"
+    if partition.elr:
+        waits_for += f" or an eligible one ({_standing_of(partition.elr, partition, cluster)})"
     match reason:
         case OfflineReason.LOG_LOST:
             return (
@@ -54,15 +60,29 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str
             )
         case OfflineReason.ISR_OUT_OF_SERVICE:
             return (
-                f"no leader: no broker with an in-sync replica ({isr}) is in service. Start one of them. Only if none"
+                f"no leader: no broker with {waits_for} is in service. Start one of them. Only if none"
                 " of them will ever come back, order an election (`penstock elect-leaders TOPIC --unclean`): that loses"
                 " the records that no other replica has"
             )
         case OfflineReason.LOG_DIR_OFFLINE:
             return (
-                f"no leader: the only in-sync replica, on broker {isr}, is in a log dir that has failed. Repair the"
-                " disk, then start that broker again. Only if the disk is gone for good, order an election"
-                " (`penstock elect-leaders TOPIC --unclean`): that loses the records that no other replica has"
+                f"no leader: no broker can serve {waits_for}. Repair the disk, then start that broker again. Only if"
+                " the disk is gone for good, order an election (`penstock elect-leaders TOPIC --unclean`): that loses"
+                " the records that no other replica has"
             )
         case OfflineReason.ELECTING:
             return "no leader yet: one is being elected; ask again"
+
+
+def _standing_of(broker_ids: Iterable[int], partition: PartitionRegistration, cluster: InService) -> str:
+    """ "1: fenced, 2: its log dir has failed"."""
+    return ", ".join(f"{broker_id}: {_standing(broker_id, partition, cluster)}" for broker_id in broker_ids)
+
+
+def _standing(broker_id: int, partition: PartitionRegistration, cluster: InService) -> str:
+    broker = cluster.find_broker(broker_id)
+    if broker is None:
+        return "not registered"
+    if broker.fenced or broker.in_controlled_shutdown:
+        return "fenced" if broker.fenced else "shutting down"
+    return "in service" if cluster.replica_is_online(broker_id, partition) else "its log dir has failed"

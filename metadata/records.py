@@ -45,6 +45,8 @@ class RegisterBrokerRecord:
     inter_broker_host: str = field(default="", metadata=added_in(1))
     inter_broker_port: int = field(default=0, metadata=added_in(1))
     offline_log_dirs: tuple[str, ...] = field(default=(), metadata=added_in(2))  # of `log_dirs`: their disk has failed
+    # Its default of flush.policy, for topics that name none; "": not known.
+    flush_policy: str = field(default="", metadata=added_in(3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,12 @@ class PartitionRecord:
     log_lost: bool = field(default=False, metadata=added_in(1))
     # The id of the log dir that holds each of `replicas`, in their order; "": not assigned yet. (): none is.
     directories: tuple[str, ...] = field(default=(), metadata=added_in(2))
+    elr: tuple[int, ...] = field(default=(), metadata=added_in(3))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """A partition's ISR, its leader or the log dirs of its replicas changed.
+    """A partition's ISR, its ELR, its leader or the log dirs of its replicas changed.
 
     A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again. Every such record raises the
     partition epoch by one, unless it changes only `directories`: a leader's proposal of an ISR is no older by that. The
@@ -106,6 +109,7 @@ class PartitionChangeRecord:
     leader_id: int | None = None
     log_lost: bool | None = field(default=None, metadata=added_in(1))
     directories: tuple[str, ...] | None = field(default=None, metadata=added_in(2))
+    elr: tuple[int, ...] | None = field(default=None, metadata=added_in(3))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class BrokerRegistration:
     inter_broker_host: str = ""
     inter_broker_port: int = 0
     offline_log_dirs: tuple[str, ...] = ()  # of `log_dirs`; only the next registration brings one of them back
+    flush_policy: str = ""  # what its topics have that name none; "": not known
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
@@ -65,6 +66,7 @@ class BrokerRegistration:
             inter_broker_host=record.inter_broker_host,
             inter_broker_port=record.inter_broker_port,
             offline_log_dirs=record.offline_log_dirs,
+            flush_policy=record.flush_policy,
         )
 
     def to_record(self) -> RegisterBrokerRecord:
@@ -81,6 +83,7 @@ class BrokerRegistration:
             inter_broker_host=self.inter_broker_host,
             inter_broker_port=self.inter_broker_port,
             offline_log_dirs=self.offline_log_dirs,
+            flush_policy=self.flush_policy,
         )
 
     def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:
@@ -137,6 +140,7 @@ class PartitionRegistration:
     partition_epoch: int  # Invariant: rises with every change, but that of directories
     log_lost: bool = False  # Invariant: only of a single ISR member without a leader; its log went with a log dir
     directories: tuple[str, ...] = ()  # ids, in the order of `replicas`; "": not assigned yet. Invariant: all, or ()
+    elr: tuple[int, ...] = ()  # Invariant: of the replicas, not of the ISR; each has every committed record (ADR 0017)
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
@@ -150,6 +154,7 @@ class PartitionRegistration:
             partition_epoch=record.partition_epoch,
             log_lost=record.log_lost,
             directories=record.directories,
+            elr=record.elr,
         )
         return made._checked()
 
@@ -164,12 +169,13 @@ class PartitionRegistration:
             partition_epoch=self.partition_epoch,
             log_lost=self.log_lost,
             directories=self.directories,
+            elr=self.elr,
         )
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
         """The partition after the change; naming a leader raises the leader epoch, any change but that of
         directories the partition epoch."""
-        is_of_directories = (change.isr, change.leader_id, change.log_lost) == (None, None, None)
+        is_of_directories = (change.isr, change.leader_id, change.log_lost, change.elr) == (None, None, None, None)
         changed = PartitionRegistration(
             topic_id=self.topic_id,
             partition=self.partition,
@@ -180,6 +186,7 @@ class PartitionRegistration:
             partition_epoch=self.partition_epoch + (0 if is_of_directories and change.directories is not None else 1),
             log_lost=self._log_lost_after(change),
             directories=self.directories if change.directories is None else change.directories,
+            elr=self.elr if change.elr is None else change.elr,
         )
         return changed._checked()
 
@@ -209,11 +216,13 @@ class PartitionRegistration:
         return self.leader_id != NO_LEADER
 
     def _checked(self) -> PartitionRegistration:
-        """Invariant I11 is checked here: no record, whatever wrote it, may make a partition that breaks it."""
+        """I11, and of I32 what a partition shows, are checked here: no record, whatever wrote it, may break them."""
         if not self.isr or not set(self.isr) <= set(self.replicas):
             raise InvariantViolation(f"ISR is empty or not a subset of the replicas: {self}")
         if self.has_leader and self.leader_id not in self.isr:
             raise InvariantViolation(f"leader is not in the ISR: {self}")
+        if len(set(self.elr)) < len(self.elr) or not set(self.elr) <= set(self.replicas).difference(self.isr):
+            raise InvariantViolation(f"ELR names a replica twice, an ISR member or no replica: {self}")
         if self.log_lost and (self.has_leader or len(self.isr) > 1):
             raise InvariantViolation(f"a partition whose log is lost has a leader or a second ISR member: {self}")
         if len(self.directories) not in (0, len(self.replicas)):

@@ -43,6 +43,7 @@ class RegisterBrokerRequest:
     failed_log_dirs: int = 0  # how many more there are whose disk does not answer; their ids cannot be read
     lost_log_dirs: tuple[str, ...] = ()  # directory ids that the operator has given up
     replicas: tuple[HostedReplicas, ...] = ()  # whose logs its dirs hold
+    flush_policy: str = ""  # its default of that configuration; "": an older broker, which does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class AlterPartitionResult:
     leader_epoch: int = NO_EPOCH
     partition_epoch: int = NO_EPOCH
     isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

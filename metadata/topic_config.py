@@ -23,6 +23,7 @@ _MIN_SEGMENT_BYTES: Final = 1024
 """Smaller segments would make too many files. Kafka's minimum is 1 MiB since 4.1; our tests of rolling need less."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+FLUSH_POLICY: Final = "flush.policy"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 _TABLE: Final = (
@@ -107,7 +108,7 @@ _TABLE: Final = (
         maximum=_LONG_MAX,
     ),
     ConfigDefinition(
-        "flush.policy",
+        FLUSH_POLICY,
         ConfigKind.STRING,
         "fsync",
         "flush.policy",

@@ -96,5 +96,5 @@ def _every_offline(image: MetadataImage) -> Iterator[PartitionTroubleView]:
                     PartitionTroubleKind.OFFLINE,
                     partition.replicas,
                     partition.isr,
-                    reason=offline_text(partition, reason),
+                    reason=offline_text(partition, reason, image),
                 )

@@ -76,6 +76,7 @@ class MetadataApi:
                 p.replicas,
                 p.isr,
                 self._why_offline(image, TopicPartition(topic.name, number), p),
+                p.elr,
             )
             for number, p in sorted(topic.partitions.items())
         )
@@ -86,7 +87,7 @@ class MetadataApi:
     ) -> LeaderNotAvailableError | None:
         reason = offline_reason(partition, image)
         if reason is not None:
-            return LeaderNotAvailableError(offline_text(partition, reason))
+            return LeaderNotAvailableError(offline_text(partition, reason, image))
         lost = self._why_lost(key, partition)
         return LeaderNotAvailableError(f"offline on its leader, broker {partition.leader_id}: {lost}") if lost else None
 

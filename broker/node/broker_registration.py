@@ -31,6 +31,7 @@ def registration(
         lost_log_dirs=config.lost_log_dirs,
         inter_broker_host=inter_broker.host,
         inter_broker_port=inter_broker.port,
+        flush_policy=config.flush_policy,
     )
 
 

@@ -210,11 +210,11 @@ class ControllerDriver:
             now_ms = self._clock.now_ms()
             try:
                 result = controller.tick(now_ms)
-                if result.records:
-                    _log.warning("fencing brokers %s", list(result.response.fenced_broker_ids))
+                fenced = list(result.response.fenced_broker_ids)
+                if fenced:
+                    _log.warning("fencing brokers %s", fenced)
                 await self._commit(controller, result)
-                if result.records:
-                    self._sessions_expired += len(result.response.fenced_broker_ids)
+                self._sessions_expired += len(fenced)
             except ApiError as error:
                 _log.warning("a decision was not committed: %s", error)
             deadline_ms = controller.next_deadline_ms()

@@ -36,7 +36,10 @@ def leader_change_lines(changes: Sequence[LeaderChange], cluster: InService) -> 
         if change.is_unclean
     ]
     offline = [
-        Line(logging.WARNING, f"{change.topic}-{change.after.partition} has {offline_text(change.after, reason)}")
+        Line(
+            logging.WARNING,
+            f"{change.topic}-{change.after.partition} has {offline_text(change.after, reason, cluster)}",
+        )
         for change in changes
         if (reason := offline_reason(change.after, cluster)) is not None
     ]

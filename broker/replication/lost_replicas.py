@@ -187,8 +187,14 @@ def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path
     """Why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is the directory
     that is gone, if that log held flushed records.
 
-    As the last ISR member the replica would lead with the empty log, or count as holding every acked record.
+    As the last ISR member, or in the ELR, the replica would lead with the empty log, or count as holding every acked
+    record.
     """
+    if vanished_path is not None and broker_id in state.elr:
+        return (
+            f"{vanished_path} is gone. It held flushed records, and this replica counts as one that has every acked"
+            " record: bring the directory back, or start this node again without it"
+        )
     if broker_id not in state.isr:
         return ""
     if state.log_lost:

@@ -99,11 +99,9 @@ class Partition:
         if self.leading is None or is_new:
             end = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, end)
-            self.leading = LeaderState.begin(
-                self.broker_id, state.leader_epoch, state.partition_epoch, end, state.replicas, state.isr, now_ms
-            )
+            self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)
         else:
-            self.leading.commit_isr(state.isr, state.partition_epoch)
+            self.leading.commit_isr(state.isr, state.partition_epoch, state.elr)
         self._after_isr_change()
         self._notify(wake=is_new)
         return is_new
@@ -153,11 +151,8 @@ class Partition:
     def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()
-        if acks == -1 and len(leading.isr) < self.min_insync_replicas:
-            raise NotEnoughReplicasError(
-                f"{self.topic_partition} has {len(leading.isr)} replicas in sync, min.insync.replicas is "
-                f"{self.min_insync_replicas}; nothing was written"
-            )
+        if acks == -1 and not leading.may_commit(self.min_insync_replicas):
+            raise NotEnoughReplicasError(f"{self._too_few_in_sync(leading)}; nothing was written")
         end_before = self.log.log_end_offset
         try:
             info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
@@ -338,10 +333,12 @@ class Partition:
 
     # -- ISR -----------------------------------------------------------------------------------------------------------
 
-    def isr_committed(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+    def isr_committed(
+        self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, elr: tuple[int, ...] = ()
+    ) -> None:
         """The controller accepted a proposal; the metadata log will bring the same ISR later."""
         if self.leading is not None and self.leading.leader_epoch == leader_epoch:
-            self.leading.commit_isr(isr, partition_epoch)
+            self.leading.commit_isr(isr, partition_epoch, elr)
             self._after_isr_change()
 
     def isr_rejected(self, proposed: ProposedIsr) -> None:
@@ -356,13 +353,16 @@ class Partition:
             return
         self.maybe_advance_high_watermark()
         self.check_low_watermark()
-        if len(leading.isr) < self.min_insync_replicas and len(self.acks_all):
-            self.acks_all.fail_all(
-                NotEnoughReplicasAfterAppendError(
-                    f"{self.topic_partition} has {len(leading.isr)} replicas in sync, min.insync.replicas is "
-                    f"{self.min_insync_replicas}; the records are written but not acked"
-                )
-            )
+        if not leading.may_commit(self.min_insync_replicas) and len(self.acks_all):
+            why = f"{self._too_few_in_sync(leading)}; the records are written but not acked"
+            self.acks_all.fail_all(NotEnoughReplicasAfterAppendError(why))
+
+    def _too_few_in_sync(self, leading: LeaderState) -> str:
+        if len(leading.isr) < self.min_insync_replicas:
+            least = f"min.insync.replicas is {self.min_insync_replicas}"
+        else:
+            least = "which are too few by the controller's min.insync.replicas"
+        return f"{self.topic_partition} has {len(leading.isr)} replicas in sync, {least}"
 
     # -- views ---------------------------------------------------------------------------------------------------------
 

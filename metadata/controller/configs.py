@@ -1,7 +1,9 @@
 """Decides on changes of configuration: each resource of a request is changed whole or not at all (KIP-339).
 
-Topics only; a node's own configuration is a file. A topic that now allows unclean elections gets leaders for its
-partitions that have none, in the same batch.
+Topics only; a node's own configuration is a file. Two keys change partitions in the same batch. If
+`min.insync.replicas` is lowered, an ELR is emptied BEFORE the lower value counts, where the ISR is large enough from
+then on: a leader commits nothing while there is an ELR. If unclean elections are allowed, the partitions without a
+leader get one.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from metadata.config_types import ConfigKind
-from metadata.controller.context import DecisionContext, check_min_insync_replicas
-from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.context import DecisionContext, check_min_insync_replicas, effective_min_isr
+from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import TopicState
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record
@@ -88,8 +90,8 @@ def _alter_topic(context: DecisionContext, resource: AlterConfigsResource) -> li
         if before.get(key) != after.get(key)
     ]
     if effective_value(UNCLEAN_LEADER_ELECTION, after, context.config.topic_defaults):
-        records += _unclean_elections(context, topic)
-    return records
+        records += _unclean_elections(context, topic, after)
+    return [*_emptied_elrs(context, topic, after), *records]
 
 
 def _changed(context: DecisionContext, before: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:
@@ -129,9 +131,22 @@ def _listed(context: DecisionContext, before: Mapping[str, str], change: ConfigC
     return ",".join(items)
 
 
-def _unclean_elections(context: DecisionContext, topic: TopicState) -> list[Record]:
-    state = context.state
-    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, unclean_allowed=True)
-    waiting = (partition for partition in topic.partitions.values() if not partition.has_leader)
-    changes = (change_record(partition, elect(partition, circumstances)) for partition in waiting)
+def _emptied_elrs(context: DecisionContext, topic: TopicState, after: Mapping[str, str]) -> list[Record]:
+    """Of the partitions whose leader may commit again with the new configuration."""
+    defaults = context.config.topic_defaults
+    led = (partition for partition in topic.partitions.values() if partition.has_leader and partition.elr)
+    changes = (changed(partition, effective_min_isr(partition, after, defaults)) for partition in led)
+    return [change for change in changes if change is not None]
+
+
+def _unclean_elections(context: DecisionContext, topic: TopicState, after: Mapping[str, str]) -> list[Record]:
+    state, defaults = context.state, context.config.topic_defaults
+    changes = []
+    for partition in topic.partitions.values():
+        if not partition.has_leader:
+            min_isr = effective_min_isr(partition, after, defaults)
+            circumstances = Circumstances(
+                state.is_active, state.is_unfenced, state.replica_is_online, min_isr, unclean_allowed=True
+            )
+            changes.append(change_record(partition, elect(partition, circumstances)))
     return [change for change in changes if change is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from metadata.config_types import ConfigValue
@@ -32,6 +32,11 @@ class DecisionContext:
         overrides = self.state.topic_config(self.state.topics[topic_id].name)
         return bool(effective_value(UNCLEAN_LEADER_ELECTION, overrides, self.config.topic_defaults))
 
+    def min_isr(self, partition: PartitionRegistration) -> int:
+        """The smallest ISR with which the partition commits records."""
+        overrides = self.state.topic_config(self.state.topics[partition.topic_id].name)
+        return effective_min_isr(partition, overrides, self.config.topic_defaults)
+
     def check_cluster_id(self, cluster_id: str) -> None:
         if cluster_id != self.config.cluster_id:
             raise InconsistentClusterIdError(
@@ -54,23 +59,33 @@ class DecisionContext:
 
 
 def changes_when_leaving(
-    context: DecisionContext, leaving: Iterable[int], *, only_if_led: bool = False
+    context: DecisionContext,
+    leaving: Iterable[int],
+    *,
+    only_if_led: bool = False,
+    doubts: Callable[[PartitionRegistration], tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
 ) -> list[PartitionChangeRecord]:
     """The changes of every partition that has one of `leaving` in its ISR.
 
-    `only_if_led` is for a broker that asks to stop: a partition that no other ISR member could lead stays with it until
-    it stops, and no unclean leader is elected while an ISR member lives.
+    `only_if_led` is for a broker that asks to stop: a partition that no other member of its ISR or ELR could lead stays
+    with it until it stops, and no unclean leader is elected while an ISR member lives. `doubts` names the replicas of
+    a partition that are unfit, and those without a log; then partitions with one of `leaving` in the ELR are included.
     """
     gone, state = tuple(leaving), context.state
-    affected = {partition.key: partition for broker in gone for partition in state.partitions_with_isr_member(broker)}
+    partitions_of = state.partitions_with_isr_member if doubts is None else state.partitions_with_member
+    affected = {partition.key: partition for broker in gone for partition in partitions_of(broker)}
     changes = []
     for key in sorted(affected):
         partition = affected[key]
+        unfit, without_log = ((), ()) if doubts is None else doubts(partition)
         circumstances = Circumstances(
             is_active=state.is_active,
             is_unfenced=state.is_unfenced,
             is_online=state.replica_is_online,
+            min_isr=context.min_isr(partition),
             leaving=gone,
+            unfit=unfit,
+            without_log=without_log,
             unclean_allowed=not only_if_led and context.unclean_allowed(key.topic_id),
         )
         outcome = elect(partition, circumstances)
@@ -90,8 +105,11 @@ def changes_when_joining(context: DecisionContext, joining: int) -> list[Partiti
     for partition in context.state.leaderless_partitions():
         if joining in partition.replicas:
             allowed = context.unclean_allowed(partition.topic_id)
-            is_online = context.state.replica_is_online
-            outcome = elect(partition, Circumstances(is_active, is_active, is_online, unclean_allowed=allowed))
+            state, min_isr = context.state, context.min_isr(partition)
+            circumstances = Circumstances(
+                is_active, is_active, state.replica_is_online, min_isr, unclean_allowed=allowed
+            )
+            outcome = elect(partition, circumstances)
             change = change_record(partition, outcome)
             if change is not None:
                 changes.append(change)
@@ -103,19 +121,43 @@ def changes_when_dirs_fail(context: DecisionContext, broker_id: int, failed: Set
     they come BEFORE the record of the failure."""
     changes = (
         elected(context, partition, leaving=(broker_id,))
-        for partition in context.state.partitions_with_isr_member(broker_id)
+        for partition in context.state.partitions_with_member(broker_id)
         if partition.directory_of(broker_id) in failed | {""}
     )
     return [change for change in changes if change is not None]
 
 
 def elected(
-    context: DecisionContext, partition: PartitionRegistration, *, leaving: tuple[int, ...] = ()
+    context: DecisionContext,
+    partition: PartitionRegistration,
+    *,
+    leaving: tuple[int, ...] = (),
+    unfit: tuple[int, ...] = (),
 ) -> PartitionChangeRecord | None:
-    """The change of one partition, whose replicas may be elsewhere now; None when it stays as it is."""
-    state, allowed = context.state, context.unclean_allowed(partition.topic_id)
-    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, leaving, allowed)
+    """The change of one partition, whose replicas may be elsewhere now; None when it stays as it is.
+
+    Those that are `unfit` leave the ELR. Those `leaving`, because their log dir has failed, leave the ISR too.
+    """
+    state = context.state
+    circumstances = Circumstances(
+        state.is_active,
+        state.is_unfenced,
+        state.replica_is_online,
+        context.min_isr(partition),
+        leaving=leaving,
+        unfit=(*unfit, *leaving),
+        without_log=leaving,
+        unclean_allowed=context.unclean_allowed(partition.topic_id),
+    )
     return change_record(partition, elect(partition, circumstances))
+
+
+def effective_min_isr(
+    partition: PartitionRegistration, overrides: Mapping[str, str], defaults: Mapping[str, ConfigValue]
+) -> int:
+    """`min.insync.replicas`, but not more than the partition has replicas; its leader reckons in the same way."""
+    asked = effective_value(MIN_INSYNC_REPLICAS, overrides, defaults)
+    return min(asked, len(partition.replicas)) if isinstance(asked, int) else 1
 
 
 def check_min_insync_replicas(name: str, config: Mapping[str, ConfigValue], replication_factor: int) -> None:

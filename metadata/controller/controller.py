@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from metadata.controller import configs, directories, liveness, ordered_elections, partitions, registration, topics
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
+from metadata.controller.eligibility import ended_cleanly
 from metadata.controller.result import ControllerResult
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
 from metadata.image import MetadataImage
 from metadata.records import Record
-from metadata.registrations import PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.requests import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -65,6 +66,7 @@ class Controller:
         self._state = ControllerState(image)
         self._context = DecisionContext(config, self._state, self._sessions, rng)
         self._session_expirations = 0
+        self._has_settled_elrs = False
         self._unclean_registrations = 0
         for broker in image.brokers.values():
             if not broker.fenced:
@@ -83,6 +85,9 @@ class Controller:
         """Whether the broker is registered, and neither fenced nor shutting down."""
         return self._state.is_active(broker_id)
 
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self._state.find_broker(broker_id)
+
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
         """Whether the log dir of the broker's replica has not failed."""
         return self._state.replica_is_online(broker_id, partition)
@@ -92,7 +97,7 @@ class Controller:
     ) -> ControllerResult[RegisterBrokerResponse]:
         existing = self._state.find_broker(request.broker_id)
         result = registration.register_broker(self._context, request, now_ms, next_offset)
-        if existing is not None and result.records and not registration.ended_cleanly(existing, request):
+        if existing is not None and result.records and not ended_cleanly(existing, request):
             self._unclean_registrations += existing.incarnation_id != request.incarnation_id
         return result
 
@@ -100,6 +105,11 @@ class Controller:
         return liveness.heartbeat(self._context, request, now_ms)
 
     def tick(self, now_ms: int) -> ControllerResult[TickResponse]:
+        if not self._has_settled_elrs:
+            self._has_settled_elrs = True
+            settled = liveness.settle_elrs(self._context)
+            if settled.records:
+                return settled
         result = liveness.tick(self._context, now_ms)
         self._session_expirations += len(result.response.fenced_broker_ids)
         return result

@@ -3,8 +3,9 @@
 A broker with one log dir need not report: the controller assigns that dir when it creates a topic. A broker with
 several chooses the dir of a new replica itself. Its registration names all replicas that it has by then (log_dirs.py).
 
-A replica that is found to be in a failed dir leaves its ISR. A partition without a leader may get one, if its last
-ISR member could not be elected only because nobody knew that its dir is online.
+A replica that is found to be in a failed dir leaves its ISR and its ELR; one that was in another dir leaves its ELR. A
+partition without a leader may get one, if its last ISR member could not be elected only because nobody knew that its
+dir is online.
 """
 
 from __future__ import annotations
@@ -73,13 +74,20 @@ def _checked_replica(
 def _change(
     context: DecisionContext, broker: BrokerRegistration, partition: PartitionRegistration, log_dir: str
 ) -> PartitionChangeRecord | None:
-    if partition.directory_of(broker.broker_id) == log_dir:
+    broker_id, before = broker.broker_id, partition.directory_of(broker.broker_id)
+    if before == log_dir:
         return None
-    directories = partition.directories_with(broker.broker_id, log_dir)
+    directories = partition.directories_with(broker_id, log_dir)
     change = PartitionChangeRecord(*partition.key, directories=directories)
     assigned = partition.merge(change)
-    has_failed = broker.broker_id in partition.isr and not broker.is_online(log_dir)
-    if partition.has_leader and not has_failed:
+    has_failed = broker_id in (*partition.isr, *partition.elr) and not broker.is_online(log_dir)
+    was_elsewhere = bool(before) and broker_id in partition.elr
+    if partition.has_leader and not has_failed and not was_elsewhere:
         return change
-    outcome = elected(context, assigned, leaving=(broker.broker_id,) if has_failed else ())
+    outcome = elected(
+        context,
+        assigned,
+        leaving=(broker_id,) if has_failed else (),
+        unfit=(broker_id,) if was_elsewhere else (),
+    )
     return change if outcome is None else replace(outcome, directories=directories)

@@ -20,6 +20,7 @@ from metadata.controller.context import (
     changes_when_joining,
     changes_when_leaving,
 )
+from metadata.controller.election import changed
 from metadata.controller.result import ControllerResult
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
@@ -48,6 +49,14 @@ def heartbeat(
         offline_log_dirs=broker.offline_log_dirs,
     )
     return ControllerResult(_records(context, broker, after, moves), response)
+
+
+def settle_elrs(context: DecisionContext) -> ControllerResult[TickResponse]:
+    """What a controller does once, before its first tick: the default of `min.insync.replicas` is in the configuration
+    of each controller, and may be lower in its own than in that of the one before."""
+    partitions = context.state.partitions_with_elr()
+    changes = (changed(partition, context.min_isr(partition)) for partition in partitions)
+    return ControllerResult(tuple(change for change in changes if change is not None), TickResponse())
 
 
 def tick(context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:

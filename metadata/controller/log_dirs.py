@@ -79,7 +79,7 @@ def changes_of_last_copies(
     changes: Iterable[PartitionChangeRecord],
 ) -> list[PartitionChangeRecord]:
     """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave."""
-    lost, held = _lost(existing, request), _held(request)
+    lost, held = _lost(existing, request), held_replicas(request)
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     for partition in context.state.partitions_with_isr_member(request.broker_id):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
@@ -101,7 +101,9 @@ def with_directories(
     """`changes`, and the log dirs of the replicas that are elsewhere than the metadata says. What is too much for one
     decision is left for the broker to report (directories.py)."""
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
-    found = _found(context, request, _held(request), frozenset() if existing is None else _lost(existing, request))
+    found = _found(
+        context, request, held_replicas(request), frozenset() if existing is None else _lost(existing, request)
+    )
     for partition, directory in islice(found, context.config.max_records_per_decision):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
         directories = partition.directories_with(request.broker_id, directory)
@@ -126,7 +128,7 @@ def _found(
                 yield partition, ""
 
 
-def _held(request: RegisterBrokerRequest) -> Mapping[PartitionKey, str]:
+def held_replicas(request: RegisterBrokerRequest) -> Mapping[PartitionKey, str]:
     """The log dir of each replica that the broker names."""
     return {
         PartitionKey(item.topic_id, number): item.log_dir for item in request.replicas for number in item.partitions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import TopicState
 from metadata.records import PartitionChangeRecord, Record
@@ -27,6 +27,7 @@ from penstock.errors import (
     ElectionNotNeededError,
     EligibleLeadersNotAvailableError,
     InvalidRequestError,
+    InvariantViolation,
     PolicyViolationError,
     PreferredLeaderNotAvailableError,
     UnknownTopicOrPartitionError,
@@ -124,7 +125,10 @@ def _preferred(context: DecisionContext, topic: str, partition: PartitionRegistr
         raise PreferredLeaderNotAvailableError(f"{name}: broker {preferred} {why}")
     if not context.state.replica_is_online(preferred, partition):
         raise PreferredLeaderNotAvailableError(f"{name}: the log dir of the replica on broker {preferred} is offline")
-    return PartitionChangeRecord(*partition.key, leader_id=preferred)
+    change = changed(partition, context.min_isr(partition), leader_id=preferred)
+    if change is None:
+        raise InvariantViolation(f"broker {preferred} is to lead {partition}, and nothing changes")
+    return change
 
 
 def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistration) -> PartitionChangeRecord:
@@ -132,7 +136,10 @@ def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistrat
     if partition.has_leader:
         raise ElectionNotNeededError(f"{name} is led by broker {partition.leader_id}")
     state = context.state
-    circumstances = Circumstances(state.is_active, state.is_unfenced, state.replica_is_online, unclean_allowed=True)
+    min_isr = context.min_isr(partition)
+    circumstances = Circumstances(
+        state.is_active, state.is_unfenced, state.replica_is_online, min_isr, unclean_allowed=True
+    )
     outcome = elect(partition, circumstances)
     change = change_record(partition, outcome) if outcome.leader_id != NO_LEADER else None
     if change is None:

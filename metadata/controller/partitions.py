@@ -8,9 +8,10 @@ empty disk, has the same id but another epoch (KIP-903). No epoch is exempt from
 from __future__ import annotations
 
 from metadata.controller.context import DecisionContext
+from metadata.controller.election import changed
 from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
-from metadata.records import PartitionChangeRecord, Record
+from metadata.records import Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import (
     AlterPartitionData,
@@ -52,8 +53,8 @@ def alter_partition(
             results.append(AlterPartitionResult(data.topic_id, data.partition, error))
             continue
         isr = tuple(member.broker_id for member in data.new_isr)
-        if isr != partition.isr:
-            record = PartitionChangeRecord(data.topic_id, data.partition, isr=isr)
+        record = changed(partition, context.min_isr(partition), isr=isr)
+        if record is not None:
             records.append(record)
             partition = partition.merge(record)
         results.append(_accepted(partition))
@@ -132,4 +133,5 @@ def _accepted(partition: PartitionRegistration) -> AlterPartitionResult:
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
         isr=partition.isr,
+        elr=partition.elr,
     )

@@ -3,8 +3,8 @@
 A process is known by its incarnation id. A registration is known by its broker epoch: the offset of its record, so no
 epoch is given twice. A new process of a known broker always leaves every ISR that has another member: it starts fenced,
 and no fenced broker is in such an ISR (I11). So a replica that lost its unsynced tail cannot count as in sync by
-restarting quickly (Redpanda, "why fsync"; KIP-966). The last member of an ISR stays in it, because only its log may
-hold the acked records. log_dirs.py decides about changed log dirs.
+restarting quickly (Redpanda, "why fsync"; KIP-966). The last member of an ISR stays in it, because its log holds the
+acked records. It stays in an ELR if its log is whole (eligibility.py). log_dirs.py decides about changed log dirs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from metadata.controller.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext, changes_when_dirs_fail, changes_when_leaving
+from metadata.controller.eligibility import doubts_about, ended_cleanly
 from metadata.controller.log_dirs import (
     changes_of_last_copies,
     check_replica_count,
@@ -39,6 +40,7 @@ MAX_LOG_DIRS: Final = 128
 _WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::", "[::]", "*"})
 _PORTS: Final = range(1, 65_536)
 _INT32_MAX: Final = (1 << 31) - 1
+_FLUSH_POLICIES: Final = ("", "fsync", "os")
 
 Result = ControllerResult[RegisterBrokerResponse]
 
@@ -71,11 +73,6 @@ def register_broker(context: DecisionContext, request: RegisterBrokerRequest, no
         result = _register_successor(context, existing, request, next_offset)
     context.sessions.touch(request.broker_id, now_ms)
     return result
-
-
-def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) -> bool:
-    """Whether the process before has left a clean-shutdown marker with the epoch of this registration (KIP-966)."""
-    return request.previous_broker_epoch == existing.broker_epoch
 
 
 def _register(context: DecisionContext, request: RegisterBrokerRequest, next_offset: int) -> Result:
@@ -118,7 +115,7 @@ def _register_successor(
 ) -> Result:
     """A new process of a known broker. Partitions change BEFORE the registration, so that I11 holds at every record."""
     log_dirs = log_dirs_after(existing, request)
-    leaving = changes_when_leaving(context, (request.broker_id,))
+    leaving = changes_when_leaving(context, (request.broker_id,), doubts=doubts_about(context, existing, request))
     marked = changes_of_last_copies(context, existing, request, leaving)
     changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
@@ -158,6 +155,8 @@ def _check_request(request: RegisterBrokerRequest) -> None:
             raise InvalidRequestError(
                 f"broker {request.broker_id}: {what} must have from 1 to {MAX_TEXT_LENGTH} printable characters"
             )
+    if request.flush_policy not in _FLUSH_POLICIES:
+        raise InvalidRequestError(f"broker {request.broker_id}: flush.policy must be one of {_FLUSH_POLICIES[1:]}")
     too_many = max(len(request.log_dirs), len(request.lost_log_dirs), request.failed_log_dirs) > MAX_LOG_DIRS
     if too_many or len(set(request.log_dirs)) < len(request.log_dirs) or request.failed_log_dirs < 0:
         raise InvalidRequestError(
@@ -209,6 +208,7 @@ def _record(
         inter_broker_host=request.inter_broker_host,
         inter_broker_port=request.inter_broker_port,
         offline_log_dirs=standing.offline_log_dirs,
+        flush_policy=request.flush_policy,
     )
 
 

@@ -2,7 +2,7 @@
 
 Only `replay` changes it, with the records of the controller's own decisions, before they are committed. (A controller
 that loses its leadership is thrown away, and its uncommitted records with it.) The rules are in replay.py. The indexes
-name the partitions that have a broker in their ISR, and those without a leader, so a decision costs only what it
+name the partitions that have a broker in their ISR or ELR, and those without a leader, so a decision costs only what it
 touches.
 """
 
@@ -29,8 +29,10 @@ class LeaderChange(NamedTuple):
 
     @property
     def is_unclean(self) -> bool:
-        """The leader was not in sync, or its log is lost: acked records may be lost."""
-        return self.after.has_leader and (self.after.leader_id not in self.before.isr or self.before.log_lost)
+        """The leader was neither in sync nor eligible, or its log is lost: acked records may be lost."""
+        leader_id, before = self.after.leader_id, self.before
+        is_in_sync = leader_id in before.isr and not before.log_lost
+        return self.after.has_leader and not is_in_sync and leader_id not in before.elr
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class ControllerState:
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
+        self._keys_by_elr_member: dict[int, set[PartitionKey]] = {}
         self._leaderless: set[PartitionKey] = set()
         self._lost_leadership_at: dict[int, int] = {}
         self._loaded_offset = self._offset = image.offset
@@ -126,6 +129,14 @@ class ControllerState:
         """By topic id and partition, so that the same state always gives the same records."""
         return list(self._sorted(self._keys_by_isr_member.get(broker_id, set())))
 
+    def partitions_with_member(self, broker_id: int) -> list[PartitionRegistration]:
+        """Those that have the broker in their ISR or ELR."""
+        isrs, elrs = self._keys_by_isr_member, self._keys_by_elr_member
+        return list(self._sorted(isrs.get(broker_id, set()) | elrs.get(broker_id, set())))
+
+    def partitions_with_elr(self) -> list[PartitionRegistration]:
+        return list(self._sorted(set().union(*self._keys_by_elr_member.values())))
+
     def leaderless_partitions(self) -> list[PartitionRegistration]:
         return list(self._sorted(self._leaderless))
 
@@ -189,6 +200,8 @@ class ControllerState:
         partitions[partition.partition] = partition
         for member in partition.isr:
             self._keys_by_isr_member.setdefault(member, set()).add(partition.key)
+        for member in partition.elr:
+            self._keys_by_elr_member.setdefault(member, set()).add(partition.key)
         if not partition.has_leader:
             self._leaderless.add(partition.key)
 
@@ -212,6 +225,8 @@ class ControllerState:
     def _unindex(self, partition: PartitionRegistration) -> None:
         for member in partition.isr:
             self._keys_by_isr_member[member].discard(partition.key)
+        for member in partition.elr:
+            self._keys_by_elr_member[member].discard(partition.key)
         self._leaderless.discard(partition.key)
 
     def _sorted(self, keys: set[PartitionKey]) -> Iterator[PartitionRegistration]:

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 CLUSTER_DEFAULT = -1
-PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr")
+PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "elr")
 METADATA_OLD_MS = 3_000
 """A broker hears from the quorum several times a second; an election takes less than this."""
 
@@ -144,7 +144,7 @@ app.command("delete-records")(delete_records)
 
 def _partition_row(p: PartitionInfo) -> tuple[object, ...]:
     leader = p.leader_id if p.leader_id >= 0 else "none"
-    return p.partition, leader, p.leader_epoch, _ids(p.replicas), _ids(p.isr)
+    return p.partition, leader, p.leader_epoch, _ids(p.replicas), _ids(p.isr), _ids(p.elr)
 
 
 def _ids(ids: tuple[int, ...]) -> str:
@@ -164,6 +164,7 @@ def _topic_json(topic: TopicDescription) -> dict[str, Any]:
                 "leader_epoch": p.leader_epoch,
                 "replicas": list(p.replicas),
                 "isr": list(p.isr),
+                "elr": list(p.elr),
                 "error": None if p.error is None else str(p.error),
             }
             for p in topic.partitions

@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RegisterBrokerRequest(_message.Message):
-    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "inter_broker_host", "inter_broker_port")
+    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class RegisterBrokerRequest(_message.Message):
     FAILED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     LOST_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    FLUSH_POLICY_FIELD_NUMBER: _ClassVar[int]
     INTER_BROKER_HOST_FIELD_NUMBER: _ClassVar[int]
     INTER_BROKER_PORT_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
@@ -36,9 +37,10 @@ class RegisterBrokerRequest(_message.Message):
     failed_log_dirs: int
     lost_log_dirs: _containers.RepeatedScalarFieldContainer[str]
     replicas: _containers.RepeatedCompositeFieldContainer[HostedReplicas]
+    flush_policy: str
     inter_broker_host: str
     inter_broker_port: int
-    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ...) -> None: ...
+    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ...) -> None: ...
 
 class HostedReplicas(_message.Message):
     __slots__ = ("topic_id", "partitions", "log_dir")
@@ -133,7 +135,7 @@ class AlterPartitionResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[AlterPartitionResult, _Mapping]]] = ...) -> None: ...
 
 class AlterPartitionResult(_message.Message):
-    __slots__ = ("topic_id", "partition", "error", "leader_id", "leader_epoch", "partition_epoch", "isr")
+    __slots__ = ("topic_id", "partition", "error", "leader_id", "leader_epoch", "partition_epoch", "isr", "elr")
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +143,7 @@ class AlterPartitionResult(_message.Message):
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ISR_FIELD_NUMBER: _ClassVar[int]
+    ELR_FIELD_NUMBER: _ClassVar[int]
     topic_id: str
     partition: int
     error: _common_pb2.Error
@@ -148,7 +151,8 @@ class AlterPartitionResult(_message.Message):
     leader_epoch: int
     partition_epoch: int
     isr: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., isr: _Optional[_Iterable[int]] = ...) -> None: ...
+    elr: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic_id: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., isr: _Optional[_Iterable[int]] = ..., elr: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AssignReplicasToDirsRequest(_message.Message):
     __slots__ = ("broker_id", "broker_epoch", "replicas")

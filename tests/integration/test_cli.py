@@ -69,7 +69,7 @@ def test_a_topic_is_created_listed_described_and_deleted(penstock: Run) -> None:
     assert described["config"] == {"segment.bytes": "1048576"}
     assert [p["isr"] for p in described["partitions"]] == [[0], [0]]
     lines = ok(penstock("topics", "describe", "orders")).decode().splitlines()
-    assert lines[3].split("\t") == ["partition", "leader", "epoch", "replicas", "isr"] and len(lines) == 6
+    assert lines[3].split("\t") == ["partition", "leader", "epoch", "replicas", "isr", "elr"] and len(lines) == 6
     assert ok(penstock("topics", "delete", "orders")) == b"deleted orders\n"
     assert "orders" not in as_json(penstock("topics", "list", "--json"))
 

@@ -61,6 +61,7 @@ def response_to_pb(r: AlterPartitionResponse) -> controller_pb2.AlterPartitionRe
                 leader_epoch=max(0, p.leader_epoch),
                 partition_epoch=max(0, p.partition_epoch),
                 isr=p.isr,
+                elr=p.elr,
             )
             for p in r.partitions
         ]
@@ -78,6 +79,7 @@ def response_from_pb(m: controller_pb2.AlterPartitionResponse) -> AlterPartition
                 p.leader_epoch,
                 p.partition_epoch,
                 tuple(p.isr),
+                tuple(p.elr),
             )
             for p in m.partitions
         )

@@ -94,6 +94,7 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
                 replicas=p.replicas,
                 isr=p.isr,
                 error=error_to_pb(p.error),
+                elr=p.elr,
             )
             for p in topic.partitions
         ],

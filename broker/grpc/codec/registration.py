@@ -22,6 +22,7 @@ def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRe
         failed_log_dirs=m.failed_log_dirs,
         lost_log_dirs=tuple(m.lost_log_dirs),
         replicas=hosted_replicas.from_pb(m.replicas),
+        flush_policy=m.flush_policy,
     )
 
 
@@ -40,6 +41,7 @@ def request_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerRequ
         failed_log_dirs=r.failed_log_dirs,
         lost_log_dirs=r.lost_log_dirs,
         replicas=hosted_replicas.to_pb(r.replicas),
+        flush_policy=r.flush_policy,
     )
 
 

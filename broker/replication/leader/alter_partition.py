@@ -136,7 +136,7 @@ class AlterPartitionManager:
         if self._proposals.get(key, (None, None))[1] == proposed:
             del self._proposals[key]
         if result.error is None:
-            partition.isr_committed(result.isr, result.leader_epoch, result.partition_epoch)
+            partition.isr_committed(result.isr, result.leader_epoch, result.partition_epoch, result.elr)
         elif isinstance(result.error, IneligibleReplicaError):
             _log.info("%s: ISR %s refused: %s", partition, sorted(proposed.ids), result.error)
             partition.isr_rejected(proposed)

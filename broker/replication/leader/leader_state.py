@@ -9,7 +9,9 @@ Safety, in the order in which it is obeyed:
 - the leader itself counts only up to its own flushed offset;
 - the high watermark is the smallest of these over the *maximal* ISR (committed plus pending), so neither a shrink nor
   an expansion that is still under way can expose records early (KIP-497);
-- below `min.insync.replicas` the high watermark stands still (KIP-966);
+- below `min.insync.replicas`, and while the partition has an ELR, the high watermark stands still (KIP-966). The
+  second alone is what keeps the ELR true (ADR 0017): the controller knows another `min.insync.replicas` for a while
+  after a change, or has another default;
 - the low watermark counts every replica that lives or may be elected, so that nothing below it can come back.
 """
 
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from metadata.registrations import PartitionRegistration
 from metadata.requests import IsrMember
 from penstock.types import NO_EPOCH, NO_OFFSET
 
@@ -67,27 +70,29 @@ class LeaderState:
     isr: frozenset[int]
     followers: dict[int, FollowerProgress]
     proposed: ProposedIsr | None = None
+    elr: frozenset[int] = frozenset()
     registered_epochs: Mapping[int, int] = field(default_factory=dict)
     active_brokers: frozenset[int] = frozenset()
     isr_shrinks: int = field(default=0)
     isr_expands: int = field(default=0)
 
     @classmethod
-    def begin(
-        cls,
-        broker_id: int,
-        leader_epoch: int,
-        partition_epoch: int,
-        log_end_offset: int,
-        replicas: Iterable[int],
-        isr: Iterable[int],
-        now_ms: int,
-    ) -> LeaderState:
+    def begin(cls, broker_id: int, state: PartitionRegistration, log_end_offset: int, now_ms: int) -> LeaderState:
         """A new epoch: nothing is known of followers, so each has the full lag time before it may leave the ISR."""
         followers = {
-            replica: FollowerProgress(replica, last_caught_up_ms=now_ms) for replica in replicas if replica != broker_id
+            replica: FollowerProgress(replica, last_caught_up_ms=now_ms)
+            for replica in state.replicas
+            if replica != broker_id
         }
-        return cls(broker_id, leader_epoch, log_end_offset, partition_epoch, frozenset(isr), followers)
+        return cls(
+            broker_id,
+            state.leader_epoch,
+            log_end_offset,
+            state.partition_epoch,
+            frozenset(state.isr),
+            followers,
+            elr=frozenset(state.elr),
+        )
 
     def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
         """The registered brokers, and those of them that are in service, as the metadata has them now."""
@@ -97,6 +102,10 @@ class LeaderState:
     def maximal_isr(self) -> frozenset[int]:
         """Invariant I12: contains the controller's ISR, whichever way a proposal under way ends."""
         return self.isr | self.proposed.ids if self.proposed else self.isr
+
+    def may_commit(self, min_insync_replicas: int) -> bool:
+        """Whether the high watermark may rise: what it passes is safe with the ISR, and the ISR is large enough."""
+        return not self.elr and len(self.isr) >= min_insync_replicas
 
     def note_append(self, end_offset_before: int, now_ms: int) -> None:
         """The log grows now: a follower that had every record before was caught up until now."""
@@ -124,7 +133,7 @@ class LeaderState:
     def committed_offset(self, own_flushed_offset: int, min_insync_replicas: int) -> int | None:
         """The offset below which every member of the maximal ISR has the log durably; None while it is not known."""
         members = self.maximal_isr
-        if len(self.isr) < min_insync_replicas:
+        if not self.may_commit(min_insync_replicas):
             return None
         offset = own_flushed_offset
         for broker_id in members:
@@ -137,7 +146,7 @@ class LeaderState:
 
     def low_watermark(self, own_log_start_offset: int) -> int:
         """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known."""
-        counted = self.active_brokers | self.maximal_isr
+        counted = self.active_brokers | self.maximal_isr | self.elr
         starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
         return min((own_log_start_offset, *starts))
 
@@ -187,15 +196,15 @@ class LeaderState:
         fetched = self.followers[member].broker_epoch
         return fetched if fetched != NO_EPOCH else self.registered_epochs.get(member, NO_EPOCH)
 
-    def commit_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
-        """The controller committed this ISR at `partition_epoch`; an older one is ignored."""
+    def commit_isr(self, isr: Iterable[int], partition_epoch: int, elr: Iterable[int] = ()) -> None:
+        """The controller committed this ISR, with this ELR, at `partition_epoch`; older ones are ignored."""
         if partition_epoch < self.partition_epoch:
             return
         if partition_epoch > self.partition_epoch or self.proposed is None:
             new = frozenset(isr)
             self.isr_expands += len(new - self.isr)
             self.isr_shrinks += len(self.isr - new)
-            self.isr, self.partition_epoch, self.proposed = new, partition_epoch, None
+            self.isr, self.elr, self.partition_epoch, self.proposed = new, frozenset(elr), partition_epoch, None
 
     def reject_proposal(self, proposed: ProposedIsr) -> None:
         """The controller refused this proposal for good."""

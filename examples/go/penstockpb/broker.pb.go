@@ -1548,7 +1548,8 @@ type PartitionMetadata struct {
 	PartitionEpoch int32                  `protobuf:"varint,4,opt,name=partition_epoch,json=partitionEpoch,proto3" json:"partition_epoch,omitempty"`
 	Replicas       []int32                `protobuf:"varint,5,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
 	Isr            []int32                `protobuf:"varint,6,rep,packed,name=isr,proto3" json:"isr,omitempty"`
-	Error          *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"` // LEADER_NOT_AVAILABLE, with the reason and the remedy
+	Error          *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`     // LEADER_NOT_AVAILABLE, with the reason and the remedy
+	Elr            []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"` // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1628,6 +1629,13 @@ func (x *PartitionMetadata) GetIsr() []int32 {
 func (x *PartitionMetadata) GetError() *Error {
 	if x != nil {
 		return x.Error
+	}
+	return nil
+}
+
+func (x *PartitionMetadata) GetElr() []int32 {
+	if x != nil {
+		return x.Elr
 	}
 	return nil
 }
@@ -2976,7 +2984,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x03(\v2&.penstock.v1.TopicMetadata.ConfigEntryR\x06config\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x02\n" +
 	"\x11PartitionMetadata\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x1b\n" +
 	"\tleader_id\x18\x02 \x01(\x11R\bleaderId\x12!\n" +
@@ -2984,7 +2992,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fpartition_epoch\x18\x04 \x01(\x05R\x0epartitionEpoch\x12\x1a\n" +
 	"\breplicas\x18\x05 \x03(\x05R\breplicas\x12\x10\n" +
 	"\x03isr\x18\x06 \x03(\x05R\x03isr\x12(\n" +
-	"\x05error\x18\a \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\x88\x01\n" +
+	"\x05error\x18\a \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12\x10\n" +
+	"\x03elr\x18\b \x03(\x05R\x03elr\"\x88\x01\n" +
 	"\x13CreateTopicsRequest\x12-\n" +
 	"\x06topics\x18\x01 \x03(\v2\x15.penstock.v1.NewTopicR\x06topics\x12\x1d\n" +
 	"\n" +

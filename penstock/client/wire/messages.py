@@ -42,6 +42,8 @@ class PartitionInfo:
     isr: tuple[int, ...]
     error: ApiError | None = None
     """Without a leader, or with one whose log is lost: why, and what can be done."""
+    elr: tuple[int, ...] = ()
+    """Not in sync, but with every committed record: they may lead if no member of the ISR can (KIP-966)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,7 @@ def _topic(topic: pb.TopicMetadata, age_ms: int) -> TopicInfo:
             tuple(p.replicas),
             tuple(p.isr),
             error_in_message(p.error),
+            tuple(p.elr),
         )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )

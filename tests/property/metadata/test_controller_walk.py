@@ -176,6 +176,7 @@ class Walk:
     def configure(self) -> None:
         value = self.rng.choice([None, "true", "false", "maybe"])
         self.cluster.configure(self.rng.choice(NAMES), {"unclean.leader.election.enable": value})
+        self.cluster.configure(self.rng.choice(NAMES), {"min.insync.replicas": self.rng.choice([None, "1", "2", "3"])})
 
     def alter(self) -> None:
         """Mostly a leader's own proposal, sometimes a late or mistaken one."""
@@ -242,7 +243,8 @@ class Walk:
         image = self.cluster.image
         name = image.topics_by_id[partition.topic_id].name
         unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
-        candidates = partition.replicas if unclean else () if partition.log_lost else partition.isr
+        in_sync = () if partition.log_lost else partition.isr
+        candidates = partition.replicas if unclean else (*in_sync, *partition.elr)
         online = [c for c in candidates if image.brokers[c].is_online(partition.directory_of(c))]
         return any(image.brokers[candidate].is_active for candidate in online)
 

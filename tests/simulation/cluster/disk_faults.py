@@ -3,6 +3,9 @@
 A disk is lost only while the cluster is whole: then every record, and every promise of a voter, is on other disks too.
 Past that nothing is promised, and the fault is left out. While a log dir is not there, or is another node's, its node
 must refuse to start. Then the operator formats what is new, with `--rejoin` for a voter, and gives the old up.
+
+With three replicas and `min.insync.replicas=2` a disk may also be lost in a power cut of all machines, in whatever
+state the cluster was: see `lose_in_cut`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.node.format import format_node
+from penstock.types import NO_LEADER
 from raft.quorum_state import Forgotten
 from storage.disk.file_names import META_PROPERTIES
 from storage.log_dirs.meta_properties import read_meta_properties
@@ -67,12 +71,7 @@ class DiskWork:
         self.world.invariants.excuse(machine)
         machine.kill()
         lost = {path: machine.disk._directory(path) for path in log_dirs}
-        ids = [_directory_id(machine.disk, path) for path in log_dirs]
-        for path in log_dirs:
-            place(machine.disk, path, None)
-            if fault.amount < 0.5:
-                machine.disk.mkdir(path)
-                machine.disk.fsync_dir(posixpath.dirname(path))
+        ids = _wipe(machine, log_dirs, is_empty=fault.amount < 0.5)
         machine.start()
 
         def end() -> None:
@@ -93,6 +92,28 @@ class DiskWork:
             place(machine.disk, path, directory)
         self.world.invariants.excuse_no_more(machine)
         machine.start()
+
+    def lose_in_cut(self, fault: Fault, machine: Machine, log_dirs: Sequence[str]) -> Ends:
+        """All machines lose their power, and one its log dirs. Before that one is back, the others must lead all."""
+        world = self.world
+        for each in world.machines:
+            each.cut_power()
+        world.invariants.excuse(machine)
+        lost = _wipe(machine, log_dirs, is_empty=fault.amount < 0.3)
+        for each in world.machines:
+            if each is not machine:
+                each.power_back()
+                each.start()
+
+        def end() -> None:
+            for name, topic in world.invariants.metadata.newest.topics_by_name.items():
+                for number, partition in topic.partitions.items():
+                    if partition.leader_id in (NO_LEADER, machine.config.node_id):
+                        world.fail(f"{name}-{number} has no leader while {machine.name} is down: {partition}")
+            machine.power_back()
+            self._replace(machine, log_dirs, lost)
+
+        return self.began(machine, end)
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
         """What the operator does: formats, and starts the node with what is given up."""
@@ -161,6 +182,17 @@ class DiskWork:
                 each.start()
 
         return self.began(machine, back)
+
+
+def _wipe(machine: Machine, log_dirs: Sequence[str], *, is_empty: bool) -> list[str]:
+    """They are gone, or empty; returns the directory ids that are lost."""
+    lost = [_directory_id(machine.disk, path) for path in log_dirs]
+    for path in log_dirs:
+        place(machine.disk, path, None)
+        if is_empty:
+            machine.disk.mkdir(path)
+            machine.disk.fsync_dir(posixpath.dirname(path))
+    return lost
 
 
 def _exchange(machine: Machine, one: str, other: Machine, two: str) -> None:

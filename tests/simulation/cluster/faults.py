@@ -184,6 +184,11 @@ def _replace_disk(world: World, fault: Fault, machine: Machine, other: Machine) 
     return world.disks.lose(fault, machine, machine.config.log_dirs)
 
 
+def _lose_in_cut(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    dirs = machine.config.log_dirs if fault.amount < 0.6 else [_log_dir(machine, fault)]
+    return world.disks.lose_in_cut(fault, machine, dirs)
+
+
 def _swap_dirs(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
     return world.disks.swap(fault, machine, other)
 
@@ -219,6 +224,7 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.WALL_JUMP: _wall_jump,
     Kind.LOSE_DIR: _lose_dir,
     Kind.REPLACE_DISK: _replace_disk,
+    Kind.LOSE_IN_CUT: _lose_in_cut,
     Kind.SWAP_DIRS: _swap_dirs,
     Kind.TEAR_METADATA: _tear_metadata,
     Kind.RESTORE_COPY: _restore_copy,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.node.node import Node
+from broker.quorum.metadata_publisher import topic_defaults
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.registrations import PartitionKey
 from tests.chaos.ledger import Ledger, encode_value
@@ -52,7 +53,7 @@ class Invariants:
     def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
         self._scheduler, self._machines = scheduler, machines
         self.quorum = QuorumInvariants(machines, self._note)
-        self.metadata = MetadataInvariants()
+        self.metadata = MetadataInvariants(topic_defaults(machines[0].config))
         self.partitions = PartitionInvariants(machines, self.metadata)
         self.claims = ClaimInvariants(machines, self.partitions, self._note)
         self.liveness = LivenessInvariants(scheduler, machines)

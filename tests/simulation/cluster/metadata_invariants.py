@@ -1,4 +1,4 @@
-"""I8 to I11, of the images that the nodes make: equal where their offsets are, and with what each may say.
+"""I8 to I11 and I32, of the images that the nodes make: equal where their offsets are, and with what each may say.
 
 `newest` is the image with the highest offset that any node has had. The controller answers only when its own image has
 what it decided, so no leader of a partition can know of a later ISR than this image does.
@@ -6,8 +6,11 @@ what it decided, so no leader of a partition can know of a later ISR than this i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from metadata.config_types import ConfigValue
+from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
@@ -19,7 +22,9 @@ from tests.simulation.cluster.durable_log import Violated
 class MetadataInvariants:
     """See the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_defaults: Mapping[str, ConfigValue]) -> None:
+        """`topic_defaults` are those of every node."""
+        self._topic_defaults = topic_defaults
         self.newest: MetadataImage = EMPTY_IMAGE
         self._images: dict[int, tuple[str, MetadataImage]] = {}
         self._known: dict[PartitionKey, PartitionRegistration] = {}
@@ -60,6 +65,7 @@ class MetadataInvariants:
         for partition in changed:
             self._changed(name, image, partition)
         self._check_isrs(name, image)
+        self._check_elrs(name, image)
         return changed
 
     def _changed(self, name: str, image: MetadataImage, partition: PartitionRegistration) -> None:
@@ -101,6 +107,19 @@ class MetadataInvariants:
                         f"I11: {name}: partition {partition.partition} of {topic.name} has ISR {partition.isr}, and"
                         f" {sorted(out)} are fenced, or their log dir is offline, at metadata offset {image.offset}"
                     )
+
+    def _check_elrs(self, name: str, image: MetadataImage) -> None:
+        """I32: what a partition must show; partition_invariants.py has what its disks must hold."""
+        for topic in image.topics_by_id.values():
+            for partition in topic.partitions.values():
+                if not partition.elr:
+                    continue
+                what = f"I32: {name}: {topic.name}-{partition.partition} has ELR {partition.elr}, and"
+                if not set(partition.elr) <= set(partition.replicas).difference(partition.isr):
+                    raise Violated(f"{what} ISR {partition.isr} of replicas {partition.replicas}")
+                min_isr = effective_min_isr(partition, image.topic_config(topic.name), self._topic_defaults)
+                if partition.has_leader and len(partition.isr) >= min_isr:
+                    raise Violated(f"{what} ISR {partition.isr}, which is large enough to commit")
 
     def at_end(self, name: str, image: MetadataImage) -> None:
         """I9: the records of a snapshot make the image again."""

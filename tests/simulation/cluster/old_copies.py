@@ -1,9 +1,9 @@
 """Log dirs of a node as they were some seconds ago, put back by an operator.
 
 A copy of one node has forgotten what the node has acked and voted for since, and no file tells that (docs/adr/0009). So
-this operator stops the node, and waits until it is fenced and out of every ISR, before the copy comes in the place of
-its log dirs, without `quorum-state`. Then the voter asks the others for what it may have promised, and the broker
-fetches what its replicas lack. At most a minority of the voters is so at a time; all else may go on meanwhile.
+this operator stops the node, and waits until it is fenced and out of every ISR and ELR, before the copy comes in the
+place of its log dirs, without `quorum-state`. Then the voter asks the others for what it may have promised, and the
+broker fetches what its replicas lack. At most a minority of the voters is so at a time; all else may go on meanwhile.
 
 The copy is what a snapshot of all disks at one moment has: as after a power cut.
 """
@@ -80,7 +80,7 @@ def _is_out(world: World, machine: Machine, beyond: int) -> bool:
     partitions = [part for topic in image.topics_by_name.values() for part in topic.partitions.values()]
     broker = image.brokers.get(node_id)
     is_known = broker is not None and broker.fenced and image.offset >= beyond
-    return is_known and not any(node_id in partition.isr for partition in partitions)
+    return is_known and not any(node_id in (*part.isr, *part.elr) for part in partitions)
 
 
 def _put_back(world: World, machine: Machine, snapshot: LosingFileSystem) -> None:

@@ -1,8 +1,8 @@
-"""I7 and I12 to I19, I21 of the partitions of real brokers, after each step of a broker and on its machine's disk.
+"""I7 and I12 to I19, I21, I32 of the partitions of real brokers, after each step of a broker and on its machine's disk.
 
 When a leader's high watermark rises, the records below it become the partition's committed history, and from then on
-every member of the controller's ISR must have them durably, at every moment. That holds across epochs: a record that a
-leader of an older epoch commits late was acknowledged by all from whom the next leader was elected. With
+every member of the controller's ISR and ELR must have them durably, at every moment. That holds across epochs: a
+record that a leader of an older epoch commits late was acknowledged by all from whom the next leader was elected. With
 `flush.policy=os` nothing is promised of disks, the records of a compacted topic change, and unclean elections lose
 some: of a topic that ever was so, only high watermarks and ISRs are checked.
 """
@@ -181,25 +181,37 @@ class PartitionInvariants:
                     self._check_maximal_isr(machine, found, found.leading)
 
     def check_isr(self, key: PartitionKey) -> None:
-        """I13, I14, I19, I21: every member of the controller's ISR has the committed history on its disk."""
+        """I13, I14, I19, I21, I32: every member of the controller's ISR and ELR has the committed history on its
+        disk."""
         history, known = self._histories.get(key), self.metadata.partition(key)
         if known is None or history is None or history.is_void or history.end <= history.start:
             return
-        for member in known.isr:
-            if (key, member) in self._excused:
+        for member in (*known.isr, *known.elr):
+            if self._is_excused(known, member):
                 continue
             replica = self._replicas.get((key, member))
             if replica is not None:
                 replica.refresh()
             missing = history.missing(replica) if replica is not None else history.start
             if missing is not None:
-                role = "the leader" if member == known.leader_id else "a member of the ISR"
+                role, number = f"a member of the ISR {known.isr}", "I13"
+                if member == known.leader_id:
+                    role, number = f"the leader, with ISR {known.isr},", "I14"
+                elif member in known.elr:
+                    role, number = f"a member of the ELR {known.elr}", "I32"
                 there = f"{replica.start}..{replica.end}" if replica is not None else "nothing"
                 raise Violated(
-                    f"{'I14' if member == known.leader_id else 'I13'}: node-{member}, {history.name}, offset {missing}:"
-                    f" {role} {known.isr} of epoch {known.leader_epoch} has {there} on its disk; committed are"
-                    f" {history.start}..{history.end}"
+                    f"{number}: node-{member}, {history.name}, offset {missing}: {role} of epoch"
+                    f" {known.leader_epoch} has {there} on its disk; committed are {history.start}..{history.end}"
                 )
+
+    def _is_excused(self, known: PartitionRegistration, member: int) -> bool:
+        """In the ELR only until it registers anew: its registration says that it has nothing."""
+        broker_epoch = self._excused.get((known.key, member))
+        if broker_epoch is None or member in known.isr:
+            return broker_epoch is not None
+        broker = self.metadata.newest.brokers.get(member)
+        return broker is not None and broker.broker_epoch == broker_epoch
 
     def excuse(self, broker_id: int) -> None:
         newest = self.metadata.newest
@@ -216,7 +228,7 @@ class PartitionInvariants:
         for (key, broker_id), broker_epoch in list(self._excused.items()):
             known, broker = self.metadata.partition(key), self.metadata.newest.brokers.get(broker_id)
             is_new = broker is None or broker.broker_epoch != broker_epoch
-            if known is None or (is_new and broker_id not in known.isr):
+            if known is None or (is_new and broker_id not in (*known.isr, *known.elr)):
                 del self._excused[key, broker_id]
         return bool(self._excused)
 

@@ -36,9 +36,10 @@ class Kind(StrEnum):
     WALL_JUMP = "a calendar that jumps"
     LOSE_DIR = "a log dir lost for good, and replaced"
     REPLACE_DISK = "every log dir of a node lost for good, and replaced"
+    LOSE_IN_CUT = "a power cut of every machine, after which one has lost its log dirs for good"
     SWAP_DIRS = "a log dir of each of two nodes in the other, until they are put back"
     TEAR_METADATA = "a batch of a voter's metadata log damaged while the node is down"
-    RESTORE_COPY = "a copy of a node's log dirs made, and put back later while the node is out of every ISR"
+    RESTORE_COPY = "a copy of a node's log dirs made, and put back later while the node is out of every ISR and ELR"
     ROLL = "a restart of every node in order, one after the other"
     MOMENT = "a leader struck in the middle of something"
 

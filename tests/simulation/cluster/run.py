@@ -2,6 +2,7 @@
 
     python -m tests.simulation.cluster --seeds 0-99 [--rows FILE]    a campaign; its rows are added to the file
     python -m tests.simulation.cluster --seed 7 --transcript         one seed again, and all that happened
+    python -m tests.simulation.cluster --seeds 0-29 --lost-disk      the same with the plans of lost_disk_plan.py
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
 
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.simulation.cluster.campaign import Campaign, row_of
+from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
 from tests.simulation.cluster.plan import SECONDS, draw_plan
 from tests.simulation.cluster.world import Outcome, World
@@ -28,10 +30,11 @@ from tests.simulation.cluster.world import Outcome, World
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_seed(seconds: float, transcript: bool, seed: int) -> tuple[Outcome, float]:
+def run_seed(seconds: float, transcript: bool, lost_disk: bool, seed: int) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
-    return World(draw_plan(seed, seconds), transcript=transcript).run(), time.process_time() - began
+    plan = draw_lost_disk_plan(seed) if lost_disk else draw_plan(seed, seconds)
+    return World(plan, transcript=transcript).run(), time.process_time() - began
 
 
 def line(outcome: Outcome, took_s: float) -> str:
@@ -51,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--log", action="store_true", help="faults, and what the processes log")
     parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
+    parser.add_argument("--lost-disk", action="store_true", help="a power cut of all, after which a disk is gone")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
     parser.add_argument("--sum", type=Path, nargs="+", metavar="FILE", help="run nothing: sum up the rows of FILE")
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="hunt mistakes of such names, or all")
@@ -64,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
         return report(
-            pool.imap_unordered(partial(run_seed, options.seconds, options.transcript), seeds),
+            pool.imap_unordered(partial(run_seed, options.seconds, options.transcript, options.lost_disk), seeds),
             log=options.log or options.transcript,
             rows=options.rows,
         )

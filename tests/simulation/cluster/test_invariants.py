@@ -335,10 +335,10 @@ def test_a_replica_that_differs_below_its_high_watermark_breaks_i15(monkeypatch:
 def test_a_snapshot_without_its_last_record_breaks_i9(monkeypatch: pytest.MonkeyPatch) -> None:
     images: list[MetadataImage] = []
     told(lambda scene: images.append(scene.image))
-    MetadataInvariants().at_end("node-0", images[0])
+    MetadataInvariants({}).at_end("node-0", images[0])
     monkeypatch.setattr(metadata_invariants, "image_records", lambda image: list(image_records(image))[:-1])
     with pytest.raises(Violated, match=r"^I9: "):
-        MetadataInvariants().at_end("node-0", images[0])
+        MetadataInvariants({}).at_end("node-0", images[0])
 
 
 def test_a_record_that_is_answered_late_breaks_i24() -> None:

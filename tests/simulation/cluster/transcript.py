@@ -206,6 +206,8 @@ def _partition_change(old: PartitionRegistration | None, new: PartitionRegistrat
         said.append(f"leader epoch {new.leader_epoch}")
     if old.isr != new.isr:
         said.append(f"ISR {list(old.isr)} → {list(new.isr)}")
+    if old.elr != new.elr:
+        said.append(f"ELR {list(old.elr)} → {list(new.elr)}")
     if old.replicas != new.replicas:
         said.append(f"replicas {list(old.replicas)} → {list(new.replicas)}")
     if new.log_lost:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from metadata.codec import decode_record, encode_record
 from metadata.controller.config import ControllerConfig
+from metadata.controller.context import effective_min_isr
 from metadata.controller.controller import Controller
 from metadata.controller.result import ControllerResult
 from metadata.delta import MetadataDelta
@@ -92,9 +93,23 @@ class Cluster:
     def register(self, broker_id: int, **fields: object) -> int:
         """A new process of the broker registers; its epoch."""
         self._incarnations += 1
-        wanted: dict[str, object] = {"incarnation_id": f"process-{self._incarnations}", "host": f"host-{broker_id}"}
+        wanted: dict[str, object] = {
+            "incarnation_id": f"process-{self._incarnations}",
+            "host": f"host-{broker_id}",
+            "flush_policy": "fsync",
+        }
         request = RegisterBrokerRequest(CLUSTER_ID, broker_id, port=9192, **{**wanted, **fields})  # type: ignore[arg-type]
         return self.commit(self.controller.register_broker(request, self.now_ms, self.next_offset)).broker_epoch
+
+    def held_by(self, broker_id: int) -> tuple[HostedReplicas, ...]:
+        """All replicas that the broker should have."""
+        topics = self.image.topics_by_id.values()
+        keys = [p.key for topic in topics for p in topic.partitions.values() if broker_id in p.replicas]
+        return tuple(HostedReplicas(key.topic_id, (key.partition,)) for key in keys)
+
+    def come_back(self, broker_id: int, **fields: object) -> int:
+        """After an unclean stop and the end of its session, a new process registers with every replica that it had."""
+        return self.register(broker_id, **{"replicas": self.held_by(broker_id), **fields})
 
     def heartbeat(
         self,
@@ -192,7 +207,7 @@ class Cluster:
             if topic is not before.topics_by_id.get(topic_id):
                 for partition in topic.partitions.values():
                     self._check_partition(partition, before)
-        if self.image.brokers is not before.brokers:
+        if self.image.brokers is not before.brokers or self.image.configs is not before.configs:
             for topic in self.image.topics_by_id.values():
                 for partition in topic.partitions.values():
                     self._check_isr(partition)
@@ -222,6 +237,10 @@ class Cluster:
         assert partition.leader_id not in offline, f"a replica in a failed log dir leads: {partition}"
         assert partition.leader_id in (NO_LEADER, *partition.isr), "I11: the leader is not in the ISR"
         assert partition.leader_id not in fenced, "a fenced broker leads"
+        overrides = self.image.topic_config(self.image.topic_name(partition.topic_id) or "")
+        min_isr = effective_min_isr(partition, overrides, self.config.topic_defaults)
+        may_commit = partition.leader_id != NO_LEADER and len(partition.isr) >= min_isr
+        assert not (partition.elr and may_commit), f"I32: an ELR stands in the way of {partition}"
 
 
 def is_error(error: Exception | None, kind: type[Exception], *words: str) -> bool:

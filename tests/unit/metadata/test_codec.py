@@ -50,6 +50,9 @@ RECORDS: list[Record] = [
     PartitionRecord("id", 0, (1, 2), (1,), 1, 7, 9, directories=("dir-a", "")),
     PartitionChangeRecord("id", 0, directories=("dir-a", "dir-b")),
     PartitionChangeRecord("id", 0, directories=()),
+    RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, flush_policy="os"),
+    PartitionRecord("id", 0, (1, 2), (1,), -1, 7, 9, elr=(2,)),
+    PartitionChangeRecord("id", 0, elr=()),
     RemoveTopicRecord("id"),
     ConfigRecord("topic", "orders", "retention.ms", "-1"),
     ConfigRecord("topic", "orders", "retention.ms"),
@@ -105,6 +108,8 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
     assert version(BrokerRegistrationChangeRecord(1, 42, offline_log_dirs=())) == 1
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1)) == 0
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=("a", ""))) == 2
+    assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, elr=(2,))) == 3
+    assert version(PartitionChangeRecord("id", 0, elr=())) == 3
 
 
 def test_partition_of_an_older_release_has_no_directories_and_a_change_of_them_is_read() -> None:

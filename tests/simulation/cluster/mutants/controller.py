@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.controller import context, directories, election, liveness, partitions, registration
+from metadata.controller import configs, context, directories, election, eligibility, liveness, partitions, registration
 from metadata.controller.controller import Controller
 from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
@@ -36,6 +36,24 @@ CONTROLLER = (
         (Kind.POWER_ALL, Kind.KILL, Kind.STOP),
         is_replicated=None,
     ),
+    Mutant(
+        "every replica that is not in sync is eligible",
+        "KIP-966",
+        (Edit(election.eligible_replicas, "{*partition.isr, *partition.elr}", "set(partition.replicas)"),),
+        (Kind.POWER_ALL, *CRASHES),
+    ),
+    Mutant(
+        "the ELR is kept though the ISR is large enough",
+        "KIP-966",
+        (Edit(election.eligible_replicas, "len(members) >= min_isr", "False"),),
+        CRASHES,
+    ),
+    Mutant(
+        "an ELR survives a lower min.insync.replicas",
+        "KIP-966",
+        (Edit(configs._alter_topic, "*_emptied_elrs(context, topic, after), ", ""),),
+        CRASHES,
+    ),
     Mutant(  # which of them stays makes no difference to what is acked: each has all of it on its disk (I13)
         "an ISR that dies at once stays whole",
         "fault 09",
@@ -62,7 +80,11 @@ CONTROLLER = (
         "a registration leaves its broker in the ISR",
         "Redpanda, why fsync",
         (
-            Edit(registration._register_successor, "changes_when_leaving(context, (request.broker_id,))", "[]"),
+            Edit(
+                registration._register_successor,
+                "changes_when_leaving(context, (request.broker_id,), doubts=doubts_about(context, existing, request))",
+                "[]",
+            ),
             Edit(registration._check_predecessor_is_gone, "    if not gone:", "    if False:"),
         ),
         CRASHES,
@@ -70,7 +92,7 @@ CONTROLLER = (
     Mutant(
         "any earlier epoch evicts a live broker",
         "own fault list: not noticed by a test",
-        (Edit(registration.ended_cleanly, "request.previous_broker_epoch == existing.broker_epoch", "True"),),
+        (Edit(eligibility.ended_cleanly, "request.previous_broker_epoch == existing.broker_epoch", "True"),),
         (Kind.KILL,),
         stories=directed(
             *(Fault(at_s, Kind.KILL, 1, 0, 0.01, 0.5) for at_s in (0.5, 1.4, 4.0, 4.9)),

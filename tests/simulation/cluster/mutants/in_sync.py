@@ -24,8 +24,8 @@ IN_SYNC = (
         "the high watermark rises below min.insync.replicas",
         "KIP-966",
         (
-            Edit(LeaderState.committed_offset, "if len(self.isr) < min_insync_replicas:", "if False:"),
-            Edit(Partition.append_as_leader, "if acks == -1 and len", "if 0 and len"),
+            Edit(LeaderState.committed_offset, "if not self.may_commit(min_insync_replicas):", "if False:"),
+            Edit(Partition.append_as_leader, "if acks == -1 and not", "if 0 and not"),
         ),
         (*CRASHES, *CUTS),
         stories=LEFT_ALONE,
@@ -33,7 +33,7 @@ IN_SYNC = (
     Mutant(
         "min.insync.replicas counts the proposed ISR",
         "own fault list: not noticed by a test",
-        (Edit(LeaderState.committed_offset, "if len(self.isr) < min", "if len(members) < min"),),
+        (Edit(LeaderState.may_commit, "not self.elr and len(self.isr)", "len(self.maximal_isr)"),),
         (*CRASHES, *CUTS),
         stories=LEFT_ALONE,
     ),

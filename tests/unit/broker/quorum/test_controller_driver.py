@@ -72,6 +72,8 @@ class FakeController:
     def is_active(self, _broker_id: int) -> bool:
         return True
 
+    def find_broker(self, _broker_id: int) -> None: ...
+
     def replica_is_online(self, _broker_id: int, _partition: PartitionRegistration) -> bool:
         return True
 

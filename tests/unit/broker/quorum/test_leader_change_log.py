@@ -51,9 +51,24 @@ def test_partition_whose_broker_is_down_names_the_broker_to_start() -> None:
     cluster.let_die(1)
     assert reason(cluster) is OfflineReason.ISR_OUT_OF_SERVICE
     (line,) = said(cluster)
-    assert "t-0 has no leader: no broker with an in-sync replica (1) is in service. Start one" in line.text
+    assert "t-0 has no leader: no broker with an in-sync replica (1: fenced) is in service. Start one" in line.text
     cluster.start(1, log_dirs=("a",))
     assert reason(cluster) is None and said(cluster) == []
+
+
+def test_partition_names_each_broker_that_it_waits_for_and_how_it_stands() -> None:
+    cluster = Cluster(brokers=3)
+    cluster.create("t", replication_factor=3, config={"min.insync.replicas": "2"})
+    cluster.let_die(1, 2, 3)
+    cluster.controller.take_leader_changes()
+    (last,) = cluster.partition("t").isr
+    one, other = cluster.partition("t").elr
+    waiting = str(metadata_answer(cluster).topics[0].partitions[0].error)
+    assert f"an in-sync replica ({last}: fenced) or an eligible one ({one}: fenced, {other}: fenced)" in waiting
+    assert metadata_answer(cluster).topics[0].partitions[0].elr == (one, other)
+    cluster.start(one)  # without its log
+    waiting = str(metadata_answer(cluster).topics[0].partitions[0].error)
+    assert f"({last}: fenced) or an eligible one ({other}: fenced) is in service" in waiting
 
 
 def test_partition_whose_log_is_lost_says_what_can_be_done() -> None:

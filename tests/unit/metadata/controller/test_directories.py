@@ -331,7 +331,9 @@ def test_last_member_stays_in_the_isr_without_a_leader_until_its_disk_is_back() 
     alone = cluster.partition("t", 1)
     assert (alone.isr, alone.leader_id) == ((1,), NO_LEADER) and cluster.partition("t", 0).leader_id == 1
     assert offline_reason(alone, cluster.image) is OfflineReason.LOG_DIR_OFFLINE
-    assert "Repair the disk, then start that broker" in offline_text(alone, OfflineReason.LOG_DIR_OFFLINE)
+    assert "Repair the disk, then start that broker" in offline_text(
+        alone, OfflineReason.LOG_DIR_OFFLINE, cluster.image
+    )
     cluster.let_die(1)
     cluster.start(1, log_dirs=TWO, replicas=(held(cluster, "a", 0), held(cluster, "b", 1)))
     assert cluster.partition("t", 1).leader_id == 1 and cluster.image.brokers[1].offline_log_dirs == ()

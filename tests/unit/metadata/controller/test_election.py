@@ -20,7 +20,14 @@ def everywhere(broker_id: int, _partition: PartitionRegistration) -> bool:
 
 
 def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean: bool = False) -> ElectedLeader:
-    circumstances = Circumstances(active.__contains__, active.__contains__, everywhere, leaving, unclean)
+    circumstances = Circumstances(
+        active.__contains__,
+        active.__contains__,
+        everywhere,
+        min_isr=1,
+        leaving=leaving,
+        unclean_allowed=unclean,
+    )
     return elect(partition(isr, leader_id), circumstances)
 
 
@@ -36,8 +43,8 @@ def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean
         ((1,), 1, (1, 2, 3), (1,), False, ElectedLeader((1,), -1)),
         ((1,), 1, (1, 2, 3), (1,), True, ElectedLeader((2,), 2, unclean=True)),
         ((1,), 1, (), (1,), True, ElectedLeader((1,), -1)),
-        ((1, 2, 3), 1, (), (2, 3, 1), False, ElectedLeader((1,), -1)),
-        ((1, 2, 3), 1, (), (1, 3, 2), False, ElectedLeader((2,), -1)),
+        ((1, 2, 3), 1, (), (2, 3, 1), False, ElectedLeader((1,), -1, (2, 3))),
+        ((1, 2, 3), 1, (), (1, 3, 2), False, ElectedLeader((2,), -1, (1, 3))),
         ((2,), -1, (2, 3), (), True, ElectedLeader((2,), 2)),  # an ISR member lives: never unclean
         ((2,), -1, (1, 3), (), False, ElectedLeader((2,), -1)),
         ((2,), -1, (1, 3), (), True, ElectedLeader((1,), 1, unclean=True)),
@@ -48,13 +55,18 @@ def test_rules(isr: Ids, leader_id: int, active: Ids, leaving: Ids, unclean: boo
 
 
 def test_leader_that_shuts_down_goes_on_leading_when_a_follower_fails() -> None:
-    circumstances = Circumstances(lambda broker: False, lambda broker: broker == 1, everywhere, leaving=(2,))
+    circumstances = Circumstances(lambda broker: False, lambda broker: broker == 1, everywhere, min_isr=1, leaving=(2,))
     assert elect(partition((1, 2), 1), circumstances) == ElectedLeader((1,), 1)
 
 
 def test_replica_in_a_failed_log_dir_is_not_elected_even_uncleanly() -> None:
     circumstances = Circumstances(
-        lambda broker: True, lambda broker: broker != 1, lambda broker, _partition: broker != 2, (1,), True
+        lambda broker: True,
+        lambda broker: broker != 1,
+        lambda broker, _partition: broker != 2,
+        min_isr=1,
+        leaving=(1,),
+        unclean_allowed=True,
     )
     assert elect(partition((1, 2, 3), 1), circumstances) == ElectedLeader((2, 3), 3)
     assert elect(partition((1, 2), 1), circumstances) == ElectedLeader((3,), 3, unclean=True)

@@ -25,7 +25,9 @@ GOOD = RegisterBrokerRequest(CLUSTER_ID, 1, "process", "host", 9192, log_dirs=("
 def test_new_broker_starts_fenced_and_its_epoch_is_the_offset_of_its_record() -> None:
     cluster = Cluster(brokers=1)
     epoch = cluster.register(2, rack="r", log_dirs=("d",))
-    assert cluster.log[epoch] == RegisterBrokerRecord(2, "process-2", epoch, "host-2", 9192, "r", True, False, ("d",))
+    assert cluster.log[epoch] == RegisterBrokerRecord(
+        2, "process-2", epoch, "host-2", 9192, "r", True, False, ("d",), flush_policy="fsync"
+    )
     assert cluster.image.brokers[2].fenced
     assert [broker.broker_id for broker in cluster.image.active_brokers()] == [1]
 

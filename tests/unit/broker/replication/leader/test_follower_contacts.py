@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.leader_state import LeaderState
+from metadata.registrations import PartitionRegistration
 
 LAG_MS = 1_000
 
 
 def leader_of_three(now_ms: int) -> LeaderState:
-    return LeaderState.begin(0, 5, 7, 0, (0, 1, 2), (0, 1, 2), now_ms)
+    return LeaderState.begin(0, PartitionRegistration("id", 0, (0, 1, 2), (0, 1, 2), 0, 5, 7), 0, now_ms)
 
 
 class Contacts:

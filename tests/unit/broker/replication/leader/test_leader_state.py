@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from broker.replication.leader.leader_state import LeaderState
+from metadata.registrations import PartitionRegistration
 
 LAG_MS = 1_000
 
 
 def leader(isr: tuple[int, ...] = (1, 2, 3), log_end_offset: int = 10) -> LeaderState:
-    return LeaderState.begin(1, 5, 7, log_end_offset, (1, 2, 3), isr, now_ms=0)
+    return LeaderState.begin(1, PartitionRegistration("id", 0, (1, 2, 3), isr, 1, 5, 7), log_end_offset, now_ms=0)
 
 
 def test_nothing_is_committed_before_every_isr_member_fetched_in_this_epoch() -> None:
@@ -151,3 +152,30 @@ def test_the_low_watermark_counts_who_lives_and_who_may_be_elected() -> None:
     assert state.low_watermark(7) == 5
     state.followers[2].log_start_offset = 8
     assert state.low_watermark(7) == 7
+
+
+def test_the_low_watermark_counts_an_eligible_replica_because_it_may_be_elected() -> None:
+    state = leader()
+    state.active_brokers = frozenset({1})
+    state.commit_isr((1,), 9, elr=(2,))
+    assert state.low_watermark(7) == -1
+    state.followers[2].log_start_offset = 5
+    assert state.low_watermark(7) == 5
+
+
+def test_nothing_is_committed_while_there_are_eligible_replicas_whatever_minimum_the_leader_knows() -> None:
+    """The answer to AlterPartition may come before the metadata with a higher min.insync.replicas."""
+    state = leader(isr=(1, 2))
+    state.note_fetch(2, 102, 8, 10, now_ms=1)
+    assert state.committed_offset(10, min_insync_replicas=1) == 8
+    state.commit_isr((1,), 8, elr=(2,))
+    assert state.committed_offset(10, min_insync_replicas=1) is None and not state.may_commit(1)
+    state.commit_isr((1,), 9)
+    assert state.committed_offset(10, min_insync_replicas=1) == 10 and state.may_commit(1)
+    state.commit_isr((1,), 8, elr=(2,))
+    assert state.may_commit(1), "an older word of the controller is ignored"
+
+
+def test_a_leader_begins_with_the_eligible_replicas_of_its_election() -> None:
+    state = LeaderState.begin(1, PartitionRegistration("id", 0, (1, 2), (1,), 1, 5, 7, elr=(2,)), 10, now_ms=0)
+    assert state.committed_offset(10, min_insync_replicas=1) is None

@@ -1,0 +1,59 @@
+"""Decides which replicas of a broker leave the ELRs of their partitions when the broker registers as a new process.
+
+A replica is eligible while its log has every record that it had before. It stays eligible if the new process names the
+replica among those that its log dirs hold, in the dir where the metadata has it, and one of these is true (ADR 0017):
+
+- the process before has ended cleanly, so everything was flushed;
+- the replica's `flush.policy` is `fsync`, so everything that it acknowledged was flushed.
+
+A replica is not named if its log dir is lost, failed or empty, or if its log has rotted. The policy is the topic's own
+or, where the topic has none, the broker's: of the process before, which wrote, and of the new one. A broker of an older
+release does not say its own; it counts as `os`. Not here: who enters an ELR (election.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.log_dirs import held_replicas
+from metadata.registrations import BrokerRegistration, PartitionRegistration
+from metadata.requests import RegisterBrokerRequest
+from metadata.topic_config import FLUSH_POLICY
+
+FLUSHED_BEFORE_ACK = "fsync"
+
+
+class Doubts(NamedTuple):
+    """Of one partition's replicas."""
+
+    unfit: tuple[int, ...]  # may have lost records
+    without_log: tuple[int, ...]  # have no log: a part of `unfit`
+
+
+def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) -> bool:
+    """Whether the process before has left a clean-shutdown marker with the epoch of this registration (KIP-966)."""
+    return request.previous_broker_epoch == existing.broker_epoch
+
+
+def doubts_about(
+    context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest
+) -> Callable[[PartitionRegistration], Doubts]:
+    """For a partition: the broker, if its replica may have lost records; else nobody."""
+    held = held_replicas(request)
+    is_clean = ended_cleanly(existing, request)
+    own_policies = {existing.flush_policy, request.flush_policy}
+
+    def doubts(partition: PartitionRegistration) -> Doubts:
+        named = context.state.topic_config(context.state.topics[partition.topic_id].name).get(FLUSH_POLICY)
+        policies = own_policies if named is None else {named}
+        broker_id = request.broker_id
+        before, now = partition.directory_of(broker_id), held.get(partition.key)
+        if now is None:
+            return Doubts((broker_id,), (broker_id,))
+        is_same = before == now or not before or not now
+        is_whole = is_same and (is_clean or policies == {FLUSHED_BEFORE_ACK})
+        return Doubts(() if is_whole else (broker_id,), ())
+
+    return doubts
