@@ -53,7 +53,6 @@ class ClaimInvariants:
         self._brokers: Mapping[int, BrokerRegistration] = {}
         self._brokers_at: dict[tuple[PartitionKey, int], dict[int, BrokerRegistration]] = {}
         """The brokers as they were when a partition got a partition epoch."""
-        self._checkpoints: dict[str, bytes] = {}
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
