@@ -52,6 +52,6 @@ def test_a_node_that_was_down_or_stood_still_is_in_sync_behind_the_block(cluster
 
 
 def test_a_partition_that_is_not_there_is_named(cluster: Cluster) -> None:
-    topic = cluster.topic()
+    topic = cluster.topic(replication_factor=1)
     with pytest.raises(ValueError, match=f"{topic} has the partitions 0 to 0, not 4"):
         cluster.leader(topic, 4)

@@ -8,7 +8,7 @@ from tests.simulation.cluster.world import World
 
 
 def test_a_transcript_tells_of_processes_leaders_isrs_and_acks_and_leaves_the_story_as_it_was() -> None:
-    plan = small_plan(Fault(1.0, Kind.KILL, 1, 0, 3.0, 0.5))
+    plan = small_plan(Fault(1.5, Kind.KILL, 1, 0, 3.0, 0.5))
     told, untold = World(plan, transcript=True).run(), World(plan).run()
     assert not told.failures and told.digest == untold.digest and len(told.log) > len(untold.log)
     story = iter(told.log)

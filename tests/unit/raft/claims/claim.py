@@ -18,6 +18,7 @@ DRIVER = "tests/unit/raft/driver/test_driver.py"
 ORDER = "tests/unit/raft/driver/test_driver_order.py"
 EPOCHS = "tests/unit/penstock/test_epochs.py"
 TRACES = "tests/trace/raft/test_traces.py"
+PAPER = "tests/trace/raft/test_paper.py"
 FIGURE_2 = "tests/unit/raft/claims/test_figure_2.py"
 KIP_595 = "tests/unit/raft/claims/test_kip_595.py"
 KIP_996 = "tests/unit/raft/claims/test_kip_996.py"
@@ -31,6 +32,11 @@ class Claim:
     says: str
     tests: tuple[str, ...]
     instead: str = ""
+
+
+def figure(name: str) -> str:
+    """The transcript of a figure of the paper, as a test."""
+    return f"{PAPER}::test_transcript_is_as_reviewed[{name}]"
 
 
 def scene(name: str) -> str:

@@ -17,6 +17,7 @@ from tests.unit.raft.claims.claim import (
     STATES,
     VALIDATION,
     Claim,
+    figure,
     scene,
 )
 
@@ -293,7 +294,8 @@ CLAIMS: tuple[Claim, ...] = (
         (
             f"{REPLICATION}::test_only_a_record_of_the_own_epoch_commits_by_counting",
             f"{DRIVER}::test_leader_is_announced_only_after_a_commit_of_its_own_epoch",
-            scene("figure_8"),
+            figure("figure_8_d_an_older_record_on_a_majority_is_overwritten"),
+            figure("figure_8_e_a_record_of_the_present_epoch_commits_the_older_one"),
         ),
     ),
     Claim(

@@ -77,8 +77,8 @@ def test_every_test_that_was_written_for_a_claim_is_named_by_one() -> None:
 
 
 def test_a_test_that_does_not_exist_is_noticed() -> None:
-    assert exists(claim.scene("figure_8"))
-    assert not exists(claim.scene("figure_9"))
+    assert exists(claim.figure("figure_7"))
+    assert not exists(claim.figure("figure_9"))
     assert not exists(f"{claim.FIGURE_2}::test_of_nothing")
     assert not exists("nowhere.py::test_of_nothing")
     assert not exists(f"{claim.FIGURE_2}::leader_of_epoch_1")
