@@ -11,7 +11,7 @@ from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.plan import Kind
 from tests.simulation.cluster.world import World
 
-SEEDS = range(6)
+SEEDS = range(3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
