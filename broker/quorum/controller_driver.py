@@ -85,6 +85,8 @@ class ControllerDriver:
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._last_proposal: asyncio.Future[int] | None = None
+        self._began_at = -1
+        """The metadata offset that the active controller began from."""
         self._leader_elections = self._unclean_elections = self._sessions_expired = self._unclean_registrations = 0
 
     @property
@@ -94,7 +96,8 @@ class ControllerDriver:
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
         """Activated with our own id AFTER the first commit in our epoch; everything else resigns."""
         if leader_id == self._node_id and self._controller is None:
-            _log.info("active controller in epoch %d, metadata offset %d", epoch, self._loader.image.offset)
+            self._began_at = self._loader.image.offset
+            _log.info("active controller in epoch %d, metadata offset %d", epoch, self._began_at)
             self._controller = self._make_controller(self._loader.image, self._random, self._clock.now_ms())
             self._ticker = asyncio.create_task(self._tick(self._controller), name="controller-tick")
             watch(self._ticker, self._on_fatal)
@@ -164,8 +167,9 @@ class ControllerDriver:
         """Propose BEFORE the first await, so that decisions and log agree on the order; the last offset, once durable
         on a majority."""
         if not result.records:
-            # The decision may have read records that are not committed yet: its answer waits for them too.
-            return await self._wait_committed(self._last_proposal) if self._last_proposal is not None else -1
+            # What it found done may not be committed yet, so its answer waits too; or an earlier controller did it,
+            # and then a client still has to wait for brokers that have not heard of it.
+            return self._began_at if self._last_proposal is None else await self._wait_committed(self._last_proposal)
         base_offset, proposed_ns = self._raft.next_offset, self._clock.now_ns()
         committed = self._raft.propose([encode_record(record) for record in result.records])
         try:

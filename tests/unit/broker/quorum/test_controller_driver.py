@@ -45,16 +45,17 @@ class FakeQuorum:
 
 
 class FakeController:
-    """Decides on one record for every request."""
+    """Decides on one record for every request, unless all is done already."""
 
     def __init__(self) -> None:
+        self.is_done = False
         self.replayed: list[int] = []
         self.expires: tuple[int, ...] = ()
         self.changes: list[LeaderChange] = []
         self.counted = ControllerStatistics(3, 2, 1, 4, 24, 0, 0, 0, unclean_registrations=5)
 
     def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
-        return ControllerResult((TopicRecord("t", "id"),), CreateTopicsResponse())
+        return ControllerResult(() if self.is_done else (TopicRecord("t", "id"),), CreateTopicsResponse())
 
     def tick(self, _now_ms: int) -> ControllerResult[TickResponse]:
         fenced, self.expires = self.expires, ()
@@ -84,7 +85,7 @@ class FakeController:
 class Stage:
     """An active controller driver on fakes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, began_at: int = -1) -> None:
         self.quorum = FakeQuorum()
         self.controller = FakeController()
         self.fatal: list[BaseException] = []
@@ -94,10 +95,12 @@ class Stage:
 
         raft = cast("RaftDriver", self.quorum)
         self.commit_seconds: list[float] = []
+        loader = MetadataLoader()
+        loader.image = replace(loader.image, offset=began_at)
         self.driver = ControllerDriver(
             1,
             raft,
-            MetadataLoader(),
+            loader,
             make,
             virtual_clock(),
             random.Random(1),
@@ -108,6 +111,27 @@ class Stage:
 
     def create(self) -> asyncio.Task[Any]:
         return asyncio.ensure_future(self.driver.handle(CreateTopicsRequest()))
+
+
+def test_a_request_that_finds_all_done_names_an_offset_that_covers_what_it_found() -> None:
+    """A retry whose first answer was lost makes no record; its client still has to wait until brokers heard of it."""
+
+    async def scenario() -> None:
+        stage = Stage(began_at=41)
+        stage.controller.is_done = True
+        assert (await stage.create()).metadata_offset == 41, "an earlier controller committed it"
+        stage.controller.is_done = False
+        first = stage.create()
+        await asyncio.sleep(0)
+        stage.controller.is_done = True
+        second = stage.create()
+        await asyncio.sleep(0)
+        assert not second.done(), "what it found is not committed yet"
+        stage.quorum.proposed[0].set_result(0)
+        assert [(await task).metadata_offset for task in (first, second)] == [0, 0]
+        stage.driver.resign()
+
+    run_virtual(scenario())
 
 
 def test_a_decision_that_a_full_disk_refuses_is_answered_with_the_disk_and_not_replayed() -> None:
