@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.node.node import Node
 from raft.core import RaftCore
+from raft.quorum_state import Forgotten
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import Machine
 
@@ -56,7 +57,7 @@ class LivenessInvariants:
         if not _is_calm(self._machines):
             self._calm_s = now_s
         voters = [machine for machine in self._machines if machine.config.is_controller]
-        up = [machine for machine in voters if not is_down(machine)]
+        up = [machine for machine in voters if not is_down(machine) and not _has_forgotten(machine)]
         cores = [_core(machine) for machine in up]
         if any(core is not None and core.leadership is not None for core in cores):
             self._led_s = now_s
@@ -64,8 +65,9 @@ class LivenessInvariants:
         if lives != self._lives or len(up) <= len(voters) // 2:
             self._lives, self._led_s = lives, now_s
         if now_s - max(self._calm_s, self._led_s) > ELECTION_SECONDS:
+            silent_s = now_s - self._led_s
             raise Violated(
-                f"I30: {len(up)} of {len(voters)} voters run, and none has led for {now_s - self._led_s:.1f} s"
+                f"I30: {len(up)} of {len(voters)} voters run and remember, and none has led for {silent_s:.1f} s"
             )
         stopping = [m for m in self._machines if m.process is not None and m.asked_to_stop.is_set()]
         self._stopping = {m.name: self._stopping.get(m.name, now_s) for m in stopping}
@@ -162,6 +164,12 @@ def _is_calm(machines: Sequence[Machine]) -> bool:
 def _core(machine: Machine) -> RaftCore | None:
     core = machine.node.raft._core if machine.node is not None else None
     return core
+
+
+def _has_forgotten(machine: Machine) -> bool:
+    """It waits for a leader, and helps to elect none (ADR 0009)."""
+    core = _core(machine)
+    return core is not None and core.forgotten is not Forgotten.NOTHING
 
 
 def is_down(machine: Machine) -> bool:
