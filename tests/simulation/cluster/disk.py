@@ -19,7 +19,20 @@ from tests.support.losing_fs import LosingFileSystem
 
 CALL_SECONDS_MAX = 30e-6
 SYNCS = ("fdatasync", "fsync_dir")
+STRUCK_SECONDS = 1.0
+"""More than enough: a process that is struck ends at this very time."""
 TAKES_ROOM = ("create", "write", "mkdir")
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """The process ends at the next call of such a name, for a file or directory whose path has `part`."""
+
+    call: str
+    part: str
+    is_after: bool
+    """The call is carried out before that, and its caller does not hear so."""
+    end: Callable[[], object]
 
 
 @dataclass
@@ -37,6 +50,7 @@ class DiskFaults:
     """A sync takes up to so long where the log dir is not slow."""
     fail_next: dict[str, int] = field(default_factory=dict)
     """The next call of this name fails with this errno."""
+    strike: Strike | None = None
 
 
 class ProcessDisk:
@@ -55,6 +69,8 @@ class ProcessDisk:
             if path.startswith(part):
                 most = seconds
         self._process.sleep(self._draw.random() * most)
+        if faults.strike is not None:
+            self._be_struck(call, path, is_after=False)
         if faults.fail_next and (code := faults.fail_next.pop(call, None)) is not None:
             raise OSError(code, os.strerror(code), path)
         for part, code in faults.failing.items():
@@ -63,21 +79,36 @@ class ProcessDisk:
         if call in TAKES_ROOM and any(path.startswith(part) for part in faults.full):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
+    def _be_struck(self, call: str, path: str, *, is_after: bool) -> None:
+        """The process ends where it stands, if it is in the wanted place."""
+        strike = self._faults.strike
+        if strike is not None and (strike.call, strike.is_after) == (call, is_after) and strike.part in path:
+            self._faults.strike = None
+            strike.end()
+            self._process.sleep(STRUCK_SECONDS)
+
     def _at(self, call: str, path: str, work: Callable[..., Any], *arguments: Any) -> Any:
         self._meet(call, path)
-        return work(*arguments)
+        done = work(*arguments)
+        self._be_struck(call, path, is_after=True)
+        return done
 
     def _of(self, call: str, fd: int, work: Callable[..., Any], *arguments: Any) -> Any:
         self._meet(call, self._paths[fd])
-        return work(fd, *arguments)
+        done = work(fd, *arguments)
+        self._be_struck(call, self._paths[fd], is_after=True)
+        return done
 
     def _held(self, fd: int, path: str) -> int:
         self._paths[fd] = path
         return fd
 
     def open(self, path: str, *, create: bool = False) -> int:
-        self._meet("create" if create else "open", path)
-        return self._held(self.disk.open(path, create=create), path)
+        call = "create" if create else "open"
+        self._meet(call, path)
+        fd = self._held(self.disk.open(path, create=create), path)
+        self._be_struck(call, path, is_after=True)
+        return fd
 
     def close(self, fd: int) -> None:
         self.disk.close(fd)
@@ -116,6 +147,7 @@ class ProcessDisk:
             finally:
                 del self.disk.fail_on["fdatasync"]
         self.disk.fdatasync(fd)
+        self._be_struck("fdatasync", self._paths[fd], is_after=True)
 
     def drop_cache(self, fd: int, position: int) -> None:
         self._of("drop_cache", fd, self.disk.drop_cache, position)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.cluster import moments, old_copies, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
+from tests.simulation.cluster.disk import Strike
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 if TYPE_CHECKING:
@@ -26,6 +27,35 @@ FAILING_CALLS = (
     *((call, errno.EMFILE) for call in ("open", "create", "dup")),
 )
 """One of these, once: no system reports a full disk for a read or a sync."""
+STRUCK_CALLS = (
+    *((call, ".log", is_after) for call in ("write", "fdatasync", "truncate") for is_after in (False, True)),
+    ("create", ".log", True),
+    ("unlink", ".log", True),
+    *(
+        ("rename", name, is_after)
+        for name in (
+            "recovery-point-offset-checkpoint",
+            "replication-offset-checkpoint",
+            "log-start-offset-checkpoint",
+            "leader-epoch-checkpoint",
+            "quorum-state",
+        )
+        for is_after in (False, True)
+    ),
+    ("fsync_dir", "topic", False),
+    ("fsync_dir", "topic", True),
+    ("unlink", ".kafka_cleanshutdown", True),
+    ("mkdir", "topic", True),
+)
+"""(Call, part of the path, whether it is carried out): the steps at which the order of things decides what is left."""
+LATE_MESSAGES = (
+    *((call, is_answer) for call in ("AlterPartition", "Fetch", "Produce", "Vote") for is_answer in (False, True)),
+    *((call, False) for call in ("BrokerHeartbeat", "RegisterBroker", "FetchMetadata", "BeginQuorumEpoch")),
+    *((call, True) for call in ("RegisterBroker", "FetchMetadata", "Metadata", "CreateTopics")),
+    ("AlterPartition", False),
+    ("AssignReplicasToDirs", False),
+)
+"""(RPC, whether its answer is late)."""
 Ends = Callable[[], object]
 
 
@@ -152,6 +182,33 @@ def _fail_call(world: World, fault: Fault, machine: Machine, other: Machine) -> 
     return machine.faults.fail_next.clear
 
 
+def _strike_call(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    choice = int(fault.amount * len(STRUCK_CALLS) * 2)
+    call, part, is_after = STRUCK_CALLS[choice // 2]
+    blow = machine.kill if choice % 2 else machine.cut_power
+    ends: list[Ends] = []
+
+    def struck() -> None:
+        ends.append(lambda: _power_back(machine))
+        world.say(f"{machine.name}: struck {'after' if is_after else 'before'} {call} of {part}")
+        world.scheduler.at(world.scheduler.now_s, world.network.manager, blow)
+
+    def end() -> None:
+        machine.faults.strike = None
+        for bring_back in ends:
+            bring_back()
+
+    machine.faults.strike = Strike(call, part, is_after, struck)
+    return end
+
+
+def _late_message(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    call, is_answer = LATE_MESSAGES[int(fault.amount * len(LATE_MESSAGES))]
+    world.network.late_next[machine.name, call, is_answer] = fault.seconds
+    world.say(f"{machine.name}: the next {call} comes late{' with its answer' if is_answer else ''}")
+    return lambda: world.network.late_next.pop((machine.name, call, is_answer), None)
+
+
 def _cold(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
     machine.faults.cold_share = 1.0
 
@@ -220,6 +277,8 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.FULL_DISK: _full_disk,
     Kind.DEAD_DISK: _dead_disk,
     Kind.FAIL_CALL: _fail_call,
+    Kind.STRIKE_CALL: _strike_call,
+    Kind.LATE_MESSAGE: _late_message,
     Kind.COLD: _cold,
     Kind.WALL_JUMP: _wall_jump,
     Kind.LOSE_DIR: _lose_dir,

@@ -185,6 +185,7 @@ class Machine:
         self.faults.full.clear()
         self.faults.slow_seconds.clear()
         self.faults.fail_next.clear()
+        self.faults.strike = None
         self.faults.cold_share = 0.0
         if had_failed:
             self.kill()

@@ -23,6 +23,7 @@ from tests.simulation.cluster.scheduler import Process, Scheduler
 UNAVAILABLE, CANCELLED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED
 KEEPALIVE_SECONDS = 15.0
 CONNECT_SECONDS = 3.0
+CLOSE_SECONDS = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ class Network:
         self.weather = Weather()
         self.listeners: dict[Endpoint, Listener] = {}
         self.without_power: set[str] = set()
+        self.late_next: dict[tuple[str, str, bool], float] = {}
+        """Of a client's machine and a method: the next request, or (True) the next answer, takes so many seconds."""
         self.carried = 0
         self.ports = count(40_000)
         self._links: dict[tuple[str, str], Link] = {}
@@ -129,6 +132,12 @@ class Network:
         if draw.random() * 1000 < weather.late_per_mille:
             return draw.random() * weather.late_seconds
         return draw.random() * weather.usual_seconds
+
+    def lateness(self, machine: str, method: str, *, is_answer: bool) -> float:
+        """Of one message; those behind it in its exchange wait for it."""
+        if not self.late_next:
+            return 0.0
+        return self.late_next.pop((machine, method.rpartition("/")[2], is_answer), 0.0)
 
     def carry(self, source: str, target: str, not_before_s: float, work: Callable[[], object]) -> float:
         """Does `work` at the other machine when the message has come; returns when that will be, unless it is held."""
@@ -234,11 +243,21 @@ class Exchange:
         self._carry_up(self._arrive)
         network.scheduler.at(self.began_s + CONNECT_SECONDS, client, self._connect_late)
 
-    def _carry_up(self, work: Callable[[], object]) -> None:
-        self._due_s["up"] = self._network.carry(*self.route[0], self._due_s["up"], work)
+    def _carry_up(self, work: Callable[[], object], late_s: float = 0.0) -> None:
+        not_before_s = max(self._due_s["up"], self._network.scheduler.now_s + late_s)
+        self._due_s["up"] = self._network.carry(*self.route[0], not_before_s, work)
 
-    def _carry_down(self, work: Callable[[], object]) -> None:
-        self._due_s["down"] = self._network.carry(*self.route[1], self._due_s["down"], work)
+    def _carry_end_up(self) -> None:
+        """A moment behind what was sent before, so that the server has begun with that."""
+        self._due_s["up"] += CLOSE_SECONDS
+        self._carry_up(self._end_server)
+
+    def _carry_down(self, work: Callable[[], object], late_s: float = 0.0) -> None:
+        not_before_s = max(self._due_s["down"], self._network.scheduler.now_s + late_s)
+        self._due_s["down"] = self._network.carry(*self.route[1], not_before_s, work)
+
+    def _lateness(self, *, is_answer: bool) -> float:
+        return self._network.lateness(self.route[0][0], self.method, is_answer=is_answer)
 
     def _arrive(self) -> None:
         """At the other machine."""
@@ -274,14 +293,14 @@ class Exchange:
     # -- the client's end ----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
-        self._carry_up(lambda: self.to_server.put(message))
+        self._carry_up(lambda: self.to_server.put(message), self._lateness(is_answer=False))
 
     def cancel(self, why: str = "Locally cancelled by application!") -> None:
         """The client wants no more: its end is over now, the server hears of it."""
         if self.to_client.status is None:
             self.to_client.break_off(Status(CANCELLED, why))
             self._connected()
-            self._carry_up(self._end_server)
+            self._carry_end_up()
         self._network.ended(self)
 
     # -- the server's end ----------------------------------------------------------------------------------------------
@@ -292,7 +311,7 @@ class Exchange:
             self._task.cancel()
 
     def answer(self, message: bytes) -> None:
-        self._carry_down(lambda: self.to_client.put(message))
+        self._carry_down(lambda: self.to_client.put(message), self._lateness(is_answer=True))
 
     def finish(self, status: Status) -> None:
         """The server is done; the client hears so behind all answers."""
@@ -310,7 +329,7 @@ class Exchange:
     def peer_closed(self, process: Process) -> None:
         """One end's process is dead, and its machine says so to the other."""
         if process is self.client:
-            self._carry_up(self._end_server)
+            self._carry_end_up()
             self._network.ended(self)
         else:
             self._carry_down(lambda: self._end_client(Status(UNAVAILABLE, "Socket closed")))

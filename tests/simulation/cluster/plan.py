@@ -32,6 +32,8 @@ class Kind(StrEnum):
     FULL_DISK = "a full log dir"
     DEAD_DISK = "a log dir that fails, until the node was stopped and its disk answers again"
     FAIL_CALL = "one call to a disk that fails"
+    STRIKE_CALL = "a machine that loses its power, or a process killed, at a call to its disk"
+    LATE_MESSAGE = "a message of a kind that comes late"
     COLD = "a page cache that holds nothing"
     WALL_JUMP = "a calendar that jumps"
     LOSE_DIR = "a log dir lost for good, and replaced"
@@ -202,6 +204,8 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
         Kind.FULL_DISK: 2,
         Kind.DEAD_DISK: 2,
         Kind.FAIL_CALL: 2,
+        Kind.STRIKE_CALL: 5,
+        Kind.LATE_MESSAGE: 5,
         Kind.COLD: 2,
         Kind.WALL_JUMP: 2,
         Kind.LOSE_DIR: 3,

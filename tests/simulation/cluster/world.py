@@ -234,6 +234,7 @@ class World:
             for target in names:
                 self.network.mend(source, target)
         self.network.weather = self.plan.weather
+        self.network.late_next.clear()
         self.disks.end_all()
         for machine in self.machines:
             machine.mend_disks()
