@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from enum import StrEnum
 
+from tests.simulation.cluster.faults import LATE_MESSAGES, STRUCK_CALLS
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -161,3 +162,13 @@ def directed(
         Plan(seed, seconds, nodes, settings, told, writers, readers, faults, weather, 0.0, operators, sync_seconds)
         for seed in range(3_000_000, 3_000_000 + tellings)
     )
+
+
+def at_call(call: str, part: str, *, is_after: bool, is_kill: bool = False) -> float:
+    """The amount of a STRIKE_CALL."""
+    return (STRUCK_CALLS.index((call, part, is_after)) + (0.75 if is_kill else 0.25)) / len(STRUCK_CALLS)
+
+
+def late(call: str, *, is_answer: bool = False) -> float:
+    """The amount of a LATE_MESSAGE."""
+    return (LATE_MESSAGES.index((call, is_answer)) + 0.5) / len(LATE_MESSAGES)
