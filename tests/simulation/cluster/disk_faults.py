@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tests.support.losing_fs import Directory, File, LosingFileSystem
 
 Ends = Callable[[], object]
+FORGETFUL_SHARE = 0.4
+REFUSED_SECONDS = 1.5
+"""So long a broker is started again and again that the controller refuses."""
 
 
 class DiskWork:
@@ -40,8 +43,9 @@ class DiskWork:
         """By the machine's name."""
 
     def end_all(self) -> None:
-        for name in list(self._open):
-            self._end(name)
+        """What an end begins is ended, too."""
+        while self._open:
+            self._end(next(iter(self._open)))
 
     def _end(self, name: str) -> None:
         end = self._open.pop(name, None)
@@ -80,10 +84,26 @@ class DiskWork:
             machine.kill()
             if why := self._last_copy(machine):
                 self._find_again(machine, lost, why)
+            elif machine.config.is_broker and fault.amount % 0.5 < FORGETFUL_SHARE / 2:
+                self._replace_forgetfully(machine, log_dirs, ids)
             else:
                 self._replace(machine, log_dirs, ids)
 
         return self.began(machine, end)
+
+    def _replace_forgetfully(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
+        """The operator formats, and does not say at first what is given up: the controller must refuse the broker."""
+        self._format(machine, log_dirs)
+        machine.start()
+
+        def end() -> None:
+            if machine.is_in_service:
+                self.world.fail(f"{machine.name} is in service without {', '.join(log_dirs)}, which was not given up")
+            machine.kill()
+            self._give_up(machine, lost)
+
+        over = self.began(machine, end)
+        self.world._at(self.world.scheduler.now_s + REFUSED_SECONDS, over)
 
     def _find_again(self, machine: Machine, lost: Mapping[str, Directory], why: str) -> None:
         """Meanwhile all others have left an ISR. Nothing is promised without the old disk: the operator finds it."""
@@ -117,9 +137,16 @@ class DiskWork:
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
         """What the operator does: formats, and starts the node with what is given up."""
+        self._format(machine, log_dirs)
+        self._give_up(machine, lost)
+
+    def _format(self, machine: Machine, log_dirs: Sequence[str]) -> None:
         config = machine.config
         rejoins = config.is_controller and config.metadata_log_dir in log_dirs
         format_node(config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+
+    def _give_up(self, machine: Machine, lost: Sequence[str]) -> None:
+        config = machine.config
         if config.is_broker:
             machine.config = replace(config, lost_log_dirs=(*config.lost_log_dirs, *lost))
         machine.start()

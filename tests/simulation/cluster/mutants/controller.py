@@ -10,8 +10,15 @@ from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
 from storage.log_dirs.clean_shutdown import take_marker
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import APART, LATE_WEATHER, directed
-from tests.simulation.cluster.plan import Aim, Fault, Kind
+from tests.simulation.cluster.mutants.late_stories import (
+    LATE_FAREWELL,
+    LATE_PROPOSAL_OF_A_DEAD_BROKER,
+    LATE_PROPOSAL_OF_A_RESTARTED_BROKER,
+    LATE_PROPOSAL_WITH_A_BROKER_THAT_HAS_LEFT,
+    LATE_REGISTRATION,
+)
+from tests.simulation.cluster.mutants.stories import APART, directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
@@ -53,6 +60,11 @@ CONTROLLER = (
         "KIP-966",
         (Edit(configs._alter_topic, "*_emptied_elrs(context, topic, after), ", ""),),
         CRASHES,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER),
+            min_isr=3,
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
+        ),
     ),
     Mutant(  # which of them stays makes no difference to what is acked: each has all of it on its disk (I13)
         "an ISR that dies at once stays whole",
@@ -94,13 +106,7 @@ CONTROLLER = (
         "own fault list: not noticed by a test",
         (Edit(eligibility.ended_cleanly, "request.previous_broker_epoch == existing.broker_epoch", "True"),),
         (Kind.KILL,),
-        stories=directed(
-            *(Fault(at_s, Kind.KILL, 1, 0, 0.01, 0.5) for at_s in (0.5, 1.4, 4.0, 4.9)),
-            weather=LATE_WEATHER,
-            tellings=8,
-            seconds=8.0,
-            broker_session_timeout_ms=1500,
-        ),
+        stories=LATE_REGISTRATION,
         is_late=True,
     ),
     Mutant(
@@ -108,6 +114,7 @@ CONTROLLER = (
         "KIP-903",
         (Edit(partitions._check_eligible, "if broker.broker_epoch != member.broker_epoch:", "if False:"),),
         (Kind.KILL, Kind.STOP),
+        stories=LATE_PROPOSAL_OF_A_RESTARTED_BROKER,
         is_late=True,
     ),
     Mutant(
@@ -115,6 +122,7 @@ CONTROLLER = (
         "KIP-841",
         (Edit(partitions._check_eligible, "if broker.fenced or (", "if False and ("),),
         (Kind.KILL, Kind.STOP),
+        stories=LATE_PROPOSAL_OF_A_DEAD_BROKER,
         is_late=True,
     ),
     Mutant(
@@ -135,12 +143,14 @@ CONTROLLER = (
         (Edit(directories.assign_replicas_to_dirs, "return ControllerResult(made,", "return ControllerResult((),"),),
         (*CUTS, *CRASHES),
         is_replicated=None,
+        stories=directed(log_dirs=2, seconds=2.0),
     ),
     Mutant(
         "AlterPartition does not compare partition epochs",
         "KIP-497",
         (Edit(partitions._check_epochs, "if data.partition_epoch < partition.partition_epoch:", "if False:"),),
         (*CUTS, *CRASHES),
+        stories=LATE_PROPOSAL_WITH_A_BROKER_THAT_HAS_LEFT,
     ),
     Mutant(
         "AlterPartition is taken from a deposed leader",
@@ -190,6 +200,7 @@ CONTROLLER = (
         "seam: broker epochs",
         (Edit(liveness.registered_broker, "if broker.broker_epoch != broker_epoch:", "if False:"),),
         (Kind.KILL, Kind.STOP),
+        stories=LATE_FAREWELL,
         is_late=True,
     ),
     Mutant(
@@ -244,6 +255,7 @@ CONTROLLER = (
         "fault 02",
         (Edit(log_dirs_after, "if len(missing) > request.failed_log_dirs:", "if False:"),),
         (Kind.LOSE_DIR,),
+        stories=directed(Fault(1.0, Kind.LOSE_DIR, 1, 2, 1.0, 0.1), log_dirs=2),
     ),
     Mutant(
         "the clean-shutdown marker is not removed",

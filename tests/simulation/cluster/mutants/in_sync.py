@@ -7,6 +7,13 @@ from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.late_stories import (
+    LATE_ANSWER,
+    LATE_FETCH,
+    LATE_PROPOSAL_OF_THE_SECOND_REPLICA,
+    UNHEARD_ANSWER,
+    UNHEARD_HIGH_WATERMARK,
+)
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
@@ -35,7 +42,7 @@ IN_SYNC = (
         "own fault list: not noticed by a test",
         (Edit(LeaderState.may_commit, "not self.elr and len(self.isr)", "len(self.maximal_isr)"),),
         (*CRASHES, *CUTS),
-        stories=LEFT_ALONE,
+        stories=LATE_PROPOSAL_OF_THE_SECOND_REPLICA,
     ),
     Mutant(
         "a proposed ISR member does not count",
@@ -66,6 +73,7 @@ IN_SYNC = (
             ),
         ),
         (*CUTS, Kind.STORM),
+        stories=UNHEARD_ANSWER,
         is_late=True,
     ),
     Mutant(
@@ -80,6 +88,7 @@ IN_SYNC = (
             ),
         ),
         (*CUTS, *CRASHES, Kind.STORM),
+        stories=LATE_ANSWER,
         is_late=True,
     ),
     Mutant(
@@ -99,6 +108,7 @@ IN_SYNC = (
         "seam: ISR expansion",
         (Edit(LeaderState.propose_expand, "max(high_watermark, self.epoch_start_offset)", "high_watermark"),),
         (*CRASHES, *CUTS),
+        stories=UNHEARD_HIGH_WATERMARK,
     ),
     Mutant(
         "a leader forgets which process has fetched",
@@ -123,6 +133,7 @@ IN_SYNC = (
         "Redpanda, why fsync: broker epoch",
         (Edit(check_fetcher_epoch, "if broker_epoch < known:", "if False:"),),
         (*CRASHES, Kind.STORM),
+        stories=LATE_FETCH,
         is_late=True,
     ),
     Mutant(

@@ -14,6 +14,7 @@ from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
 from broker.replication.partition import Partition
 from penstock import epochs
+from storage.log.log_writer import LogWriter
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind
@@ -54,10 +55,13 @@ REPLICATION = (
         (Edit(epochs.diverging_epoch, "    if last_fetched_epoch == NO_EPOCH:", "    if True:"),),
         (*CRASHES, *CUTS),
     ),
-    Mutant(
-        "a new leader does not record its epoch",
+    Mutant(  # alone, each of the two is enough: nobody can have a record of an epoch that has none
+        "neither a new leader nor its first append records the epoch",
         "KIP-279",
-        (Edit(Partition.become_leader, "self.log.assign_epoch(state.leader_epoch, end)", "pass"),),
+        (
+            Edit(Partition.become_leader, "self.log.assign_epoch(state.leader_epoch, end)", "pass"),
+            Edit(LogWriter._note_epochs, "self._epochs.assign(header.leader_epoch, header.base_offset)", "pass"),
+        ),
         (*CRASHES, *CUTS),
     ),
     Mutant(

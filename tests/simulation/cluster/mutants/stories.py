@@ -138,6 +138,7 @@ def directed(
     weather: Weather = CALM,
     operators: tuple[OperatorPlan, ...] = (),
     topics: tuple[TopicPlan, ...] = (),
+    log_dirs: int = 1,
     **config: object,
 ) -> tuple[Plan, ...]:
     """A story by hand, told some times: by other seeds, so with other times between its steps.
@@ -155,7 +156,7 @@ def directed(
         "min.insync.replicas": min_isr,
     } | {key.replace("_", "."): value for key, value in config.items()}
     told = topics or (TopicPlan("topic-0", 1, copies, {}),)
-    nodes = tuple(NodePlan(is_broker, is_voter, 1, 1.0) for is_broker, is_voter in roles)
+    nodes = tuple(NodePlan(is_broker, is_voter, log_dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles)
     writers = tuple(WriterPlan(topic.name, 0, 0.02, 1, is_keyed=False) for topic in told)
     readers = tuple(ReaderPlan(topic.name, 0.02) for topic in told)
     return tuple(
