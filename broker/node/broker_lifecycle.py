@@ -117,7 +117,7 @@ class BrokerLifecycle:
         return self._task
 
     async def _run(self) -> None:
-        await self._register()
+        await self._register_new_process()
         while True:
             try:
                 if why := self._reason_to_succeed_itself():
@@ -172,13 +172,21 @@ class BrokerLifecycle:
             self._registration, incarnation_id=self._ids.new_id(), previous_broker_epoch=self.broker_epoch
         )
         self._registrations_anew += 1
-        await self._register()
+        await self._register_new_process()
 
     async def _register_again(self, why: ApiError) -> None:
         """Register as the same process, without a previous broker epoch, as after an unclean stop."""
         _log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
         self._registrations_anew += 1
+        await self._register()
+
+    async def _register_new_process(self) -> None:
+        """Register under a new incarnation id: this leaves every ISR, and the ELRs of replicas that are not named.
+
+        What is lost from now on may have been named, by an attempt whose answer was lost, too: it needs another one.
+        """
+        self._losses.settle()
         await self._register()
 
     async def _register(self) -> None:
@@ -212,7 +220,6 @@ class BrokerLifecycle:
                 ", ".join(self._registration.log_dirs),
             )
         self._registration = replace(self._registration, lost_log_dirs=())  # only the first registration gives dirs up
-        self._losses.settle()
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)
         if not self._may_unfence:

@@ -15,7 +15,7 @@ class ReplicaLosses:
 
     def __init__(self) -> None:
         self.is_open = False
-        """A replica is lost, and this broker has not registered since."""
+        """A replica is lost, and this broker has not begun to register as a new process since."""
         self._news = asyncio.Event()
 
     def post(self) -> None:
@@ -24,7 +24,7 @@ class ReplicaLosses:
         self._news.set()
 
     def settle(self) -> None:
-        """The controller has answered a registration: what was lost before it was lost in an earlier epoch."""
+        """Called BEFORE the replicas are named for a registration as a new process: those that were lost are not."""
         self.is_open = False
 
     def log_dir_failed(self) -> None:

@@ -73,7 +73,8 @@ class DiskFailures:
         self._lost.found(partition.topic_partition, error)
 
     def leave_isrs(self, state: PartitionRegistration) -> None:
-        """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
+        """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead; nor may
+        it be elected."""
         if len(state.replicas) > 1:
             self._on_replica_lost()
 

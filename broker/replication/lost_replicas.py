@@ -12,6 +12,8 @@ only when all of this holds:
   remember its earlier fetches under an older broker epoch, so these let it into no ISR.
 - The metadata used below is not older than that registration.
 - This broker is not in the ISR. The last member stays in it: no other replica is known to hold every acked record.
+- It is not in the ELR either. It is, if that registration named the replica, because the damage was found a moment
+  later; or if it was the last ISR member and an unclean leader has followed. It registers once more and leaves the ELR.
 - Another broker leads, so there is a log to fetch.
 - The replica was made anew fewer than REBUILDS_MAX times: if it is damaged again and again, a person must look at the
   machine.
@@ -35,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 REBUILDS_MAX = 3
 """The limit for one replica until the node is started again. Each rebuild sets aside a directory with the old log."""
+_MUST_REGISTER = "this broker has to register anew first, and does so by itself"
 
 
 class Loss(Enum):
@@ -147,17 +150,27 @@ class LostReplicas:
                 f"it was made anew {REBUILDS_MAX} times since the start: check this machine's disks and memory for "
                 "faults before you start this node again"
             )
-        is_registered_anew = self.registered_epoch == self.broker_epoch > lost.broker_epoch
-        if not is_registered_anew and state.replicas != (self.broker_id,):  # a single replica needs no registration
-            return "this broker has to register anew first, and does so by itself"
+        # A single replica needs no registration.
+        if not self._is_registered_anew(key) and state.replicas != (self.broker_id,):
+            return _MUST_REGISTER
         if self.broker_id in state.isr:
             return (
                 "this is the only replica in sync, and no other is known to have every acked record: restore the file, "
                 "or keep what `penstock log recover` can save of it, or delete the topic"
             )
+        if self.broker_id in state.elr:
+            return _MUST_REGISTER
         if state.leader_id in (NO_LEADER, self.broker_id):
             return "there is no other leader to fetch it from"
         return ""
+
+    def is_mistaken_for_eligible(self, key: TopicPartition, state: PartitionRegistration) -> bool:
+        """Whether the controller may elect a damaged replica from the ELR until this broker registers once more."""
+        is_damaged = self._lost[key].loss is Loss.DAMAGED
+        return is_damaged and self.broker_id in state.elr and self._is_registered_anew(key)
+
+    def _is_registered_anew(self, key: TopicPartition) -> bool:
+        return self.registered_epoch == self.broker_epoch > self._lost[key].broker_epoch
 
     def why_offline(self, key: TopicPartition, state: PartitionRegistration) -> str:
         """Why a partition that this broker should lead is offline, with the remedy; "" when it is not offline.

@@ -135,7 +135,9 @@ def replica_parts(
     creation = ReplicaCreation(
         hosted, opener, roles, lost, log_manager.removal, clock, threads, failures.leave_isrs, ports.on_fatal
     )
-    revival = ReplicaRevival(hosted, lost, opener, creation.to_create, log_manager, high_watermarks)
+    revival = ReplicaRevival(
+        hosted, lost, opener, creation.to_create, log_manager, high_watermarks, failures.leave_isrs
+    )
     return ReplicaParts(
         hosted=hosted,
         lost=lost,

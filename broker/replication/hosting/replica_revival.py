@@ -8,6 +8,7 @@ before; it is set aside as a stray, so the new topic does not wait for it. Not h
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.hosting.assignment import Assignment
@@ -15,6 +16,7 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.hosting_slices import HostingSlices
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.lost_replicas import LostReplicas, Verdict
+from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.log_dirs.log_manager import LogManager
@@ -34,13 +36,16 @@ class ReplicaRevival:
         to_create: HostingSlices,
         log_manager: LogManager,
         high_watermarks: CheckpointedHighWatermarks,
+        leave_isrs: Callable[[PartitionRegistration], None],
     ) -> None:
+        """`leave_isrs` is called for a damaged replica that may still be elected; see DiskFailures."""
         self._hosted = hosted
         self._lost = lost
         self._opener = opener
         self._to_create = to_create
         self._log_manager = log_manager
         self._high_watermarks = high_watermarks
+        self._leave_isrs = leave_isrs
 
     def registered(self, broker_epoch: int) -> None:
         """The controller has answered a registration."""
@@ -63,6 +68,8 @@ class ReplicaRevival:
         verdict = self._lost.verdict(key, assignment.state)
         if verdict is Verdict.WAIT:
             self._lost.say(key, f"{lost.why}; {self._lost.obstacle(key, assignment.state)}")
+            if self._lost.is_mistaken_for_eligible(key, assignment.state):
+                self._leave_isrs(assignment.state)
             return
         if verdict is Verdict.REBUILD:
             try:

@@ -24,8 +24,10 @@ from metadata.requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     HostedReplicas,
+    NewTopic,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
+    ReplicaAssignment,
 )
 from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
 from tests.support.machine import IDS
@@ -184,8 +186,9 @@ def lifecycle_of(
     log_dirs: tuple[str, ...] = ("d",),
     losses: ReplicaLosses | None = None,
     failed: Set[str] = frozenset(),
+    lost: Set[str] = frozenset(),
 ) -> BrokerLifecycle:
-    """Broker 1 with log dir "d", in which it has partition 0 of every topic."""
+    """Broker 1 with log dir "d", in which it has partition 0 of every topic whose id is not in `lost`."""
     return BrokerLifecycle(
         RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, log_dirs, lost_log_dirs=lost_log_dirs),
         controller,
@@ -195,11 +198,53 @@ def lifecycle_of(
         1,
         6,
         losses or ReplicaLosses(),
-        lambda: tuple(HostedReplicas(topic_id, (0,), "d") for topic_id in controller.image.topics_by_id),
+        lambda: tuple(HostedReplicas(id_, (0,), "d") for id_ in controller.image.topics_by_id if id_ not in lost),
         lambda epoch: None,
         lambda: None,
         failed_log_dirs=lambda: failed,
     )
+
+
+class LosingController(RealController):
+    """While a registration waits for its answer, the broker loses its replica of every topic; once. The answer may get
+    lost, too."""
+
+    def __init__(self, error: ApiError | None) -> None:
+        super().__init__()
+        self.losses, self.lost = ReplicaLosses(), set[str]()
+        self._error = error
+
+    async def call(self, request: Any, timeout_ms: int = 0) -> Any:
+        answer = await super().call(request, timeout_ms)
+        if isinstance(request, RegisterBrokerRequest) and self.image.topics_by_id and not self.lost:
+            self.lost.update(self.image.topics_by_id)
+            self.losses.post()
+            if self._error is not None:
+                raise self._error
+        return answer
+
+
+@pytest.mark.parametrize("error", [None, RequestTimedOutError("the answer got lost")], ids=["answered", "answer lost"])
+def test_replica_that_is_lost_while_its_broker_registers_is_eligible_no_more(error: ApiError | None) -> None:
+    """That registration names the replica, so the controller takes it for one that has every committed record."""
+
+    async def main() -> LosingController:
+        controller = LosingController(error)
+        lifecycle = lifecycle_of(controller, losses=controller.losses, lost=controller.lost)
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        controller.cluster.start(2)
+        by_hand = (ReplicaAssignment(0, (2, 1)),)
+        controller.cluster.create_all(NewTopic("t", config={"min.insync.replicas": "2"}, assignment=by_hand))
+        controller.losses.post()  # another replica
+        await asyncio.sleep(1)
+        await lifecycle.stop()
+        return controller
+
+    controller = run_virtual(main())
+    partition = controller.cluster.partition("t")
+    assert (partition.leader_id, partition.isr, partition.elr) == (2, (2,), ())
+    assert not controller.losses.is_open
 
 
 class OlderController(RealController):

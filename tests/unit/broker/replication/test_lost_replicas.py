@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
@@ -65,6 +66,18 @@ def test_a_replica_that_may_be_the_last_one_stays_as_it_is(leader_id: int, isr: 
     lost = registered_anew(lost_in_epoch(5))
     assert lost.verdict(PARTITION, state(leader_id, isr=isr)) is Verdict.WAIT
     assert why in lost.obstacle(PARTITION, state(leader_id, isr=isr))
+
+
+def test_a_damaged_replica_that_may_be_elected_stays_as_it_is_and_its_broker_registers_once_more() -> None:
+    """The registration named it, because the damage was found a moment later. Made anew, it would lead empty."""
+    lost = registered_anew(lost_in_epoch(5))
+    eligible = replace(FOLLOWER, isr=(LEADER,), elr=(2, ME))
+    assert lost.verdict(PARTITION, eligible) is Verdict.WAIT
+    assert lost.obstacle(PARTITION, eligible) == "this broker has to register anew first, and does so by itself"
+    assert lost.is_mistaken_for_eligible(PARTITION, eligible)
+    lost.broker_epoch += 1
+    assert not lost.is_mistaken_for_eligible(PARTITION, eligible), "the answer to that registration is here"
+    assert not lost_in_epoch(5).is_mistaken_for_eligible(PARTITION, eligible), "that registration is still to come"
 
 
 def test_the_only_replica_waits_for_a_person_and_not_for_a_registration_that_never_comes() -> None:

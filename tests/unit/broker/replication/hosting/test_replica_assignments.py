@@ -257,6 +257,26 @@ def test_a_damaged_replica_in_the_isr_stays_offline_and_keeps_its_log(
     asyncio.run(scenario())
 
 
+def test_a_damaged_replica_in_the_elr_keeps_its_log_until_its_broker_has_registered_once_more(tmp_path: Path) -> None:
+    """With an empty log it would be elected without an acked record, and the leader would follow it."""
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            damage(manager, partition)
+            assert manager.losses == 1
+            apply(manager, replace(led_by_2(1), elr=(LEADER,)))
+            registers_anew(manager)
+            assert manager.get(PARTITION, TOPIC_ID) is partition and manager.lost.statistics().rebuilt == 0
+            assert manager.losses == 2
+            manager.brokers_changed({**EPOCHS, LEADER: NEXT_EPOCH + 1}, frozenset({1, 2}))
+            apply(manager, led_by_2(2))
+            manager.registered(NEXT_EPOCH + 1)
+            assert manager.get(PARTITION, TOPIC_ID) is not partition and manager.lost.statistics().rebuilt == 1
+            assert manager.losses == 2
+
+    asyncio.run(scenario())
+
+
 def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
