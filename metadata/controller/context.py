@@ -146,7 +146,6 @@ def elected(
         context.min_isr(partition),
         leaving=leaving,
         unfit=(*unfit, *leaving),
-        without_log=leaving,
         unclean_allowed=context.unclean_allowed(partition.topic_id),
     )
     return change_record(partition, elect(partition, circumstances))

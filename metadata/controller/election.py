@@ -3,7 +3,8 @@
 The rules, in this order:
 1. A broker that leaves the cluster leaves the ISR; but the ISR never becomes empty. The last member stays in it even
    if it is gone, because it is known to hold every acked record (those were fsynced before their ack). If its log is
-   gone, the first member of the ELR takes its place, alive or not.
+   gone, the first member of the ELR takes its place, alive or not. A log in a failed log dir is not gone: the disk may
+   answer again.
 2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round trip.
 3. Otherwise the first active ISR member in replica order leads, if the log dir of its replica is online.
    A last member whose log is lost (the operator gave the log dir up) may not lead.
@@ -52,6 +53,8 @@ class ElectedLeader:
 
 def elect(partition: PartitionRegistration, circumstances: Circumstances) -> ElectedLeader:
     """The ISR, leader and ELR that the partition should have now."""
+    offline = (member for member in partition.isr if not circumstances.is_online(member, partition))
+    unfit = (*circumstances.unfit, *offline)
 
     def may_lead(broker_id: int) -> bool:
         if broker_id in circumstances.leaving or not circumstances.is_online(broker_id, partition):
@@ -59,7 +62,7 @@ def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Ele
         return circumstances.is_active(broker_id)
 
     def outcome(isr: tuple[int, ...], leader_id: int, *, unclean: bool = False) -> ElectedLeader:
-        elr = eligible_replicas(partition, isr, leader_id, circumstances.min_isr, circumstances.unfit)
+        elr = eligible_replicas(partition, isr, leader_id, circumstances.min_isr, unfit)
         return ElectedLeader(isr, leader_id, elr, unclean)
 
     isr = _remaining_isr(partition.isr, circumstances.leaving)

@@ -6,7 +6,8 @@ replica among those that its log dirs hold, in the dir where the metadata has it
 - the process before has ended cleanly, so everything was flushed;
 - the replica's `flush.policy` is `fsync`, so everything that it acknowledged was flushed.
 
-A replica is not named if its log dir is lost, failed or empty, or if its log has rotted. The policy is the topic's own
+A replica is not named if its log dir is lost, failed or empty, or if its log has rotted. If the dir has failed, the log
+may be there again at the next start, so a last ISR member stays in the ISR. The policy is the topic's own
 or, where the topic has none, the broker's: of the process before, which wrote, and of the new one. A broker of an older
 release does not say its own; it counts as `os`. Not here: who enters an ELR (election.py).
 """
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.log_dirs import held_replicas
+from metadata.controller.log_dirs import dead_log_dirs, held_replicas
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.requests import RegisterBrokerRequest
 from metadata.topic_config import FLUSH_POLICY
@@ -41,7 +42,7 @@ def doubts_about(
     context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest
 ) -> Callable[[PartitionRegistration], Doubts]:
     """For a partition: the broker, if its replica may have lost records; else nobody."""
-    held = held_replicas(request)
+    held, dead = held_replicas(request), dead_log_dirs(existing, request)
     is_clean = ended_cleanly(existing, request)
     own_policies = {existing.flush_policy, request.flush_policy}
 
@@ -51,7 +52,8 @@ def doubts_about(
         broker_id = request.broker_id
         before, now = partition.directory_of(broker_id), held.get(partition.key)
         if now is None:
-            return Doubts((broker_id,), (broker_id,))
+            may_return = before in dead if before else bool(dead)
+            return Doubts((broker_id,), () if may_return else (broker_id,))
         is_same = before == now or not before or not now
         is_whole = is_same and (is_clean or policies == {FLUSHED_BEFORE_ACK})
         return Doubts(() if is_whole else (broker_id,), ())

@@ -2,7 +2,8 @@
 
 The controller (tests/unit/metadata/harness.py) and each leader's view (`LeaderState`) are those that ship. A log is a
 list of records, a truncation cuts it where it leaves the leader's. Metadata, answers to AlterPartition and fetches are
-late or lost. Brokers die with or without their unflushed records, and with or without their disk, and come back.
+late or lost. Brokers die with or without their unflushed records, and with or without their disk, and come back. A disk
+may fail under a process, and answers again at the next start.
 
 After each step every member of the ISR and of the ELR has all committed records on its disk, unless it has lost them
 since its last registration, and so its controller cannot know. Whoever is elected has them, too: with `flush.policy=os`
@@ -48,6 +49,7 @@ class Broker:
     flushed: int = 0
     has_log: bool = False
     is_alive: bool = True
+    disk_failed: bool = False
     lost_since_registration: bool = False
     epoch: int = -1
     view: MetadataImage | None = None
@@ -111,6 +113,7 @@ class Model:
             (30, self.hear_answer),
             (10, self.pass_time),
             (3, self.crash),
+            (2, self.fail_disk),
             (10, self.come_back),
             (20, self.heartbeats),
             (4, self.configure),
@@ -149,7 +152,7 @@ class Model:
         if state is None:
             return
         broker.has_log |= not (state.log_lost and broker.broker_id in state.isr)  # an empty log must not replace it
-        if state.leader_id != broker.broker_id:
+        if state.leader_id != broker.broker_id or broker.disk_failed:
             broker.leading = None
         elif broker.leading is None or broker.leading.leader_epoch < state.leader_epoch:
             self._flush(broker)
@@ -202,7 +205,9 @@ class Model:
         """A follower cuts its log where it leaves the leader's, and takes the next record."""
         follower = self.random.choice(list(self.brokers.values()))
         state = follower.view.partition("t", 0) if follower.view is not None else None
-        if not follower.is_alive or state is None or state.leader_id in (NO_LEADER, follower.broker_id):
+        if not follower.is_alive or follower.disk_failed or state is None:
+            return
+        if state.leader_id in (NO_LEADER, follower.broker_id):
             return
         leader = self.brokers[state.leader_id]
         if not leader.is_alive or leader.leading is None or leader.leading.leader_epoch != state.leader_epoch:
@@ -293,6 +298,15 @@ class Model:
     def crash(self) -> None:
         self._die(self.random.choice(list(self.brokers.values())), has_power=self.random.random() < 0.5)
 
+    def fail_disk(self) -> None:
+        broker = self.random.choice(list(self.brokers.values()))
+        known = self.cluster.image.brokers[broker.broker_id]
+        if broker.is_alive and known.broker_epoch == broker.epoch:
+            broker.disk_failed, broker.leading = True, None
+            self.cluster.heartbeat(broker.broker_id, offline=(broker.log_dir,))
+            self.seen["disk failed"] += 1
+            self.seen["last member on a failed disk"] += self.partition.isr == (broker.broker_id,)
+
     def cut_power(self) -> None:
         for broker in self.brokers.values():
             self._die(broker, has_power=False)
@@ -332,7 +346,7 @@ class Model:
         except ApiError:
             broker.disks -= bool(fields)
             raise
-        broker.is_alive, broker.lost_since_registration = True, False
+        broker.is_alive, broker.lost_since_registration, broker.disk_failed = True, False, False
         broker.flushed, broker.high_watermark = len(broker.log), min(broker.high_watermark, len(broker.log))
         broker.view = None
 

@@ -273,6 +273,46 @@ def test_the_last_isr_member_whose_log_dir_fails_makes_room_for_an_eligible_repl
     assert cluster.controller.statistics().unclean_elections == 0
 
 
+@pytest.mark.parametrize("at_start", [False, True], ids=["while it runs", "before it starts"])
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_partition_whose_last_member_has_a_failed_log_dir_waits_for_that_disk_and_for_the_eligible_replica(
+    first: int, at_start: bool
+) -> None:
+    """The eligible one may never come back, and the log in the failed dir has every committed record as well."""
+    cluster = Cluster()
+    for broker_id in (1, 2):
+        cluster.start(broker_id, log_dirs=(f"dir-{broker_id}", f"more-{broker_id}"))
+    topic_id = cluster.create("t", replication_factor=2, config=MIN_2).topic_id
+    for broker_id in (1, 2):
+        cluster.assign(broker_id, HostedReplicas(topic_id, (0,), f"dir-{broker_id}"))
+    cluster.let_die(2)
+    if at_start:
+        cluster.let_die(1)
+        cluster.start(1, log_dirs=("more-1",), failed_log_dirs=1)
+    else:
+        cluster.heartbeat(1, offline=("dir-1",))
+    assert standing(cluster) == (NO_LEADER, {1}, {2}) and not cluster.partition("t").log_lost
+    cluster.let_die(1)
+    held = (HostedReplicas(topic_id, (0,), f"dir-{first}"),)
+    cluster.start(first, log_dirs=(f"dir-{first}", f"more-{first}"), replicas=held)
+    assert standing(cluster) == (first, {first}, {2} if first == 1 else set())
+    assert cluster.controller.statistics().unclean_elections == 0
+
+
+def test_a_failed_log_dir_that_is_given_up_or_comes_back_without_the_log_makes_room_for_the_eligible_replica() -> None:
+    for fields in ({"log_dirs": ("new",), "lost_log_dirs": ("dir-1",)}, {"log_dirs": ("dir-1",)}):
+        cluster = Cluster()
+        for broker_id in (1, 2):
+            cluster.start(broker_id, log_dirs=(f"dir-{broker_id}",))
+        cluster.create("t", replication_factor=2, config=MIN_2)
+        cluster.let_die(2)
+        cluster.heartbeat(1, offline=("dir-1",))
+        assert standing(cluster) == (NO_LEADER, {1}, {2})
+        cluster.let_die(1)
+        cluster.start(1, **fields)
+        assert standing(cluster) == (NO_LEADER, {2}, set())
+
+
 def test_an_eligible_replica_in_a_log_dir_that_fails_is_eligible_no_more() -> None:
     cluster = Cluster()
     for broker_id in (1, 2):
