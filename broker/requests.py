@@ -154,6 +154,7 @@ class MetadataRequest:
     """`topics` is None for all of them."""
 
     topics: tuple[str, ...] | None
+    include_log_dirs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,7 @@ class PartitionView:
     isr: tuple[int, ...]
     error: ApiError | None = None  # without a leader: why, and what can be done
     elr: tuple[int, ...] = ()
+    log_dirs: tuple[str, ...] = ()  # directory ids in the order of `replicas`, if asked for; "": not assigned yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from broker.network.request_channel import Request
 from broker.requests import MetadataRequest, MetadataResponse, NodeAddress, PartitionView, TopicView
-from metadata.image import MetadataImage, TopicImage
+from metadata.image import MetadataImage
 from metadata.offline import offline_reason, offline_text
 from metadata.registrations import BrokerRegistration, PartitionRegistration
-from penstock.errors import InvalidTopicError, LeaderNotAvailableError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, InvalidTopicError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition
 
 WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
@@ -43,10 +43,8 @@ class MetadataApi:
 
     def handle(self, request: Request, body: MetadataRequest) -> None:
         image = self._image()
-        if body.topics is None:
-            topics = tuple(self._topic_view(image, image.topics_by_name[name]) for name in sorted(image.topics_by_name))
-        else:
-            topics = tuple(self._named(image, name) for name in body.topics)
+        names = sorted(image.topics_by_name) if body.topics is None else body.topics
+        topics = tuple(self._topic_view(image, name, body.include_log_dirs) for name in names)
         request.complete(
             MetadataResponse(
                 self._cluster_id,
@@ -58,15 +56,10 @@ class MetadataApi:
             )
         )
 
-    def _named(self, image: MetadataImage, name: str) -> TopicView:
+    def _topic_view(self, image: MetadataImage, name: str, include_log_dirs: bool) -> TopicView:
         topic = image.topic(name)
-        if topic is not None:
-            return self._topic_view(image, topic)
-        if not name:
-            return TopicView(name, error=InvalidTopicError("a topic name must not be empty"))
-        return TopicView(name, error=UnknownTopicOrPartitionError(f"topic {name!r} does not exist; create it first"))
-
-    def _topic_view(self, image: MetadataImage, topic: TopicImage) -> TopicView:
+        if topic is None:
+            return TopicView(name, error=_why_unknown(name))
         partitions = tuple(
             PartitionView(
                 number,
@@ -77,6 +70,7 @@ class MetadataApi:
                 p.isr,
                 self._why_offline(image, TopicPartition(topic.name, number), p),
                 p.elr,
+                p.directories if include_log_dirs else (),
             )
             for number, p in sorted(topic.partitions.items())
         )
@@ -90,6 +84,12 @@ class MetadataApi:
             return LeaderNotAvailableError(offline_text(partition, reason, image))
         lost = self._why_lost(key, partition)
         return LeaderNotAvailableError(f"offline on its leader, broker {partition.leader_id}: {lost}") if lost else None
+
+
+def _why_unknown(name: str) -> ApiError:
+    if not name:
+        return InvalidTopicError("a topic name must not be empty")
+    return UnknownTopicOrPartitionError(f"topic {name!r} does not exist; create it first")
 
 
 def node_view(broker: BrokerRegistration) -> NodeAddress:

@@ -347,7 +347,7 @@ class BrokerDoor:
 
     async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
         names = tuple(dict.fromkeys(request.topics))  # a topic that is named often is described once
-        body = MetadataRequest(None if request.all_topics else names)
+        body = MetadataRequest(None if request.all_topics else names, request.include_log_dirs)
         return await self._call("Metadata", body, context, metadata.metadata_to_pb)
 
     async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:

@@ -22,6 +22,8 @@ app = typer.Typer(
 
 CLUSTER_DEFAULT = -1
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "elr")
+NOT_ASSIGNED = "?"
+"""Of a log dir. The broker has not yet told the controller where the replica is."""
 METADATA_OLD_MS = 3_000
 """A broker hears from the quorum several times a second; an election takes less than this."""
 
@@ -80,8 +82,16 @@ def describe(
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
+    log_dirs: Annotated[
+        bool,
+        typer.Option(
+            "--log-dirs",
+            help="Also the directory.id of each replica's log dir, in the order of the replicas; with --json always.",
+        ),
+    ] = False,
 ) -> None:
     """Show each partition's leader, replicas and in-sync replicas."""
+    columns = (*PARTITION_COLUMNS, "log dirs") if log_dirs else PARTITION_COLUMNS
     wanted = PartitionChoice(under_replicated, unavailable)
     with patient_admin(bootstrap) as admin:
         topics = [admin.describe_topic(name)] if name else admin.describe_topics()
@@ -93,10 +103,10 @@ def describe(
     if name:
         configs = " ".join(f"{key}={value}" for key, value in sorted(topics[0].config.items()))
         print_fields({"topic": name, "id": topics[0].topic_id, "configs": configs or "(defaults)"})
-        print_table(PARTITION_COLUMNS, [_partition_row(p) for p in topics[0].partitions])
+        print_table(columns, [partition_row(p)[: len(columns)] for p in topics[0].partitions])
     else:
-        rows = [(topic.name, *_partition_row(p)) for topic in topics for p in topic.partitions]
-        print_table(["topic", *PARTITION_COLUMNS], rows)
+        rows = [(topic.name, *partition_row(p)[: len(columns)]) for topic in topics for p in topic.partitions]
+        print_table(["topic", *columns], rows)
     age_ms = max((topic.metadata_age_ms for topic in topics), default=0)
     if age_ms >= METADATA_OLD_MS:
         note(f"this is {age_ms // 1000} s old: no controller answers the broker; see `penstock cluster health`")
@@ -142,9 +152,11 @@ app.command("offsets")(offsets)
 app.command("delete-records")(delete_records)
 
 
-def _partition_row(p: PartitionInfo) -> tuple[object, ...]:
+def partition_row(p: PartitionInfo) -> tuple[object, ...]:
+    """The columns of a partition, the log dirs last."""
     leader = p.leader_id if p.leader_id >= 0 else "none"
-    return p.partition, leader, p.leader_epoch, _ids(p.replicas), _ids(p.isr), _ids(p.elr)
+    log_dirs = ",".join(log_dir or NOT_ASSIGNED for log_dir in p.log_dirs) or NOT_ASSIGNED
+    return p.partition, leader, p.leader_epoch, _ids(p.replicas), _ids(p.isr), _ids(p.elr), log_dirs
 
 
 def _ids(ids: tuple[int, ...]) -> str:
@@ -165,6 +177,7 @@ def _topic_json(topic: TopicDescription) -> dict[str, Any]:
                 "replicas": list(p.replicas),
                 "isr": list(p.isr),
                 "elr": list(p.elr),
+                "log_dirs": list(p.log_dirs),
                 "error": None if p.error is None else str(p.error),
             }
             for p in topic.partitions

@@ -68,6 +68,8 @@ def test_a_topic_is_created_listed_described_and_deleted(penstock: Run) -> None:
     described = as_json(penstock("topics", "describe", "orders", "--json"))
     assert described["config"] == {"segment.bytes": "1048576"}
     assert [p["isr"] for p in described["partitions"]] == [[0], [0]]
+    (log_dir,) = described["partitions"][0]["log_dirs"]
+    assert len(log_dir) == 22 and log_dir.encode() in ok(penstock("topics", "describe", "orders", "--log-dirs"))
     lines = ok(penstock("topics", "describe", "orders")).decode().splitlines()
     assert lines[3].split("\t") == ["partition", "leader", "epoch", "replicas", "isr", "elr"] and len(lines) == 6
     assert ok(penstock("topics", "delete", "orders")) == b"deleted orders\n"

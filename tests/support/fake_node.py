@@ -213,6 +213,7 @@ class FakeNode:
                         leader_epoch=log.epoch,
                         replicas=[log.leader_id],
                         isr=[log.leader_id],
+                        log_dirs=[f"dir-{log.leader_id}"] if request.include_log_dirs else [],
                     )
         return answer
 

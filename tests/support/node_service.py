@@ -45,7 +45,7 @@ class NodeService:
             case "Metadata":
                 asked = pb.MetadataRequest.FromString(request)
                 body, encode = (
-                    MetadataRequest(None if asked.all_topics else tuple(asked.topics)),
+                    MetadataRequest(None if asked.all_topics else tuple(asked.topics), asked.include_log_dirs),
                     metadata.metadata_to_pb,
                 )
             case "ListOffsets":

@@ -95,6 +95,7 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
                 isr=p.isr,
                 error=error_to_pb(p.error),
                 elr=p.elr,
+                log_dirs=p.log_dirs,
             )
             for p in topic.partitions
         ],

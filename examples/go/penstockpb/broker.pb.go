@@ -1329,11 +1329,12 @@ func (x *EpochPartitionResult) GetEndOffset() int64 {
 }
 
 type MetadataRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topics        []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
-	AllTopics     bool                   `protobuf:"varint,2,opt,name=all_topics,json=allTopics,proto3" json:"all_topics,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Topics         []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	AllTopics      bool                   `protobuf:"varint,2,opt,name=all_topics,json=allTopics,proto3" json:"all_topics,omitempty"`
+	IncludeLogDirs bool                   `protobuf:"varint,3,opt,name=include_log_dirs,json=includeLogDirs,proto3" json:"include_log_dirs,omitempty"` // 24 bytes for each replica: clients that only read and write ask for none
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *MetadataRequest) Reset() {
@@ -1376,6 +1377,13 @@ func (x *MetadataRequest) GetTopics() []string {
 func (x *MetadataRequest) GetAllTopics() bool {
 	if x != nil {
 		return x.AllTopics
+	}
+	return false
+}
+
+func (x *MetadataRequest) GetIncludeLogDirs() bool {
+	if x != nil {
+		return x.IncludeLogDirs
 	}
 	return false
 }
@@ -1548,8 +1556,9 @@ type PartitionMetadata struct {
 	PartitionEpoch int32                  `protobuf:"varint,4,opt,name=partition_epoch,json=partitionEpoch,proto3" json:"partition_epoch,omitempty"`
 	Replicas       []int32                `protobuf:"varint,5,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
 	Isr            []int32                `protobuf:"varint,6,rep,packed,name=isr,proto3" json:"isr,omitempty"`
-	Error          *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`     // LEADER_NOT_AVAILABLE, with the reason and the remedy
-	Elr            []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"` // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
+	Error          *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`                    // LEADER_NOT_AVAILABLE, with the reason and the remedy
+	Elr            []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"`                // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
+	LogDirs        []string               `protobuf:"bytes,9,rep,name=log_dirs,json=logDirs,proto3" json:"log_dirs,omitempty"` // if asked for: directory ids in the order of `replicas`; "": not assigned yet (KIP-858)
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1636,6 +1645,13 @@ func (x *PartitionMetadata) GetError() *Error {
 func (x *PartitionMetadata) GetElr() []int32 {
 	if x != nil {
 		return x.Elr
+	}
+	return nil
+}
+
+func (x *PartitionMetadata) GetLogDirs() []string {
+	if x != nil {
+		return x.LogDirs
 	}
 	return nil
 }
@@ -2961,11 +2977,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12!\n" +
 	"\fleader_epoch\x18\x04 \x01(\x11R\vleaderEpoch\x12\x1d\n" +
 	"\n" +
-	"end_offset\x18\x05 \x01(\x12R\tendOffset\"H\n" +
+	"end_offset\x18\x05 \x01(\x12R\tendOffset\"r\n" +
 	"\x0fMetadataRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x1d\n" +
 	"\n" +
-	"all_topics\x18\x02 \x01(\bR\tallTopics\"\x88\x02\n" +
+	"all_topics\x18\x02 \x01(\bR\tallTopics\x12(\n" +
+	"\x10include_log_dirs\x18\x03 \x01(\bR\x0eincludeLogDirs\"\x88\x02\n" +
 	"\x10MetadataResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12#\n" +
@@ -2984,7 +3001,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x03(\v2&.penstock.v1.TopicMetadata.ConfigEntryR\x06config\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9f\x02\n" +
 	"\x11PartitionMetadata\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x1b\n" +
 	"\tleader_id\x18\x02 \x01(\x11R\bleaderId\x12!\n" +
@@ -2993,7 +3010,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\breplicas\x18\x05 \x03(\x05R\breplicas\x12\x10\n" +
 	"\x03isr\x18\x06 \x03(\x05R\x03isr\x12(\n" +
 	"\x05error\x18\a \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12\x10\n" +
-	"\x03elr\x18\b \x03(\x05R\x03elr\"\x88\x01\n" +
+	"\x03elr\x18\b \x03(\x05R\x03elr\x12\x19\n" +
+	"\blog_dirs\x18\t \x03(\tR\alogDirs\"\x88\x01\n" +
 	"\x13CreateTopicsRequest\x12-\n" +
 	"\x06topics\x18\x01 \x03(\v2\x15.penstock.v1.NewTopicR\x06topics\x12\x1d\n" +
 	"\n" +

@@ -9,7 +9,7 @@ delete_records.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Unpack
@@ -182,16 +182,8 @@ class AsyncAdmin:
 
     async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
         """The topic as a broker has it that knows no less of the metadata than was seen here before."""
-        checked_topic(name)
-        snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
-        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
-        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
-            raise UnknownTopicOrPartitionError(
-                f"topic {name!r} does not exist; `penstock topics list` shows the topics"
-            )
-        if topic.error is not None:
-            raise topic.error
-        return topic
+        snapshot = await self._cluster.refresh((checked_topic(name),), deadline_ms=deadline_ms)
+        return _existing(name, snapshot.topics)
 
     async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
         maybe_deleted = False  # an attempt failed, and its outcome may be unknown
@@ -223,13 +215,13 @@ class AsyncAdmin:
         is wrong, so it is asked too.
         """
         deadline_ms = await self._begin()
-        topic = await self._find_topic(name, deadline_ms)
+        topic = _existing(name, await self._cluster.list_topics(deadline_ms, (checked_topic(name),), True))
         return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
 
     async def describe_topics(self) -> list[TopicDescription]:
         """Every topic, sorted by name; each as `describe_topic` has it."""
         deadline_ms = await self._begin()
-        topics = await self._cluster.list_topics(deadline_ms)
+        topics = await self._cluster.list_topics(deadline_ms, include_log_dirs=True)
         at_once = asyncio.Semaphore(DESCRIBED_AT_ONCE)
 
         async def described(topic: TopicInfo) -> TopicDescription:
@@ -382,6 +374,16 @@ def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
         return False
     same = not topic_id or topic.topic_id == topic_id
     return same and bool(topic.partitions) and all(p.leader_id != NO_LEADER for p in topic.partitions)
+
+
+def _existing(name: str, topics: Iterable[TopicInfo]) -> TopicInfo:
+    """The topic of that name; the error that a broker has for it, or that there is none."""
+    topic = next((topic for topic in topics if topic.name == name), None)
+    if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
+        raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist; `penstock topics list` shows the topics")
+    if topic.error is not None:
+        raise topic.error
+    return topic
 
 
 def _description(topic: TopicInfo) -> TopicDescription:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -194,16 +194,22 @@ class ClusterClient:
         self._begin_age()  # BEFORE asking, which does nothing while a refresh is under way
         self.refresh_soon()
 
-    async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
-        """Every topic, from a node whose metadata is not older than what was seen before. They are not cached."""
+    async def list_topics(
+        self, deadline_ms: int, names: Sequence[str] | None = None, include_log_dirs: bool = False
+    ) -> tuple[TopicInfo, ...]:
+        """These topics, or all, from a node whose metadata is not older than what was seen before; not cached."""
         await self.wait_ready()
-        snapshot = await self.ask_any(lambda c, ms: self._metadata(c, None, ms), deadline_ms, read_only=True)
+        snapshot = await self.ask_any(
+            lambda c, ms: self._metadata(c, names, ms, include_log_dirs), deadline_ms, read_only=True
+        )
         self._learn(replace(snapshot, topics=()))
         return snapshot.topics
 
-    async def _metadata(self, connection: Connection, names: list[str] | None, timeout_ms: int) -> ClusterSnapshot:
+    async def _metadata(
+        self, connection: Connection, names: Sequence[str] | None, timeout_ms: int, include_log_dirs: bool = False
+    ) -> ClusterSnapshot:
         """One node's answer; a retriable error, after which `ask_any` asks the next node, if this one lags."""
-        snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS))
+        snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS), include_log_dirs)
         if self.cache.is_stale(snapshot):
             raise ReplicaNotAvailableError(
                 f"{connection.endpoint} has the metadata up to offset {snapshot.metadata_offset},"

@@ -110,16 +110,18 @@ class Connection:
         raw = await self._channel.call(SERVICE + api, request.SerializeToString(), timeout_ms)
         return _parsed(answer, raw, self.endpoint)
 
-    async def metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
+    async def metadata(
+        self, topics: Sequence[str] | None, timeout_ms: int, include_log_dirs: bool = False
+    ) -> ClusterSnapshot:
         """One answer about all of `topics`; a broker takes a limited number of names in one request."""
         first, *others = [None] if topics is None else _portions(topics, METADATA_TOPICS_MAX)
-        answer = await self._metadata(first, timeout_ms)
+        answer = await self._metadata(first, timeout_ms, include_log_dirs)
         for portion in others:
-            answer = answer.joined(await self._metadata(portion, timeout_ms))
+            answer = answer.joined(await self._metadata(portion, timeout_ms, include_log_dirs))
         return answer
 
-    async def _metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
-        request = wire.encode_metadata(topics)
+    async def _metadata(self, topics: Sequence[str] | None, timeout_ms: int, include_log_dirs: bool) -> ClusterSnapshot:
+        request = wire.encode_metadata(topics, include_log_dirs)
         return wire.decode_metadata(await self._ask("Metadata", request, pb.MetadataResponse, timeout_ms))
 
     async def list_offsets(self, parts: Iterable[ListOffsetsPart], timeout_ms: int) -> tuple[ListOffsetsResult, ...]:

@@ -44,6 +44,9 @@ class PartitionInfo:
     """Without a leader, or with one whose log is lost: why, and what can be done."""
     elr: tuple[int, ...] = ()
     """Not in sync, but with every committed record: they may lead if no member of the ISR can (KIP-966)."""
+    log_dirs: tuple[str, ...] = field(default=(), compare=False)
+    """The `directory.id` of each replica's log dir, in the order of `replicas`; "" where it is not assigned yet
+    (KIP-858). Empty if none is, and where nobody asked: only the Admin's descriptions have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,8 +133,9 @@ def decode_list_offsets(response: pb.ListOffsetsResponse) -> tuple[ListOffsetsRe
     )
 
 
-def encode_metadata(topics: Sequence[str] | None) -> pb.MetadataRequest:
-    return pb.MetadataRequest(all_topics=True) if topics is None else pb.MetadataRequest(topics=topics)
+def encode_metadata(topics: Sequence[str] | None, include_log_dirs: bool = False) -> pb.MetadataRequest:
+    """None: all topics."""
+    return pb.MetadataRequest(topics=topics or (), all_topics=topics is None, include_log_dirs=include_log_dirs)
 
 
 def decode_metadata(response: pb.MetadataResponse) -> ClusterSnapshot:
@@ -162,6 +163,7 @@ def _topic(topic: pb.TopicMetadata, age_ms: int) -> TopicInfo:
             tuple(p.isr),
             error_in_message(p.error),
             tuple(p.elr),
+            tuple(p.log_dirs),
         )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )

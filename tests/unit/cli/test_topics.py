@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from penstock.cli.output import count, when
-from penstock.cli.topics import PartitionChoice, describe
+from penstock.cli.topics import PartitionChoice, describe, partition_row
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from tests.support.fake_broker import FakeCluster
 
@@ -38,6 +39,25 @@ def test_all_topics_are_described_in_one_table_and_one_list(capsys: pytest.Captu
         assert [(topic["name"], len(topic["partitions"])) for topic in topics] == [("a", 2), ("b", 1)]
         describe("", False, True, cluster.bootstrap, True)
         assert json.loads(capsys.readouterr().out) == []
+
+
+def test_log_dirs_are_described_to_people_who_ask_and_always_to_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeCluster(1) as cluster:
+        cluster.create_topic("a", 1)
+        for name in ("a", ""):
+            describe(name, False, False, cluster.bootstrap, False, True)
+            *_, header, row = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+            assert (header[-2:], row[-1]) == (["elr", "log dirs"], "dir-1")
+            describe(name, False, False, cluster.bootstrap, False)
+            *_, header, row = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+            assert header[-1] == "elr" and len(row) == len(header)
+        describe("a", False, False, cluster.bootstrap, True)
+        assert json.loads(capsys.readouterr().out)["partitions"][0]["log_dirs"] == ["dir-1"]
+
+
+def test_a_log_dir_that_is_not_known_yet_has_a_mark_of_its_own() -> None:
+    assert partition_row(replace(partition(0), log_dirs=("", "b")))[-1] == "?,b"
+    assert partition_row(partition(0))[-1] == "?", "an older broker does not say"
 
 
 def test_numbers_are_for_people_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
