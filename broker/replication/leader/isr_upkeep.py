@@ -81,13 +81,15 @@ class IsrUpkeep:
         """Lets a follower join that caught up while it could not join yet.
 
         The follower was fenced, or another proposal was under way. It has every record, so its session does not name
-        the partition again (KIP-227), and no later fetch would lead to a proposal.
+        the partition again (KIP-227), and no later fetch would lead to a proposal. One that lacks records fetches
+        again; if it is silent, and the high watermark waits for `min.insync.replicas`, it must not come back before.
         """
         if partition.leading is not None:
             partition.leading.brokers_changed(self.registered_epochs, self._in_service(partition))
             partition.check_low_watermark()
-            for replica_id in partition.leading.followers:
-                self.maybe_expand(partition, replica_id)
+            for replica_id, follower in partition.leading.followers.items():
+                if follower.log_end_offset >= partition.log.log_end_offset:
+                    self.maybe_expand(partition, replica_id)
 
     def maybe_expand(self, partition: Partition, replica_id: int) -> None:
         """Propose that the follower joins, if it has every record and fetches under its registered epoch (KIP-903)."""
