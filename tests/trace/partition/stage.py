@@ -14,6 +14,7 @@ from broker.replication.follower.fetcher_effects import perform
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from broker.requests import PartitionFetchResult
+from metadata.registrations import PartitionRegistration
 from penstock import epochs
 from penstock.errors import ApiError
 from penstock.record.reader import read_records
@@ -45,16 +46,18 @@ class Broker:
 class Stage:
     """See the module. Brokers are 1, 2, …; all are in the ISR."""
 
-    def __init__(self, brokers: int = 2) -> None:
+    def __init__(self, brokers: int = 2, min_insync_replicas: int = 1) -> None:
+        self._min_insync_replicas = min_insync_replicas
         self.lines: list[str] = []
-        self.acked: dict[int, str] = {}
+        self.acked: list[tuple[int, str]] = []
         self.isr = tuple(range(1, brokers + 1))
         self.leader_id, self.leader_epoch, self._partition_epoch = -1, -1, 0
         self.brokers: dict[int, Broker] = {}
         for broker_id in self.isr:
             disk = LosingFileSystem()
             log = Log.create(disk, DIRECTORY, PARTITION, LogConfig(), LogOptions(THREADS, TOPIC_ID))
-            self.brokers[broker_id] = Broker(disk, Partition(broker_id, log, 0, 1), FetcherCore(0, 1 << 20))
+            partition = Partition(broker_id, log, 0, min_insync_replicas)
+            self.brokers[broker_id] = Broker(disk, partition, FetcherCore(0, 1 << 20))
 
     def say(self, text: str) -> None:
         self.lines.append(f"# {text}")
@@ -145,7 +148,8 @@ class Stage:
         broker = self.brokers[broker_id]
         options = LogOptions(THREADS, TOPIC_ID, last_known=LastKnown(recovery_point=0))
         log = Log(broker.disk, DIRECTORY, PARTITION, LogConfig(), options)
-        broker.partition = Partition(broker_id, log, broker.checkpointed_high_watermark, 1)
+        checkpointed = broker.checkpointed_high_watermark
+        broker.partition = Partition(broker_id, log, checkpointed, self._min_insync_replicas)
         broker.fetcher, broker.is_up = FetcherCore(0, 1 << 20), True
         self.note(broker_id, "starts")
         self._tell(broker_id)
@@ -171,7 +175,7 @@ class Stage:
     def must_hold_the_acked(self) -> None:
         """I14 and I23 of this partition: the leader has every acked record, and every replica is equal to it."""
         leader = self.records(self.leader_id)
-        for offset, value in self.acked.items():
+        for offset, value in self.acked:
             assert leader[offset : offset + 1] and leader[offset].startswith(f"{value}@"), (
                 f"{value} was acked: {leader}"
             )
@@ -182,7 +186,7 @@ class Stage:
 
     def _tell(self, broker_id: int) -> None:
         broker = self.brokers[broker_id]
-        known = state(self.leader_id, self.leader_epoch, self._partition_epoch, self.isr, tuple(self.brokers))
+        known = self._registration()
         if broker_id == self.leader_id:
             broker.fetcher.remove([PARTITION])
             broker.partition.become_leader(known, 0)
@@ -195,12 +199,16 @@ class Stage:
             FetchState(TOPIC_ID, self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset),
         )
 
+    def _registration(self) -> PartitionRegistration:
+        """The partition as the controller has it."""
+        return state(self.leader_id, self.leader_epoch, self._partition_epoch, self.isr, tuple(self.brokers))
+
     def _end(self, broker_id: int, disk: LosingFileSystem) -> None:
         self.brokers[broker_id].disk, self.brokers[broker_id].is_up = disk, False
 
     def _ack(self, value: str, offset: int, error: ApiError | None) -> None:
         if error is None:
-            self.acked[offset] = value
+            self.acked.append((offset, value))
             self.lines.append(f"  producer  {value} is acked, offset {offset}")
 
     def _read(self, leader: Partition, offset: int) -> bytes:

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from broker.replication.partition import Partition
+from metadata.controller import election
 from penstock import epochs
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.support.transcripts import compare
+from tests.trace.partition.controlled_stage import ControlledStage
 from tests.trace.partition.stage import Stage
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -99,6 +101,43 @@ def kip_279_epochs_that_the_other_does_not_have() -> Stage:
     return stage
 
 
+def kip_966_a_power_cut_and_then_a_lost_disk() -> Stage:
+    """KIP-966: all three lose power one after the other, and the disk of the last ISR member is lost.
+
+    The second replica left the ISR when it was too small to commit without it, so it is in the ELR, and has b. The
+    third left before b was written; it comes back first, and must not lead.
+    """
+    stage = ControlledStage()
+    first, second, third = stage.replicas
+    stage.append("a")
+    stage.flush(first)
+    stage.copy(second)
+    stage.copy(third)
+    stage.cut_power(third)
+    stage.end_session(third)
+    stage.append("b")
+    stage.flush(first)
+    stage.copy(second)
+    stage.cut_power(second)
+    stage.end_session(second)
+    stage.cut_power(first)
+    stage.end_session(first)
+    stage.come_back(third)
+    stage.come_back(second)
+    (follower,) = {second, third} - {stage.leader_id}
+    stage.copy(follower)
+    stage.join(follower)
+    stage.come_back_without_disk(first)
+    stage.append("c")
+    stage.flush(stage.leader_id)
+    stage.copy(follower)
+    stage.copy(first)
+    stage.join(first)
+    stage.show()
+    stage.must_hold_the_acked()
+    return stage
+
+
 Scene = Callable[[], Stage]
 SCENES: dict[Scene, Edit] = {
     kip_101_a_follower_restarts_and_is_elected: Edit(
@@ -113,6 +152,9 @@ SCENES: dict[Scene, Edit] = {
         epochs.truncation_offset,
         "min(answer.end_offset, own.end_offset, log_end_offset)",
         "min(answer.end_offset, log_end_offset)",
+    ),
+    kip_966_a_power_cut_and_then_a_lost_disk: Edit(
+        election.eligible_replicas, "{*partition.isr, *partition.elr}", "set(partition.replicas)"
     ),
 }
 """With the mistake that its end must not survive."""
