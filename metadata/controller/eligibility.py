@@ -6,6 +6,9 @@ replica among those that its log dirs hold, in the dir where the metadata has it
 - the process before has ended cleanly, so everything was flushed;
 - the replica's `flush.policy` is `fsync`, so everything that it acknowledged was flushed.
 
+A clean-shutdown marker of another registration is on a disk only if an older copy of the disk was put back: a process
+removes the marker before it registers. Then no replica of the broker counts as whole.
+
 A replica is not named if its log dir is lost, failed or empty, or if its log has rotted. If the dir has failed, the log
 may be there again at the next start, so a last ISR member stays in the ISR. The policy is the topic's own
 or, where the topic has none, the broker's: of the process before, which wrote, and of the new one. A broker of an older
@@ -22,6 +25,7 @@ from metadata.controller.log_dirs import dead_log_dirs, held_replicas
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.requests import RegisterBrokerRequest
 from metadata.topic_config import FLUSH_POLICY
+from penstock.types import NO_EPOCH
 
 FLUSHED_BEFORE_ACK = "fsync"
 
@@ -44,6 +48,7 @@ def doubts_about(
     """For a partition: the broker, if its replica may have lost records; else nobody."""
     held, dead = held_replicas(request), dead_log_dirs(existing, request)
     is_clean = ended_cleanly(existing, request)
+    is_older_copy = not is_clean and request.previous_broker_epoch != NO_EPOCH
     own_policies = {existing.flush_policy, request.flush_policy}
 
     def doubts(partition: PartitionRegistration) -> Doubts:
@@ -55,7 +60,8 @@ def doubts_about(
             may_return = before in dead if before else bool(dead)
             return Doubts((broker_id,), () if may_return else (broker_id,))
         is_same = before == now or not before or not now
-        is_whole = is_same and (is_clean or policies == {FLUSHED_BEFORE_ACK})
+        is_flushed = is_clean or policies == {FLUSHED_BEFORE_ACK}
+        is_whole = is_same and is_flushed and not is_older_copy
         return Doubts(() if is_whole else (broker_id,), ())
 
     return doubts

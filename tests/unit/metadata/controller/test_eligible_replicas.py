@@ -234,6 +234,22 @@ def test_an_unclean_restart_counts_only_where_acks_come_before_the_flush(
     assert standing(cluster) == (1, {1}, {2} if stays else set())
 
 
+def test_an_eligible_replica_with_the_marker_of_an_earlier_clean_stop_is_eligible_no_more() -> None:
+    """A backup of the stopped node was put back: what the node acked since is not in it."""
+    for crashes_again in (False, True):
+        cluster = Cluster()
+        cluster.start(1)
+        before = cluster.start(2)
+        cluster.create("t", replication_factor=2, config=MIN_2)
+        now = cluster.come_back(2, previous_broker_epoch=before)
+        cluster.heartbeat(2)
+        cluster.alter(1, cluster.proposal("t", (1, 2)))
+        cluster.let_die(2)
+        assert standing(cluster) == (1, {1}, {2}) and now != before
+        cluster.come_back(2, previous_broker_epoch=-1 if crashes_again else before)
+        assert standing(cluster) == (1, {1}, {2} if crashes_again else set())
+
+
 def test_an_eligible_replica_that_comes_back_in_another_dir_is_eligible_no_more() -> None:
     """It may be an older copy: the metadata knows in which dir the records were acknowledged."""
     for log_dir, stays in (("dir-a", True), ("dir-b", False)):
