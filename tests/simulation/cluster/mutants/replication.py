@@ -16,6 +16,7 @@ from broker.replication.partition import Partition
 from penstock import epochs
 from storage.log.log_writer import LogWriter
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.replication_stories import FULL_FOLLOWERS, SLOW_FOLLOWERS, STEP_BY_STEP
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
@@ -175,6 +176,7 @@ REPLICATION = (
             ),
         ),
         (Kind.POWER, Kind.POWER_ALL, Kind.SLOW_DISK, Kind.CUT),
+        stories=SLOW_FOLLOWERS,
     ),
     Mutant(
         "a session stays with the process that began it",
@@ -222,6 +224,7 @@ REPLICATION = (
             ),
         ),
         CRASHES,
+        stories=STEP_BY_STEP,
     ),
     Mutant(
         "acks=all waits for the leader alone",
@@ -292,6 +295,7 @@ REPLICATION = (
         "fault 03",
         (Edit(FetcherCore.delayed, "self._ask_for(partition)", "pass"),),
         (Kind.FULL_DISK, Kind.FAIL_CALL),
+        stories=FULL_FOLLOWERS,
     ),
     Mutant(
         "a follower that refused an append asks from its old offset",

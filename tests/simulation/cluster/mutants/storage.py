@@ -11,7 +11,9 @@ from storage.log.log import Log
 from storage.log.log_cut import LogCut
 from storage.log.log_writer import LogWriter
 from storage.recovery.recovery import _Recovery
+from storage.segment.segment import Segment
 from tests.simulation.cluster.faults import FAILING_CALLS
+from tests.simulation.cluster.mutants import storage_stories as stories
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed
 from tests.simulation.cluster.plan import Fault, Kind
@@ -64,6 +66,7 @@ STORAGE = (
         (Edit(Log.claimed_recovery_point, "self.recovery_point", "self.log_end_offset"),),
         (*POWERS, Kind.SLOW_DISK),
         is_replicated=None,
+        stories=stories.POWER_CUTS,
     ),
     Mutant(
         "checkpoints are not lowered before a cut",
@@ -93,6 +96,7 @@ STORAGE = (
         ),
         (*POWERS, Kind.SLOW_DISK),
         is_replicated=None,
+        stories=stories.SLOW_SYNCS,
     ),
     Mutant(
         "a flush syncs no directory",
@@ -120,6 +124,7 @@ STORAGE = (
         "KIP-279: epoch checkpoint",
         (Edit(PendingFlush._write_small_files, "if self.epochs is not None:", "if False:"),),
         (*POWERS, Kind.KILL),
+        stories=stories.THREE_STARTS,
     ),
     Mutant(
         "a request during a flush is forgotten",
@@ -133,6 +138,7 @@ STORAGE = (
         ),
         (Kind.SLOW_DISK,),
         is_replicated=None,
+        stories=stories.LEADER_IS_FENCED,
     ),
     Mutant(
         "a flush that found no room is not tried again",
@@ -140,6 +146,7 @@ STORAGE = (
         (Edit(GroupCommit._try_again, "self.flush(log)", "pass"),),
         (Kind.FULL_DISK, Kind.FAIL_CALL),
         is_replicated=None,
+        stories=stories.ALONE_AND_SHORT_OF_DESCRIPTORS,
     ),
     Mutant(
         "a refused append stays in the files",
@@ -158,8 +165,14 @@ STORAGE = (
     Mutant(
         "a cut is not durable when it counts",
         "seam: truncation",
-        (Edit(Log.truncate_to, "if self._flushing.cut_is_unflushed:", "if False:"),),
+        (
+            Edit(Log.truncate_to, "if self._flushing.cut_is_unflushed:", "if False:"),
+            # Alone, the first is harmless: the next flush syncs the file that was cut. Until then, a crash that takes
+            # the cut back leaves what was there before it.
+            Edit(Segment.truncate_to, "self.synced_bytes = -1", "self.synced_bytes = place.position"),
+        ),
         (*POWERS, Kind.ISOLATE),
+        stories=stories.CUT_AND_ROLLED,
     ),
     Mutant(
         "the epoch history is not cut with the log",
@@ -179,6 +192,7 @@ STORAGE = (
         (Edit(_Recovery._cut, "self._fs.truncate(segment.fd(), place.position)", "pass"),),
         POWERS,
         is_replicated=None,
+        stories=stories.TORN_AND_ROLLED,
     ),
     Mutant(
         "recovery believes every clean-looking end",

@@ -138,6 +138,7 @@ def directed(
     weather: Weather = CALM,
     operators: tuple[OperatorPlan, ...] = (),
     topics: tuple[TopicPlan, ...] = (),
+    writers: tuple[WriterPlan, ...] = (),
     log_dirs: int = 1,
     **config: object,
 ) -> tuple[Plan, ...]:
@@ -157,10 +158,10 @@ def directed(
     } | {key.replace("_", "."): value for key, value in config.items()}
     told = topics or (TopicPlan("topic-0", 1, copies, {}),)
     nodes = tuple(NodePlan(is_broker, is_voter, log_dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles)
-    writers = tuple(WriterPlan(topic.name, 0, 0.02, 1, is_keyed=False) for topic in told)
+    writing = writers or tuple(WriterPlan(topic.name, 0, 0.02, 1, is_keyed=False) for topic in told)
     readers = tuple(ReaderPlan(topic.name, 0.02) for topic in told)
     return tuple(
-        Plan(seed, seconds, nodes, settings, told, writers, readers, faults, weather, 0.0, operators, sync_seconds)
+        Plan(seed, seconds, nodes, settings, told, writing, readers, faults, weather, 0.0, operators, sync_seconds)
         for seed in range(3_000_000, 3_000_000 + tellings)
     )
 

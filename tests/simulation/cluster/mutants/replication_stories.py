@@ -1,0 +1,29 @@
+"""Stories by hand for the mistakes of leaders and followers (replication.py).
+
+Not here: what a story is made of (stories.py).
+"""
+
+from __future__ import annotations
+
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind, WriterPlan
+
+SLOW_FOLLOWERS = directed(
+    *(Fault(1.0 + 2 * n, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER) for n in range(3)),
+    sync_seconds=0.1,
+    replica_lag_time_max_ms=3000,
+    seconds=8.0,
+)
+"""A leader that is told to stop hands over while its followers are flushing."""
+
+FULL_FOLLOWERS = directed(Fault(1.0, Kind.FULL_DISK, 1, 0, 0.5, 0.9, Aim.FOLLOWER))
+"""A follower's disk has no room for a while, and nothing else happens."""
+
+STEP_BY_STEP = directed(
+    *(Fault(1.0, Kind.CUT, 3, other, 1.5, 0.5) for other in (1, 2)),
+    *(Fault(1.0, Kind.CUT, 2, other, 1.5, 0.5) for other in (1, 3)),
+    writers=(WriterPlan("topic-0", 0, 0.01, 1, is_keyed=False, acks="1"),) * 2,
+    replica_fetch_max_bytes=1,
+    sync_seconds=0.02,
+)
+"""A follower that was behind gets one batch with each fetch, and so is below the leader's high watermark for long."""
