@@ -10,7 +10,7 @@ final log, which a new consumer reads from the beginning when the load has ended
     inconsistent   an offset held two different records at two times
     phantom        a value was never sent, or is damaged
     resurrected    a record that was acked in a deleted log was read from a later one
-    duplicates     more records stand twice in the log than their producer counts in `possible_duplicates`
+    duplicates     the log holds more copies of a producer's records than it counts in `possible_duplicates`
     out-of-order   a producer's records stand in a partition in another order than they were sent
     unseen         a reader did not reach the end of the log
     over-deleted   the log begins behind everything that was to be deleted
@@ -74,6 +74,7 @@ class _Log:
 
     topic: str
     is_open: bool = True
+    may_lose: bool = False
     read: dict[int, array[int]] = field(default_factory=dict)
     final: dict[int, array[int]] = field(default_factory=dict)
 
@@ -138,6 +139,11 @@ class Ledger:
         """A deletion of what is below this offset is about to be asked for."""
         with self._lock:
             self._floors[log, partition] = max(before, self.floor(log, partition))
+
+    def may_lose(self, log: int) -> None:
+        """Its newest records may be lost, acked or not, and others take their offsets; their readers are told."""
+        with self._lock:
+            self._logs[log].may_lose = True
 
     def floor(self, log: int, partition: int) -> int:
         """Nothing from this offset on may be deleted."""
@@ -265,7 +271,7 @@ class Ledger:
                 known.extend([NOTHING] * (offset + 1 - len(known)))
             if known[offset] == NOTHING:
                 known[offset] = identity
-            elif known[offset] != identity:
+            elif known[offset] != identity and not self._logs[log].may_lose:
                 self._wrong("inconsistent", f"{where} was {shown(known[offset])} and is {shown(identity)} to {reader}")
         self._expected[key] = expected
 
@@ -284,7 +290,7 @@ class Ledger:
 
     def _judge_reads(self, log: int) -> None:
         """Compares what readers saw with the final log of a topic that still exists."""
-        if not self._logs[log].is_open:
+        if not self._logs[log].is_open or self._logs[log].may_lose:
             return
         for partition, known in self._logs[log].read.items():
             final = self._logs[log].final.get(partition, array("Q"))
@@ -305,6 +311,8 @@ class Ledger:
                 partition, offset = divmod(place, 1 << OFFSET_BITS)
                 log, identity = sent.logs[sequence], record_id(producer, sequence)
                 is_open = self._logs[log].is_open
+                if self._logs[log].may_lose:
+                    continue
                 if is_open and offset < self._begins.get((log, partition), 0):
                     continue
                 held = (self._logs[log].final if is_open else self._logs[log].read).get(partition, ())
@@ -318,6 +326,7 @@ class Ledger:
     def _judge_final(self, possible_duplicates: Mapping[int, int]) -> int:
         """Order and duplicates in every final log; the number of records that stand there more than once."""
         twice: dict[int, set[int]] = {}
+        copies: Counter[int] = Counter()
         met = {producer: bytearray(len(sent.logs)) for producer, sent in self._sent.items()}
         for log, found in enumerate(self._logs):
             for partition, identities in found.final.items():
@@ -330,6 +339,7 @@ class Ledger:
                         continue
                     if met[producer][sequence]:
                         twice.setdefault(producer, set()).add(sequence)
+                        copies[producer] += 1
                         continue
                     met[producer][sequence] = 1
                     is_copy = is_cut and sequence < first.setdefault(producer, sequence)
@@ -337,12 +347,11 @@ class Ledger:
                         where = f"{self._at(log, partition)} offset {offset}"
                         self._wrong("out-of-order", f"{where} holds {shown(identity)} after {last[producer]}")
                     last[producer] = max(sequence, last.get(producer, -1))
-        for producer, sequences in twice.items():
-            acked = sum(self._sent[producer].places[sequence] != NOT_ACKED for sequence in sequences)
+        for producer, number in copies.items():
             counted = possible_duplicates.get(producer, 0)
-            if acked > counted:
-                text = f"producer {producer}: {acked} acked records stand twice, possible_duplicates is {counted}"
-                self._wrong("duplicates", text, acked - counted)
+            if number > counted:
+                text = f"producer {producer}: {number} copies of its records, possible_duplicates is {counted}"
+                self._wrong("duplicates", text, number - counted)
         return sum(map(len, twice.values()))
 
     def _at(self, log: int, partition: int) -> str:

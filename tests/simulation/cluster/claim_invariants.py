@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.replication.leader.leader_state import LeaderState
+from broker.replication.leader.leader_state import FollowerProgress, LeaderState
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
@@ -21,7 +21,7 @@ from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster.durable_log import Violated, durable_entries
 from tests.simulation.cluster.machine import Machine
-from tests.simulation.cluster.partition_invariants import PartitionInvariants
+from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_by
 from tests.support.losing_fs import File
 
 
@@ -112,7 +112,24 @@ class ClaimInvariants:
                         f"I27: {_where(machine, partition)} counts a fetch of node-{follower.broker_id} under broker"
                         f" epoch {follower.broker_epoch}, it is registered with {broker.broker_epoch}"
                     )
+                self._check_knows(machine, partition, leading, follower)
                 self._check_counted(machine, partition, leading, follower.broker_id, follower.log_end_offset)
+
+    def _check_knows(
+        self, machine: Machine, partition: Partition, leading: LeaderState, follower: FollowerProgress
+    ) -> None:
+        """I27: what a leader counts of a follower, the follower has said to the leader of this epoch."""
+        there = self._machines[follower.broker_id]
+        broker = there.node.broker if there.node is not None else None
+        own = hosted_by(there).get(partition.topic_partition)
+        if broker is None or own is None or own.topic_id != partition.topic_id:
+            return
+        is_same_life = follower.broker_epoch == broker.lifecycle.broker_epoch != NO_EPOCH
+        if is_same_life and own.state.leader_epoch < leading.leader_epoch:
+            raise Violated(
+                f"I27: {_where(machine, partition)} in epoch {leading.leader_epoch} counts a fetch of {there.name},"
+                f" which knows epoch {own.state.leader_epoch}"
+            )
 
     def _check_counted(
         self, machine: Machine, partition: Partition, leading: LeaderState, broker_id: int, end: int

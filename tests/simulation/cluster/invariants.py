@@ -18,10 +18,12 @@ from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.registrations import PartitionKey
 from tests.chaos.ledger import Ledger, encode_value
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
+from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, Partitions
 from tests.simulation.cluster.plan import Plan
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
@@ -57,6 +59,7 @@ class Invariants:
         self.partitions = PartitionInvariants(machines, self.metadata)
         self.claims = ClaimInvariants(machines, self.partitions, self._note)
         self.liveness = LivenessInvariants(scheduler, machines)
+        self.clients = ClientInvariants(machines, self.metadata, self._note)
         self._lives: dict[Process, _Life] = {}
         self._deep_s = scheduler.now_s
         self._broken: str | None = None
@@ -86,6 +89,8 @@ class Invariants:
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
             self.partitions.after_step(life.machine, life.partitions.values())
             self.claims.after_step(life.machine, life.partitions.values(), life.image)
+        elif process.name == CLIENTS:
+            self.clients.after_step()
         if self._broken is not None:
             raise Violated(self._broken)
         if self._scheduler.now_s >= self._deep_s:
@@ -103,6 +108,8 @@ class Invariants:
                 if node.broker is not None:
                     proposals = node.broker.alter_partition
                     proposals._call = self.claims.listen(proposals._call, life.partitions.values)
+                    dispatcher = node.broker.dispatcher
+                    dispatcher._handle = self.clients.listen(machine, dispatcher._handle, partitions)
                 return life
         return None
 
@@ -149,6 +156,7 @@ class Invariants:
         self.partitions.deep()
         self.claims.deep()
         self.liveness.deep()
+        self.clients.deep(self._scheduler.now_s)
         self._lives = {life.process: life for life in self._living()}
         self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.values())
         for life in self._lives.values():

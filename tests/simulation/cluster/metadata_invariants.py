@@ -40,6 +40,12 @@ class MetadataInvariants:
         topic = self.newest.topics_by_id.get(key.topic_id)
         return topic.partitions.get(key.partition) if topic is not None else None
 
+    def may_lead(self, key: PartitionKey, broker_id: int, leader_epoch: int) -> bool:
+        """Whether this may be the partition's leader in that epoch, as far as any image tells; images skip epochs."""
+        known = self._known.get(key)
+        leader = self._leaders.get((key, leader_epoch), broker_id)
+        return known is None or (leader_epoch <= known.leader_epoch and broker_id in (NO_LEADER, leader))
+
     def may_lose(self, topic: str) -> bool:
         """Whether an operator allows its partitions leaders that lack committed records."""
         return self.newest.topic_config(topic).get(UNCLEAN_LEADER_ELECTION) == "true"

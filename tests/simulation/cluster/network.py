@@ -21,6 +21,8 @@ from penstock.types import Endpoint
 from tests.simulation.cluster.scheduler import Process, Scheduler
 
 UNAVAILABLE, CANCELLED = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED
+CLIENTS = "clients"
+"""The name of the machine on which all clients are."""
 KEEPALIVE_SECONDS = 15.0
 CONNECT_SECONDS = 3.0
 CLOSE_SECONDS = 0.0005
@@ -111,7 +113,8 @@ class Network:
         self.listeners: dict[Endpoint, Listener] = {}
         self.without_power: set[str] = set()
         self.late_next: dict[tuple[str, str, bool], float] = {}
-        """Of a client's machine and a method: the next request, or (True) the next answer, takes so many seconds."""
+        """Of a node and a method that it calls, or clients call there: next request, or (True) next answer, takes
+        so many seconds."""
         self.carried = 0
         self.ports = count(40_000)
         self._links: dict[tuple[str, str], Link] = {}
@@ -220,6 +223,10 @@ class Network:
     def of_listener(self, listener: Listener) -> list[Exchange]:
         return [exchange for exchange in self._live if exchange.listener is listener]
 
+    def of_clients(self) -> list[Exchange]:
+        """What clients have open."""
+        return [exchange for exchange in self._live if exchange.route[0][0] == CLIENTS]
+
     def __repr__(self) -> str:
         return f"Network({len(self.listeners)} listeners, {len(self._live)} exchanges)"
 
@@ -230,6 +237,8 @@ class Exchange:
     def __init__(self, network: Network, client: Process, machine: str, endpoint: Endpoint, method: str) -> None:
         self._network, self.client, self.endpoint, self.method = network, client, endpoint, method
         self.port = next(network.ports)
+        self.channel: object = None
+        """Of its client."""
         self.server: Process | None = None
         self.listener: Listener | None = None
         there = network.machine_at(endpoint)
@@ -257,7 +266,8 @@ class Exchange:
         self._due_s["down"] = self._network.carry(*self.route[1], not_before_s, work)
 
     def _lateness(self, *, is_answer: bool) -> float:
-        return self._network.lateness(self.route[0][0], self.method, is_answer=is_answer)
+        machine, there = self.route[0]
+        return self._network.lateness(there if machine == CLIENTS else machine, self.method, is_answer=is_answer)
 
     def _arrive(self) -> None:
         """At the other machine."""

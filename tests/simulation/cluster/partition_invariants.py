@@ -315,3 +315,9 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
 def _values(batch: Batch) -> list[bytes | None]:
     """Of a compressed batch."""
     return [None if value is None else bytes(value) for value in read_columns(batch.raw).values]
+
+
+def hosted_by(machine: Machine) -> Partitions:
+    """The partitions of a machine's broker, if it runs one now."""
+    broker = machine.node.broker if machine.node is not None else None
+    return broker.replicas.hosted._partitions if broker is not None else {}

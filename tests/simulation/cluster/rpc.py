@@ -215,7 +215,7 @@ class AioChannel:
 
     def begin(self, method: str) -> Exchange:
         exchange = Exchange(self._network, self._process, self._machine, self._endpoint, method)
-        self._open[exchange] = None
+        self._open[exchange], exchange.channel = None, self
         return exchange
 
     def over(self, exchange: Exchange) -> None:

@@ -46,6 +46,11 @@ def a_leader_counts_a_fetch_of_an_earlier_process(scene: Scene) -> None:
     next(iter(leading.followers.values())).broker_epoch -= 1
 
 
+def a_leader_counts_a_fetch_in_an_earlier_epoch(scene: Scene) -> None:
+    _, follower = scene.follower
+    follower.state = replace(follower.state, leader_epoch=follower.state.leader_epoch - 1)
+
+
 def one_joins_that_has_not_fetched(scene: Scene) -> None:
     partition, known = scene.leader[1], scene.registration
     assert partition.leading is not None
@@ -102,6 +107,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I26", a_recovery_point_above_the_disk),
     ("I27", a_leader_counts_what_a_follower_lacks),
     ("I27", a_leader_counts_a_fetch_of_an_earlier_process),
+    ("I27", a_leader_counts_a_fetch_in_an_earlier_epoch),
     ("I29", one_joins_that_has_not_fetched),
     ("I27", a_producer_waits_where_nobody_leads),
     ("I28", an_image_is_ahead_of_the_quorum),

@@ -17,13 +17,14 @@ from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from tests.chaos.ledger import Ledger, encode_value
+from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
-from tests.simulation.cluster.network import Network
+from tests.simulation.cluster.network import CLIENTS, Network
 from tests.simulation.cluster.plan import Plan, TopicKind, TopicPlan, WriterPlan
 from tests.simulation.cluster.rpc import SimulatedTransport
 
@@ -40,11 +41,19 @@ BACKLOG_MAX = 20
 class Clients:
     """See the module."""
 
-    name = "clients"
+    name = CLIENTS
 
-    def __init__(self, network: Network, plan: Plan, bootstrap: str, failed: Failed, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        network: Network,
+        plan: Plan,
+        bootstrap: str,
+        failed: Failed,
+        ledger: Ledger,
+        invariants: ClientInvariants,
+    ) -> None:
         self.network, self.plan, self.bootstrap = network, plan, bootstrap
-        self.ledger = ledger
+        self.ledger, self._invariants = ledger, invariants
         self.process = network.scheduler.process(self.name)
         self.time = MachineTime(lambda: network.scheduler.now_s)
         self._loop = ProcessLoop(self.process, self.time, lambda what, error: failed(self.name, what, error))
@@ -91,7 +100,9 @@ class Clients:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def admin(self, limit_ms: int = 10_000) -> AsyncAdmin:
-        return AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms)
+        admin = AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms)
+        self._invariants.watch(admin._cluster)
+        return admin
 
     async def create_topics(self) -> None:
         async with self.admin() as admin:
@@ -102,6 +113,8 @@ class Clients:
         made = await admin.create_topic(topic.name, topic.partitions, topic.replication_factor, topic.config)
         self.topic_ids[topic.name] = made.topic_id
         log = self.logs[topic.name] = self.ledger.created(topic.name)
+        if topic.kind is TopicKind.LOSSY:
+            self.ledger.may_lose(log)
         for partition in range(topic.partitions if topic.kind is TopicKind.RETAINED else 0):
             self.ledger.may_be_gone(log, partition, 1 << 62)
 
@@ -116,7 +129,7 @@ class Clients:
         ]
 
     def producer(self, linger_ms: int, acks: str = "all") -> AsyncProducer:
-        return AsyncProducer(
+        producer = AsyncProducer(
             self.bootstrap,
             environment=self.environment(),
             acks=acks,
@@ -124,6 +137,8 @@ class Clients:
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
             request_timeout_ms=5_000,
         )
+        self._invariants.watch(producer._core.cluster)
+        return producer
 
     async def write(self, number: int, plan: WriterPlan) -> None:
         """Sends until it is over; then waits for every answer."""
@@ -166,6 +181,8 @@ class Clients:
             waiting.discard(first)
             took_ms, error = self.time.now_ms() - began_ms, answer.exception(0)
             self.worst_ack_ms = max(self.worst_ack_ms, took_ms)
+            if not has_backlog:
+                self._invariants.answered(plan.topic, took_ms / 1000, self.network.scheduler.now_s)
             if self.whole_ms is not None:
                 self._require_prompt(number, plan.topic, began_ms, has_backlog, error is None)
             if error is not None:
@@ -206,7 +223,9 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        return AsyncConsumer(self.bootstrap, environment=self.environment(), auto_offset_reset="none", **options)
+        consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), auto_offset_reset="none", **options)
+        self._invariants.watch(consumer._core.cluster)
+        return consumer
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         (plan,) = (each for each in self.plan.topics if each.name == topic)

@@ -91,7 +91,7 @@ class World:
         bootstrap = ",".join(str(Endpoint(HOST, self._layout.ports[index].broker)) for index in plan.brokers)
         self.invariants = Invariants(self.scheduler, self.machines)
         ledger = ToldLedger(self.invariants, plan)
-        self.clients = Clients(self.network, plan, bootstrap, self._failed, ledger)
+        self.clients = Clients(self.network, plan, bootstrap, self._failed, ledger, self.invariants.clients)
         self.disks = DiskWork(self)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s

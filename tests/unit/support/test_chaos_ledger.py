@@ -170,10 +170,11 @@ def test_records_may_stand_twice_only_as_often_as_their_producer_counts(
     assert verdict.anomalies == anomalies and verdict.duplicates == 2
 
 
-def test_a_record_that_was_never_acked_may_stand_twice() -> None:
+@pytest.mark.parametrize(("counted", "anomalies"), [(2, {}), (1, {"duplicates": 1})])
+def test_each_copy_of_a_record_that_was_never_acked_is_counted_too(counted: int, anomalies: dict[str, int]) -> None:
     story = Story(1)
     story.ledger.send(0, TOPIC)
-    assert story.verdict(0, 1, 1).ok
+    assert story.verdict(0, 1, 1, 1, possible_duplicates=counted).anomalies == anomalies
 
 
 def test_records_of_a_producer_in_another_order_are_out_of_order() -> None:
@@ -218,3 +219,16 @@ def test_a_log_that_begins_behind_everything_that_was_to_be_deleted_is_told(read
     else:
         story.ledger.begin_behind_deleted(reader, story.log, 0, 3)
     assert "over-deleted" in story.verdict(0, 1, 2, 3).anomalies
+
+
+def test_a_log_that_may_lose_records_holds_others_but_its_readers_skip_none() -> None:
+    story = Story(3)
+    story.ledger.may_lose(story.log)
+    story.ledger.send(0, TOPIC, 2)
+    story.ledger.begin_range("poll", story.log, 0, 1)
+    story.read("poll", 3, offset=1)
+    assert story.verdict(0, 3).ok
+    story = Story(3)
+    story.ledger.may_lose(story.log)
+    story.read("poll", 0, offset=4)
+    assert story.verdict(0, 1).anomalies == {"poll-skip": 1}

@@ -1,9 +1,10 @@
 """The readers of a simulated cluster: each reads one topic, as its plan says, and tells the ledger what it was given.
 
 `FOLLOW` polls from the beginning. `RESTART` does too, and now and then goes back a little, by a seek or as a new
-consumer. `RANGES` asks for raw ranges of offsets, drawn from what can be read. A reader may be refused for a while and
-asks again; what it may not do is go past a record. Nothing may be gone but what somebody may have deleted, of which
-the ledger knows. Where a topic is deleted and made anew, its readers begin again with the new log.
+consumer. `RANGES` asks for raw ranges of offsets, drawn from what can be read. `SHORT` follows, and some of its polls
+fail for want of memory. A reader may be refused for a while and asks again; what it may not do is go past a record.
+Nothing may be gone but what somebody may have deleted, of which the ledger knows. Where a topic is deleted and made
+anew, its readers begin again with the new log.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import AsyncConsumer, TopicPartition
 from penstock.errors import CorruptMessageError, LogTruncationError, OffsetOutOfRangeError, PenstockError
-from penstock.record.reader import read_columns
+from penstock.record.reader import RecordColumns, read_columns
 from tests.simulation.cluster.clients.operators import require_deleted
 from tests.simulation.cluster.plan import ReaderKind, ReaderPlan, TopicKind
 
@@ -28,6 +29,8 @@ BACK_MAX = 200
 """A reader that begins again goes back by up to so many records."""
 RESTART_SHARE = 0.05
 """Of its polls, after so many a `RESTART` reader begins again."""
+SHORT_SHARE = 0.1
+"""Of the pieces that a `SHORT` reader decodes, so many find no memory."""
 RANGE_MAX = 400
 RANGE_FETCH_BYTES = 4_096
 LOST = (OffsetOutOfRangeError, LogTruncationError, CorruptMessageError)
@@ -77,9 +80,23 @@ class Reader:
             ledger.begin_range(self.name, log, tp.partition, 0)
         while not self._has_read(log):
             async with await opened(self.clients) as consumer:
+                if self.plan.kind is ReaderKind.SHORT:
+                    self._be_short(consumer)
                 if not await self._poll_on(consumer, log, partitions):
                     return False
         return True
+
+    def _be_short(self, consumer: AsyncConsumer) -> None:
+        """From now on decoding finds no memory now and then."""
+        core = consumer._core
+        decode = core._read_columns
+
+        def maybe_decode(records: bytes, from_offset: int) -> RecordColumns:
+            if self._draw.random() < SHORT_SHARE:
+                raise MemoryError
+            return decode(records, from_offset)
+
+        core._read_columns = maybe_decode  # type: ignore[method-assign]
 
     async def _poll_on(self, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]) -> bool:
         """Until the end, or a restart as a new consumer. False: the topic is another one by now."""
@@ -96,14 +113,26 @@ class Reader:
                 if not await self._skip_deleted(consumer, log, partitions):
                     self._told(log, error)
             except PenstockError as error:
-                self._told(log, error)
-                await asyncio.sleep(RETRY_SECONDS)
+                if not await self._is_told_of_a_cut(consumer, log, error):
+                    self._told(log, error)
+                    await asyncio.sleep(RETRY_SECONDS)
+            except MemoryError:
+                self.clients.refused["MemoryError"] += 1
             await asyncio.sleep(self.plan.pause_s)
             if self._begins_again():
                 self._go_back(log, partitions)
                 if self._draw.random() < 0.5:
                     return True
                 is_assigned = False
+        return True
+
+    async def _is_told_of_a_cut(self, consumer: AsyncConsumer, log: int, error: PenstockError) -> bool:
+        """Of a topic that may lose records: it goes back to where its records may be others now."""
+        topic = next(topic for topic in self.clients.plan.topics if topic.name == self.plan.topic)
+        if topic.kind is not TopicKind.LOSSY or not isinstance(error, LogTruncationError):
+            return False
+        self.clients.ledger.begin_range(self.name, log, error.partition, error.divergent_offset)
+        await consumer.seek(TopicPartition(error.topic, error.partition), error.divergent_offset)
         return True
 
     def _begins_again(self) -> bool:

@@ -1,0 +1,168 @@
+"""I33 to I36: clients' knowledge of the cluster never gets older, they find leaders, and nothing is appended late.
+
+After each step of the clients' process, and now and then. Not here: what clients are told of records (the ledger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.requests import ProduceRequest
+from metadata.registrations import PartitionKey
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.metadata_cache import Leader
+from penstock.types import NO_LEADER, NO_OFFSET, TopicPartition
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.liveness_invariants import CALM_WEATHER_SECONDS, is_down
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.network import CLIENTS
+from tests.simulation.cluster.partition_invariants import hosted_by
+
+FOUND_SECONDS = 10.0
+"""A client that was silent towards a new leader has found it by then, whoever else hangs."""
+Leaders = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(slots=True)
+class _Knowledge:
+    """What one client knew after its last change."""
+
+    changes: tuple[int, int] = (0, 0)
+    cluster_id: str = ""
+    metadata_offset: int = NO_OFFSET
+    leaders: dict[tuple[TopicPartition, str], Leader] = field(default_factory=dict)
+
+
+class ClientInvariants:
+    """See the module. `broken` is told of what is found in the middle of a step."""
+
+    def __init__(
+        self, machines: Sequence[Machine], metadata: MetadataInvariants, broken: Callable[[str], None]
+    ) -> None:
+        self._machines, self._metadata, self._broken = machines, metadata, broken
+        self._known: dict[ClusterClient, _Knowledge] = {}
+        self._well: dict[str, tuple[Leaders, float]] = {}
+        """Of each topic whose partitions all work: who leads them, and since when."""
+
+    # -- I33 -----------------------------------------------------------------------------------------------------------
+
+    def watch(self, cluster: ClusterClient) -> None:
+        """A new client's."""
+        self._known[cluster] = _Knowledge()
+
+    def after_step(self) -> None:
+        """Of the clients' process."""
+        for cluster, known in self._known.items():
+            cache = cluster.cache
+            if (cache._updates, cache._hints) != known.changes:
+                known.changes = cache._updates, cache._hints
+                self._changed(cluster, known)
+
+    def _changed(self, cluster: ClusterClient, known: _Knowledge) -> None:
+        cache = cluster.cache
+        if cache.cluster_id == known.cluster_id and cache.metadata_offset < known.metadata_offset:
+            offsets = f"from metadata offset {known.metadata_offset} to {cache.metadata_offset}"
+            raise Violated(f"I33: a client goes back {offsets}")
+        known.cluster_id, known.metadata_offset = cache.cluster_id, cache.metadata_offset
+        for tp, leader in cache._leaders.items():
+            topic_id = cache.topic_id(tp.topic)
+            before = known.leaders.get((tp, topic_id))
+            if before == leader:
+                continue
+            if before is not None and leader.epoch < before.epoch:
+                raise Violated(f"I33: a client that knew {before} of {tp} goes back to {leader}")
+            known.leaders[tp, topic_id] = leader
+            if not self._metadata.may_lead(PartitionKey(topic_id, tp.partition), leader.node_id, leader.epoch):
+                raise Violated(f"I33: a client takes {leader} for the leader of {tp}, topic id {topic_id}")
+
+    # -- I34 -----------------------------------------------------------------------------------------------------------
+
+    def deep(self, now_s: float) -> None:
+        """Which topics work, and who has which streams; no more of clients that are closed."""
+        self._known = {cluster: known for cluster, known in self._known.items() if not cluster._closed}
+        self._check_streams()
+        before, self._well = self._well, {}
+        for name in self._metadata.newest.topics_by_name if self._is_calm() else ():
+            leaders = self._leaders_that_work(name)
+            if leaders:
+                was, since_s = before.get(name, ((), now_s))
+                self._well[name] = leaders, since_s if was == leaders else now_s
+
+    def answered(self, topic: str, waited_s: float, now_s: float) -> None:
+        """A producer has its answer for a record that had no others to wait for."""
+        _, since_s = self._well.get(topic, ((), now_s))
+        works_s = now_s - since_s
+        if min(waited_s, works_s) > FOUND_SECONDS:
+            self._broken(f"I34: a producer waits {waited_s:.1f} s for {topic}, whose leaders work for {works_s:.1f} s")
+
+    def _is_calm(self) -> bool:
+        network = self._machines[0].network
+        is_slow = network.weather.late_seconds > CALM_WEATHER_SECONDS and network.weather.late_per_mille > 0
+        return not (is_slow or network.late_next)
+
+    def _leaders_that_work(self, topic: str) -> Leaders:
+        """Of all its partitions; () unless each is led by a broker that clients and its ISR can reach."""
+        image = self._metadata.newest
+        found: list[tuple[str, int, int]] = []
+        voters = [machine for machine in self._machines if machine.config.is_controller]
+        for number, known in sorted(image.topics_by_name[topic].partitions.items()):
+            if known.leader_id == NO_LEADER:
+                return ()
+            leader = self._machines[known.leader_id]
+            hosted = hosted_by(leader).get(TopicPartition(topic, number))
+            members = [*(self._machines[member] for member in known.isr), *voters]
+            if hosted is None or hosted.leading is None or hosted.leading.leader_epoch != known.leader_epoch:
+                return ()
+            if len(known.isr) < hosted.min_insync_replicas or not leader.is_in_service:
+                return ()
+            if any(is_down(member) or _has_bad_disk(member) for member in members):
+                return ()
+            names = {CLIENTS, *(member.name for member in members)}
+            if any(link.is_cut and names.issuperset(way) for way, link in leader.network._links.items()):
+                return ()
+            found.append((known.topic_id, known.leader_id, known.leader_epoch))
+        return tuple(found)
+
+    # -- I35 -----------------------------------------------------------------------------------------------------------
+
+    def listen(
+        self, machine: Machine, handle: Callable[[Request], None], partitions: Mapping[TopicPartition, Partition]
+    ) -> Callable[[Request], None]:
+        """Every request that a broker handles is heard."""
+
+        def heard(request: Request) -> None:
+            body = request.body
+            if not isinstance(body, ProduceRequest) or not body.acks or not _was_given_up(request, body):
+                handle(request)
+                return
+            asked = [partitions[key] for key, _, _ in body.partitions if key in partitions]
+            before = [partition.log.log_end_offset for partition in asked]
+            try:
+                handle(request)
+            finally:
+                if before != [partition.log.log_end_offset for partition in asked]:
+                    self._broken(f"I35: {machine.name} appends what its client has given up")
+
+        return heard
+
+    # -- I36 -----------------------------------------------------------------------------------------------------------
+
+    def _check_streams(self) -> None:
+        produces = [e for e in self._machines[0].network.of_clients() if e.method.endswith("/Produce")]
+        if len({exchange.channel for exchange in produces}) < len(produces):
+            raise Violated(f"I36: a producer has several streams to one broker: {produces}")
+
+
+def _has_bad_disk(machine: Machine) -> bool:
+    faults = machine.faults
+    return bool(faults.full or faults.failing or faults.slow_seconds or faults.fail_next or faults.strike)
+
+
+def _was_given_up(request: Request, body: ProduceRequest) -> bool:
+    """Its stream is gone, or its time-out passed while it was queued."""
+    queued_ms = (request.dequeued_ns - request.received_ns) / 1e6
+    return request.is_abandoned or 0 < body.timeout_ms < queued_ms

@@ -1,0 +1,100 @@
+"""What clients may not know, wait for or leave behind is found: each lie here is told to a healthy cluster."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.network.request_channel import Request
+from broker.requests import ProduceRequest
+from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.types import TopicPartition
+from tests.simulation.cluster.client_invariants import FOUND_SECONDS
+from tests.simulation.cluster.network import CLIENTS
+from tests.simulation.cluster.rpc import AioChannel
+from tests.simulation.cluster.test_invariants import Lie, Scene, told
+
+TP = TopicPartition("topic", 0)
+
+
+def _cache(scene: Scene) -> MetadataCache:
+    """Of a client that knows who leads; what it knows is looked at again."""
+    cache = next(cluster.cache for cluster in scene.invariants.clients._known if TP in cluster.cache._leaders)
+    cache._hints += 1
+    return cache
+
+
+def older_metadata(scene: Scene) -> None:
+    _cache(scene).metadata_offset -= 1
+
+
+def an_older_leader_epoch(scene: Scene) -> None:
+    cache = _cache(scene)
+    cache._leaders[TP] = Leader(cache._leaders[TP].node_id, cache._leaders[TP].epoch - 1)
+
+
+def another_leader(scene: Scene) -> None:
+    cache = _cache(scene)
+    cache._leaders[TP] = Leader((cache._leaders[TP].node_id + 1) % 3, cache._leaders[TP].epoch)
+
+
+def a_leader_epoch_of_another_topic(scene: Scene) -> None:
+    cache = _cache(scene)
+    cache._leaders[TP] = Leader(cache._leaders[TP].node_id, cache._leaders[TP].epoch + 7)
+
+
+def a_leader_that_is_not_found(scene: Scene) -> None:
+    _, since_s = scene.invariants.clients._well["topic"]
+    scene.invariants.clients.answered("topic", FOUND_SECONDS + 1, since_s + FOUND_SECONDS + 1)
+
+
+def _produce(scene: Scene, *, is_abandoned: bool, queued_ms: int, appends: int = 1) -> None:
+    """A request is handled by an API that appends whatever comes."""
+    partition: Any = SimpleNamespace(log=SimpleNamespace(log_end_offset=0))
+    sink: Any = None
+    request = Request("Produce", ProduceRequest(1, -1, 1_000, [(TP, "id", b"")]), sink, "client", lambda: 0)
+    request.is_abandoned, request.dequeued_ns = is_abandoned, queued_ms * 1_000_000
+
+    def handle(_: Request) -> None:
+        partition.log.log_end_offset += appends
+
+    scene.invariants.clients.listen(scene.lives[0].machine, handle, {TP: partition})(request)
+    assert partition.log.log_end_offset == appends, "it was handled"
+
+
+LIES: tuple[tuple[str, Lie], ...] = (
+    ("I33", older_metadata),
+    ("I33", an_older_leader_epoch),
+    ("I33", another_leader),
+    ("I33", a_leader_epoch_of_another_topic),
+    ("I34", a_leader_that_is_not_found),
+    ("I35", lambda scene: _produce(scene, is_abandoned=True, queued_ms=1)),
+    ("I35", lambda scene: _produce(scene, is_abandoned=False, queued_ms=1_001)),
+)
+
+
+@pytest.mark.parametrize(("name", "lie"), LIES)
+def test_a_client_that_is_wronged_is_found(name: str, lie: Lie) -> None:
+    assert [failure.partition(":")[0] for failure in told(lie).failures] == [name]
+
+
+def test_requests_that_are_wanted_are_appended_and_others_answered() -> None:
+    def truth(scene: Scene) -> None:
+        _produce(scene, is_abandoned=False, queued_ms=1_000)
+        _produce(scene, is_abandoned=True, queued_ms=1, appends=0)
+
+    assert not told(truth).failures
+
+
+def test_a_second_stream_of_a_producer_is_found() -> None:
+    def lie(scene: Scene) -> None:
+        world = scene.world
+        endpoint = world.machines[0].config.listener("BROKER")
+        channel = AioChannel(world.network, world.clients.process, CLIENTS, endpoint)
+        for _ in range(2):
+            channel.begin("/penstock.v1.Broker/Produce")
+
+    (failure,) = told(lie).failures
+    assert failure.startswith("I36: ")
