@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.consumer.fetch_link import FetchLink
 from penstock.client.consumer.fetch_session_view import FetchSessionView
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw_fetch import RawFetch
@@ -11,11 +12,44 @@ from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sender import Sender
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.plan import Kind
+from tests.simulation.cluster.mutants.stories import directed, late
+from tests.simulation.cluster.plan import (
+    Aim,
+    Fault,
+    Kind,
+    OperatorPlan,
+    ReaderKind,
+    ReaderPlan,
+    Task,
+    TopicKind,
+    TopicPlan,
+    WriterPlan,
+)
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.STOP)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
 
+NO_ACKS = directed(
+    Fault(1.0, Kind.CUT, 1, 2, 20.3, 0.5),
+    roles=((False, True), (True, False), (True, False)),
+    copies=2,
+    seconds=25.0,
+    replica_lag_time_max_ms=60_000,
+)
+"""A leader cannot ack until a batch has expired and the next is with it; then it acks both."""
+SILENT_LEADER = directed(Fault(1.0, Kind.PAUSE, 1, 0, 14.0, 0.5, Aim.LEADER), seconds=16.0)
+LEADER_GONE = directed(Fault(1.0, Kind.KILL, 1, 0, 14.0, 0.5, Aim.LEADER), seconds=16.0)
+UNKNOWING_LEADER = tuple(
+    story
+    for heir in (1, 2, 3)
+    for story in directed(
+        Fault(1.0, Kind.LATE_MESSAGE, heir, 0, 2.5, late("FetchMetadata", is_answer=True)),
+        Fault(1.2, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
+        controller_quorum_fetch_timeout_ms=6_000,
+        tellings=1,
+    )
+)
+"""A leader is killed, and who leads next hears of that late; clients have heard of it from the third."""
 CLIENTS = (
     Mutant(
         "a producer drops a batch that was refused",
@@ -28,6 +62,12 @@ CLIENTS = (
         "Redpanda #3039: reorder",
         (Edit(BatchDispatcher._on_failure, "queue.ready.appendleft(batch)", "queue.ready.append(batch)"),),
         (*CRASHES, Kind.BREAK),
+        stories=directed(  # small batches, with pauses in which the leader changes
+            Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
+            Fault(3.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
+            topics=(TopicPlan("topic-0", 1, 3, {"max.message.bytes": 2000}),),
+            writers=(WriterPlan("topic-0", 0, 0.3, 60, is_keyed=False, in_bulk=True),),
+        ),
     ),
     Mutant(
         "a producer takes a refusal for an ack",
@@ -47,12 +87,14 @@ CLIENTS = (
         "Redpanda #3039: duplicates",
         (Edit(BatchDispatcher.expire, "sent.unknown_attempts += 1", "pass"),),
         (Kind.ISOLATE, Kind.PAUSE, Kind.BREAK),
+        stories=NO_ACKS,
     ),
     Mutant(
         "a late answer is taken for another request's",
         "seam: client retries",
         (Edit(BatchDispatcher._is_with, "and queue.request == request.correlation_id", ""),),
         (Kind.PAUSE, Kind.ISOLATE),
+        stories=NO_ACKS,
     ),
     Mutant(
         "a producer hears nothing of a broken stream",
@@ -66,30 +108,55 @@ CLIENTS = (
         "attack a7",
         (Edit(Sender._leave_old_leaders, "link.break_off(", "str("),),
         (Kind.PAUSE, Kind.ISOLATE),
+        stories=directed(  # the leader that was left leads again
+            Fault(1.0, Kind.PAUSE, 1, 0, 2.0, 0.5, Aim.LEADER),
+            Fault(4.0, Kind.PAUSE, 1, 0, 2.0, 0.5, Aim.LEADER),
+            roles=((False, True), (True, False), (True, False)),
+            copies=2,
+            seconds=8.0,
+        ),
     ),
     Mutant(
         "a client never leaves a silent broker",
         "attack a7",
         (Edit(Sender._leave_old_leaders, "now_ms < since_ms + SILENCE_MS", "True"),),
         (Kind.PAUSE, Kind.ISOLATE),
+        stories=SILENT_LEADER,
     ),
     Mutant(
         "a client goes back to an older leader epoch",
         "KIP-320, fault 08",
         (Edit(MetadataCache._learn, "if known is not None and epoch < known.epoch:", "if False:"),),
         (*CUTS, *CRASHES),
+        stories=UNKNOWING_LEADER,
     ),
     Mutant(
         "a client takes an older snapshot",
         "seam: leader hints",
         (Edit(MetadataCache.is_stale, "snapshot.metadata_offset < self.metadata_offset", "False"),),
         (*CUTS, *CRASHES),
+        stories=directed(
+            Fault(1.0, Kind.CUT, 1, 0, 3.0, 0.5),
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1), OperatorPlan(Task.ASK, "topic-0", 0.1)),
+            broker_session_timeout_ms=6_000,
+        ),
     ),
     Mutant(
         "a client follows hints of another topic",
         "fault 08",
         (Edit(MetadataCache.apply_hint, "if hint.topic_id != self.topic_id(tp.topic):", "if False:"),),
         CRASHES,
+        stories=directed(  # an answer with a hint is late, and meanwhile the topic is made anew
+            Fault(1.0, Kind.CUT, 1, 0, 1.0, 0.5, Aim.LEADER),
+            Fault(2.55, Kind.LATE_MESSAGE, 1, 0, 2.9, late("Produce", is_answer=True), Aim.FOLLOWER),
+            Fault(2.6, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER),
+            roles=((False, True), (True, False), (True, False)),
+            copies=2,
+            topics=(TopicPlan("topic-0", 1, 2, {}, TopicKind.REMADE),),
+            writers=(WriterPlan("topic-0", 0, 3.0, 1, is_keyed=False),),
+            operators=(OperatorPlan(Task.REMAKE, "topic-0", 4.5),),
+            tellings=12,
+        ),
     ),
     Mutant(
         "a client follows no hint and asks nobody",
@@ -99,12 +166,14 @@ CLIENTS = (
             Edit(BatchDispatcher._back_off, "self._wants_metadata = True", "pass"),
         ),
         CRASHES,
+        stories=LEADER_GONE,
     ),
     Mutant(
         "a consumer forgets what an error has ended",
         "seam: fetch-session staleness",
         (Edit(FetchSessionView.forget, "self._told.pop(tp, None)", "pass"),),
         (*CRASHES, *CUTS),
+        stories=UNKNOWING_LEADER,
     ),
     Mutant(
         "a consumer takes an answer to an older question",
@@ -115,14 +184,24 @@ CLIENTS = (
                 "if (result.topic_id, result.fetch_offset) != (state.topic_id, state.fetch_offset):",
                 "if False:",
             ),
+            # Another question ends the stream of the one before, and with it the answer.
+            Edit(FetchLink.touch, "if wanted and not self._session.knows(wanted):", "if False:"),
         ),
         (*CUTS, Kind.BREAK),
+        stories=directed(readers=(ReaderPlan("topic-0", 0.0, ReaderKind.RESTART),)),
     ),
     Mutant(
         "a consumer does not hear of a truncation",
         "KIP-320: consumer position after truncation",
         (Edit(Positions.on_result, "if result.diverging_epoch is not None:", "if False:"),),
         (*CRASHES, *CUTS),
+        stories=directed(  # the follower is behind, and elected uncleanly
+            Fault(1.0, Kind.CUT, 1, 2, 2.5, 0.5),
+            Fault(2.5, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
+            roles=((False, True), (True, False), (True, False)),
+            copies=2,
+            topics=(TopicPlan("topic-0", 1, 2, {"unclean.leader.election.enable": "true"}, TopicKind.LOSSY),),
+        ),
     ),
     Mutant(
         "a consumer moves on before its records are there",
@@ -139,19 +218,22 @@ CLIENTS = (
         "a failed poll loses what it took",
         "fault 07",
         (Edit(Reader.turn, "deque((*before, *self._drawn))", "deque(before)"),),
+        stories=directed(readers=(ReaderPlan("topic-0", 0.02, ReaderKind.SHORT),)),
     ),
     Mutant(
         "a raw range moves before its buffer is handed out",
         "faults 06 and 14",
         (
-            Edit(RawFetch._wait_buffer, "    self._offset = piece.next_offset\n", ""),
             Edit(
-                RawFetch._take,
-                "            self._reader.give(piece)",
-                "            self._reader.give(piece)\n            self._offset = piece.next_offset\n"
-                "            self._reader.raise_new()",
+                RawFetch._wait_buffer,
+                "    self._offset = piece.next_offset\n",
+                "    self._offset = self._positions.states[self._span.topic_partition].fetch_offset\n",
             ),
         ),
         (Kind.STOP, Kind.ROLL),
+        stories=directed(
+            readers=(ReaderPlan("topic-0", 0.5, ReaderKind.RANGES),),
+            writers=(WriterPlan("topic-0", 0, 0.02, 80, is_keyed=False, in_bulk=True),),
+        ),
     ),
 )

@@ -155,6 +155,11 @@ QUORUM = (
         ),
         (*CRASHES, *CUTS),
         is_replicated=None,
+        stories=directed(
+            Fault(1.0, Kind.ISOLATE, 0, 1, 2.0, 0.9, Aim.CONTROLLER),
+            roles=TOGETHER,
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1), OperatorPlan(Task.ALTER, "topic-0", 0.1)),
+        ),
     ),
     Mutant(
         "a leader with the votes serves at once",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import ENOSPC
 from itertools import permutations
 
 from broker.apis.produce import ProduceApi, _check_is_wanted
@@ -17,8 +18,8 @@ from penstock import epochs
 from storage.log.log_writer import LogWriter
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.replication_stories import FULL_FOLLOWERS, SLOW_FOLLOWERS, STEP_BY_STEP
-from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Aim, Fault, Kind
+from tests.simulation.cluster.mutants.stories import directed, failing, late
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL, Kind.STOP)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
@@ -92,20 +93,23 @@ REPLICATION = (
         stories=TWO_TAILS,
     ),
     Mutant(
-        "a leader serves requests of an older epoch",
+        "a leader serves requests of other epochs",
         "KIP-320",
         (
             Edit(
                 Partition.leader_state, "if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:", "if 0:"
             ),
+            # Without harm alone: who leads the newer epoch was elected from an ISR or ELR, so a leader that has not
+            # heard of it yet has all that is committed, and answers as it will when it has heard.
+            Edit(Partition.leader_state, "    if current_leader_epoch > known:", "    if 0:"),
         ),
         CUTS,
-    ),
-    Mutant(
-        "a zombie leader serves requests of a newer epoch",
-        "KIP-320",
-        (Edit(Partition.leader_state, "    if current_leader_epoch > known:", "    if 0:"),),
-        CUTS,
+        stories=directed(
+            Fault(1.0, Kind.CUT, 2, 0, 5.0, 0.5, Aim.FOLLOWER),
+            Fault(2.2, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER),
+            copies=2,
+            seconds=7.0,
+        ),
     ),
     Mutant(
         "a new leader believes that its followers have everything",
@@ -130,6 +134,12 @@ REPLICATION = (
             ),
         ),
         (*CRASHES, *CUTS),
+        stories=directed(
+            Fault(1.0, Kind.PAUSE, 1, 0, 4.0, 0.5, Aim.FOLLOWER),
+            Fault(2.2, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER),
+            copies=2,
+            seconds=7.0,
+        ),
     ),
     Mutant(
         "a fetch acknowledges before histories are compared",
@@ -189,12 +199,24 @@ REPLICATION = (
             ),
         ),
         (Kind.ISOLATE, Kind.PAUSE, Kind.DEAD_DISK, Kind.FAIL_CALL),
+        stories=tuple(  # a broker registers anew while it follows a partition in which nothing happens
+            story
+            for follower in (1, 2, 3)
+            for story in directed(
+                Fault(1.0, Kind.FAIL_CALL, follower, 0, 3.0, failing("mkdir", ENOSPC)),
+                topics=(TopicPlan("topic-0", 1, 3, {}), TopicPlan("topic-1", 1, 3, {}, TopicKind.REMADE)),
+                writers=(WriterPlan("topic-1", 0, 0.1, 1, is_keyed=False),),
+                operators=(OperatorPlan(Task.REMAKE, "topic-1", 0.5),),
+                tellings=1,
+            )
+        ),
     ),
     Mutant(
         "a session goes on when the leader has changed",
         "KIP-320: fetch-session staleness",
         (Edit(SessionPartitions._read, "source.leader_state(wanted.current_leader_epoch)", "pass"),),
         (*CUTS, Kind.STOP),
+        stories=directed(Fault(1.0, Kind.CUT, 1, 0, 1.5, 0.5, Aim.LEADER)),
     ),
     Mutant(
         "a session forgets what is new",
@@ -271,6 +293,12 @@ REPLICATION = (
         ),
         (Kind.PAUSE, Kind.BREAK, Kind.SLOW_DISK, Kind.ISOLATE),
         is_replicated=None,
+        stories=directed(  # each append holds up its broker's loop, and with it the requests that are queued
+            Fault(1.0, Kind.SLOW_DISK, 1, 0, 15.0, 0.95, Aim.LEADER),
+            writers=(WriterPlan("topic-0", 0, 0.05, 1, is_keyed=False),) * 20,
+            broker_session_timeout_ms=60_000,
+            seconds=17.0,
+        ),
     ),
     Mutant(
         "an outdated answer is appended",
@@ -283,6 +311,21 @@ REPLICATION = (
             ),
         ),
         (*CUTS, *CRASHES),
+        stories=tuple(
+            story
+            for follower, leader in ((1, 2), (2, 1))
+            for story in directed(
+                Fault(1.0, Kind.CUT, follower, 0, 3.0, 0.5),
+                Fault(2.0, Kind.CUT, leader, 0, 1.2, 0.5),
+                Fault(3.1, Kind.LATE_MESSAGE, follower, 0, 1.5, late("Fetch", is_answer=True)),
+                roles=((False, True), (True, False), (True, False)),
+                copies=2,
+                writers=(WriterPlan("topic-0", 0, 5.2, 1, is_keyed=False),),
+                replica_fetch_wait_max_ms=5_000,
+                replica_lag_time_max_ms=6_000,
+                tellings=2,
+            )
+        ),
     ),
     Mutant(
         "a lost session is not built anew",

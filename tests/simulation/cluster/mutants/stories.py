@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from enum import StrEnum
 
-from tests.simulation.cluster.faults import LATE_MESSAGES, STRUCK_CALLS
+from tests.simulation.cluster.faults import FAILING_CALLS, LATE_MESSAGES, STRUCK_CALLS
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -35,6 +35,7 @@ CALM, LATE_WEATHER = Weather(), Weather(0.002, 2.0, 40)
 APART = ((False, True),) * 3 + ((True, False),) * 3
 """Three controllers, and brokers 3 to 5."""
 TOGETHER = ((True, True),) * 3
+READERS = (ReaderKind.FOLLOW, ReaderKind.RESTART, ReaderKind.RANGES)
 MOMENT_SHARE = 0.4
 """Of the faults."""
 
@@ -106,7 +107,7 @@ def _writer(draw: random.Random, topic: TopicPlan) -> WriterPlan:
 
 
 def _reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
-    return ReaderPlan(topic.name, draw.choice((0.0, 0.05)), draw.choice(list(ReaderKind)))
+    return ReaderPlan(topic.name, draw.choice((0.0, 0.05)), draw.choice(READERS))
 
 
 def _faults(draw: random.Random, kinds: Sequence[Kind], nodes: int) -> list[Fault]:
@@ -140,6 +141,7 @@ def directed(
     topics: tuple[TopicPlan, ...] = (),
     writers: tuple[WriterPlan, ...] = (),
     log_dirs: int = 1,
+    readers: tuple[ReaderPlan, ...] = (),
     **config: object,
 ) -> tuple[Plan, ...]:
     """A story by hand, told some times: by other seeds, so with other times between its steps.
@@ -159,9 +161,9 @@ def directed(
     told = topics or (TopicPlan("topic-0", 1, copies, {}),)
     nodes = tuple(NodePlan(is_broker, is_voter, log_dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles)
     writing = writers or tuple(WriterPlan(topic.name, 0, 0.02, 1, is_keyed=False) for topic in told)
-    readers = tuple(ReaderPlan(topic.name, 0.02) for topic in told)
+    reading = readers or tuple(ReaderPlan(topic.name, 0.02) for topic in told)
     return tuple(
-        Plan(seed, seconds, nodes, settings, told, writing, readers, faults, weather, 0.0, operators, sync_seconds)
+        Plan(seed, seconds, nodes, settings, told, writing, reading, faults, weather, 0.0, operators, sync_seconds)
         for seed in range(3_000_000, 3_000_000 + tellings)
     )
 
@@ -174,3 +176,8 @@ def at_call(call: str, part: str, *, is_after: bool, is_kill: bool = False) -> f
 def late(call: str, *, is_answer: bool = False) -> float:
     """The amount of a LATE_MESSAGE."""
     return (LATE_MESSAGES.index((call, is_answer)) + 0.5) / len(LATE_MESSAGES)
+
+
+def failing(call: str, code: int) -> float:
+    """The amount of a FAIL_CALL."""
+    return (FAILING_CALLS.index((call, code)) + 0.5) / len(FAILING_CALLS)
