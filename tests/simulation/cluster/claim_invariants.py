@@ -2,7 +2,7 @@
 
 A wrong claim is a mistake at once; that it loses something may need a second fault, which a seed may not have. The disk
 is read as a power cut would leave it. Nothing is asked of topics whose records may go or change (see
-partition_invariants.py).
+partition_invariants.py). Also I18 of a log that was just cut.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class _Claims:
     """What one partition of one process claimed after its last step."""
 
     flushed: int = -1
+    truncations: int = 0
     high_watermark: int = -1
     isr: int = 0
     min_isr: int = 0
@@ -60,7 +61,10 @@ class ClaimInvariants:
         for partition in partitions:
             claims = self._claims.get(partition)
             if claims is None:
-                claims = self._claims[partition] = _Claims()
+                claims = self._claims[partition] = _Claims(truncations=partition.log._counters.truncations)
+            if partition.log._counters.truncations != claims.truncations:
+                claims.truncations = partition.log._counters.truncations
+                self._check_cut(machine, partition)
             if partition.log._flushing.recovery_point != claims.flushed:
                 claims.flushed = partition.log._flushing.recovery_point
                 self._check_flushed(machine, partition, claims.flushed)
@@ -85,6 +89,14 @@ class ClaimInvariants:
             raise Violated(
                 f"I26: {_where(machine, partition)} calls {flushed} flushed, its disk has {seen.replica.start} to"
                 f" {seen.replica.end}"
+            )
+
+    def _check_cut(self, machine: Machine, partition: Partition) -> None:
+        """I18: a log that was just cut knows no epoch that began behind the cut. A leader may have begun one since."""
+        entries, end = partition.log.epoch_entries, partition.log.log_end_offset
+        if partition.leading is None and entries and entries[-1].start_offset >= end > partition.log.log_start_offset:
+            raise Violated(
+                f"I18: {_where(machine, partition)} was cut at {end}, and its epoch cache ends with {entries[-1]}"
             )
 
     def _check_leader(

@@ -26,6 +26,12 @@ def _put(scene: Scene, name: str, content: bytes) -> None:
     log_dir.sync()
 
 
+def a_cut_log_knows_an_epoch_behind_its_end(scene: Scene) -> None:
+    log = scene.follower[1].log
+    log._epochs.assign(1_000, log.log_end_offset)
+    log._counters.truncations += 1
+
+
 def a_node_that_runs_says_that_it_has_stopped(scene: Scene) -> None:
     _put(scene, CLEAN_SHUTDOWN, b"")
 
@@ -102,6 +108,7 @@ def _accept(scene: Scene, *, leader_epoch: int = 0, ahead: int = 0, broker_epoch
 
 LIES: tuple[tuple[str, Lie], ...] = (
     ("I16", lambda scene: scene.invariants.was_read("topic", 0, 1_000_000)),
+    ("I18", a_cut_log_knows_an_epoch_behind_its_end),
     ("I26", a_log_calls_flushed_what_is_not),
     ("I26", a_node_that_runs_says_that_it_has_stopped),
     ("I26", a_recovery_point_above_the_disk),

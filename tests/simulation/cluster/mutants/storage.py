@@ -15,6 +15,7 @@ from storage.segment.segment import Segment
 from tests.simulation.cluster.faults import FAILING_CALLS
 from tests.simulation.cluster.mutants import storage_stories as stories
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.replication import TWO_TAILS
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed
 from tests.simulation.cluster.plan import Fault, Kind
 
@@ -85,6 +86,7 @@ STORAGE = (
         "seam: group commit",
         (Edit(FlushTracker.complete, "if pending.generation != self._generation:", "if False:"),),
         (*POWERS, Kind.ISOLATE, Kind.SLOW_DISK),
+        stories=stories.CUT_DURING_A_FLUSH,
     ),
     Mutant(
         "a flush syncs the newest segment alone",
@@ -185,6 +187,7 @@ STORAGE = (
             ),
         ),
         (*POWERS, Kind.ISOLATE, Kind.KILL),
+        stories=TWO_TAILS,
     ),
     Mutant(
         "recovery does not cut the bad tail",

@@ -112,3 +112,22 @@ TORN_AND_ROLLED = directed(
     tellings=6,
 )
 """What is behind the good part of a torn segment stays there when the segment is full before it is overwritten."""
+
+CUT_DURING_A_FLUSH = tuple(
+    story
+    for behind, ahead in ((3, 2), (1, 3), (2, 1))
+    for story in directed(
+        Fault(2.1, Kind.CUT, 1, behind, 4.0, 0.5, Aim.LEADER),
+        Fault(2.1, Kind.CUT, behind, ahead, 1.8, 0.5),
+        Fault(2.35, Kind.KILL, 1, 0, 4.0, 0.5, Aim.LEADER),
+        Fault(2.36, Kind.SLOW_DISK, ahead, 0, 4.0, 0.95),
+        Fault(3.1, Kind.CUT, 0, ahead, 0.8, 0.5),
+        writers=(WriterPlan("topic-0", 0, 2.2, 3, is_keyed=False, acks="1"),),
+        replica_lag_time_max_ms=4000,
+        log_dirs=2,
+        seconds=8.0,
+        tellings=3,
+    )
+)
+"""A leader writes its new epoch to a slow disk. Before that is over, it follows another, and its log is cut.
+Records come after 2.2 s, and not while it leads."""
