@@ -328,8 +328,10 @@ class Partition:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Empty the log and begin at the leader's log start, because all records here are older."""
         self.high_watermark = min(self.high_watermark, offset)
-        self.log.truncate_fully_and_start_at(offset)
-        self.high_watermark = offset
+        try:
+            self.log.truncate_fully_and_start_at(offset)
+        finally:  # after a shortage the log may begin there already
+            self.high_watermark = max(self.high_watermark, self.log.log_start_offset)
 
     # -- ISR -----------------------------------------------------------------------------------------------------------
 

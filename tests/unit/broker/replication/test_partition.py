@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from pathlib import Path
 
@@ -232,3 +233,19 @@ def test_the_high_watermark_is_not_above_a_log_that_was_cut_at_the_beginning_of_
     partition.truncate_to(3)
 
     assert (partition.log.log_end_offset, partition.high_watermark) == (1, 1)
+
+
+def test_the_high_watermark_is_in_a_log_that_began_anew_although_its_flush_found_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_log: Log) -> int:
+        raise KafkaStorageError("no room") from OSError(errno.ENOSPC, "no room")
+
+    partition = make_partition(tmp_path, 2)
+    partition.become_follower(state(), NOBODY)
+    monkeypatch.setattr(Log, "_flush_now", full)
+
+    with pytest.raises(KafkaStorageError):
+        partition.truncate_fully_and_start_at(7)
+
+    assert (partition.log.log_start_offset, partition.high_watermark) == (7, 7)
