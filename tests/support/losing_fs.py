@@ -43,9 +43,21 @@ class File:
     """0 unless a test sets it: nothing here depends on the real time."""
     pages_dropped: bool = False
     """A sync has failed: `data` holds what will never be durable."""
+    flips: dict[int, int] = field(default_factory=dict)
+    """Position -> bits that are read wrong, for as long as nothing else is written there."""
+
+    def read(self, at: int, size: int) -> bytes:
+        found = self.data[at : at + size]
+        for position, mask in self.flips.items():
+            if at <= position < at + len(found):
+                found[position - at] ^= mask
+        return bytes(found)
 
     def change(self, at: int, content: bytes | None) -> None:
         _apply(self.data, at, content)
+        if self.flips:
+            end = at + len(content) if content is not None else max(self.flips) + 1
+            self.flips = {position: mask for position, mask in self.flips.items() if not at <= position < end}
         self.pending.append((at, content))
 
     def sync(self) -> None:
@@ -142,7 +154,7 @@ class LosingFileSystem:
     def pread(self, fd: int, size: int, at: int) -> bytes:
         with self._mutex:
             self._must_run("pread")
-            return bytes(self._held(fd).data[at : at + size])
+            return self._held(fd).read(at, size)
 
     def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
         """Reads at once: everything is in memory."""
@@ -221,7 +233,8 @@ class LosingFileSystem:
     def read_file(self, path: str) -> bytes:
         with self._mutex:
             self._must_run("read_file")
-            return bytes(self._file(path).data)
+            file = self._file(path)
+            return file.read(0, len(file.data))
 
     def listdir(self, path: str) -> list[str]:
         with self._mutex:

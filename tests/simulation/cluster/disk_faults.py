@@ -69,7 +69,7 @@ class DiskWork:
 
     def lose(self, fault: Fault, machine: Machine, log_dirs: Sequence[str]) -> Ends:
         """The log dirs are gone, or empty, for good."""
-        why = self._not_covered(machine, log_dirs)
+        why = self.not_covered(machine, log_dirs)
         if why:
             return self.leave_out(fault, why)
         self.world.invariants.excuse(machine)
@@ -151,7 +151,7 @@ class DiskWork:
             machine.config = replace(config, lost_log_dirs=(*config.lost_log_dirs, *lost))
         machine.start()
 
-    def _not_covered(self, machine: Machine, log_dirs: Sequence[str]) -> str:
+    def not_covered(self, machine: Machine, log_dirs: Sequence[str]) -> str:
         """Why nothing is promised if these log dirs are lost; empty where all is."""
         config = machine.config
         if self._open or self.world.invariants.has_excused():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.simulation.cluster import moments, old_copies, torn_metadata
+from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
 from tests.simulation.cluster.disk import Strike
 from tests.simulation.cluster.plan import Aim, Fault, Kind
@@ -258,6 +258,10 @@ def _restore_copy(world: World, fault: Fault, machine: Machine, other: Machine) 
     return old_copies.copy(world, fault, machine)
 
 
+def _rot(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return rot.rot(world, fault, machine)
+
+
 def _nothing() -> None:
     """It was over at once."""
 
@@ -287,6 +291,7 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.SWAP_DIRS: _swap_dirs,
     Kind.TEAR_METADATA: _tear_metadata,
     Kind.RESTORE_COPY: _restore_copy,
+    Kind.ROT: _rot,
     Kind.ROLL: _roll,
     Kind.MOMENT: _moment,
 }

@@ -176,11 +176,15 @@ class Machine:
         self.has_power = True
         self.network.power_back(self.name)
 
+    @property
+    def has_offline_logs(self) -> bool:
+        """Some cannot be read, and are looked at again when the node is started."""
+        node = self.node
+        return node is not None and (bool(node.failed_log_dirs) or len(node.log_manager.table.offline) > 0)
+
     def mend_disks(self) -> None:
         """No fault lasts; a node that met a log dir, or a log, that could not be read has to be started again."""
-        node = self.node
-        lacks_logs = node is not None and (bool(node.failed_log_dirs) or len(node.log_manager.table.offline) > 0)
-        had_failed = bool(self.faults.failing) or lacks_logs
+        had_failed = bool(self.faults.failing) or self.has_offline_logs
         self.faults.failing.clear()
         self.faults.full.clear()
         self.faults.slow_seconds.clear()

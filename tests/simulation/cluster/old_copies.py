@@ -58,7 +58,10 @@ def _restore(world: World, fault: Fault, machine: Machine, snapshot: LosingFileS
     def look() -> None:
         if not machine.is_held:
             return
-        if _is_out(world, machine, beyond):
+        if config.is_controller and not world.invariants.quorum.spares_another(machine):
+            disks.leave_out(fault, "another voter has forgotten meanwhile")
+            end()
+        elif _is_out(world, machine, beyond):
             _put_back(world, machine, snapshot)
             end()
         elif world.scheduler.now_s > until_s:

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     SWAP_DIRS = "a log dir of each of two nodes in the other, until they are put back"
     TEAR_METADATA = "a batch of a voter's metadata log damaged while the node is down"
     RESTORE_COPY = "a copy of a node's log dirs made, and put back later while the node is out of every ISR and ELR"
+    ROT = "a bit of a replica changed while its node is down, until its disk corrects it"
     ROLL = "a restart of every node in order, one after the other"
     MOMENT = "a leader struck in the middle of something"
 
@@ -215,6 +216,7 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
         Kind.SWAP_DIRS: 1,
         Kind.TEAR_METADATA: 3,
         Kind.RESTORE_COPY: 3,
+        Kind.ROT: 3,
         Kind.ROLL: 1,
         Kind.MOMENT: 8,
     }
@@ -292,6 +294,7 @@ def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
         "replica.lag.time.max.ms": draw.choice((1000, 3000)),
         "replica.fetch.wait.max.ms": draw.choice((50, 500)),
         "replica.high.watermark.checkpoint.interval.ms": draw.choice((500, 5000)),
+        "log.flush.offset.checkpoint.interval.ms": draw.choice((500, 60_000)),
         "num.replica.fetchers": draw.choice((1, 1, 2)),
         "num.io.threads": draw.choice((1, 4)),
         "default.replication.factor": replication,

@@ -292,7 +292,8 @@ class QuorumInvariants:
         holders = []
         for name, voice in self._voices.items():
             voice.log.refresh()
-            self._match(name, voice.log)
+            if voice.machine.node is not None or name not in self._owed:
+                self._match(name, voice.log)  # else it was damaged, and no node has looked at it yet
             if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
                 holders.append(name)
                 if self.stored(voice.machine).forgotten is Forgotten.NOTHING:

@@ -15,7 +15,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock import AsyncConsumer, TopicPartition
-from penstock.errors import CorruptMessageError, LogTruncationError, OffsetOutOfRangeError, PenstockError
+from penstock.errors import (
+    CorruptMessageError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    PenstockError,
+    UndecodableBatchError,
+)
 from penstock.record.reader import RecordColumns, read_columns
 from tests.simulation.cluster.clients.operators import require_deleted
 from tests.simulation.cluster.plan import ReaderKind, ReaderPlan, TopicKind
@@ -33,7 +39,7 @@ SHORT_SHARE = 0.1
 """Of the pieces that a `SHORT` reader decodes, so many find no memory."""
 RANGE_MAX = 400
 RANGE_FETCH_BYTES = 4_096
-LOST = (OffsetOutOfRangeError, LogTruncationError, CorruptMessageError)
+LOST = (OffsetOutOfRangeError, LogTruncationError, CorruptMessageError, UndecodableBatchError)
 """What no reader of a log may ever be told, unless what it asked for may have been deleted."""
 
 
