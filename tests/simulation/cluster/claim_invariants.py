@@ -2,7 +2,8 @@
 
 A wrong claim is a mistake at once; that it loses something may need a second fault, which a seed may not have. The disk
 is read as a power cut would leave it. Nothing is asked of topics whose records may go or change (see
-partition_invariants.py). Also I18 of a log that was just cut.
+partition_invariants.py). Also I18 of a log that was just cut. Not here: I26 of rolls and refused appends
+(file_claims.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from penstock import epochs
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster.durable_log import Violated, durable_entries
+from tests.simulation.cluster.file_claims import HeardWriter, check_rolled
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_by
 from tests.support.losing_fs import File
@@ -31,11 +33,12 @@ class _Claims:
 
     flushed: int = -1
     truncations: int = 0
+    rolls: int = 0
     high_watermark: int = -1
     isr: int = 0
     min_isr: int = 0
     leading: LeaderState | None = None
-    counted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    counted: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
 class ClaimInvariants:
@@ -61,10 +64,16 @@ class ClaimInvariants:
         for partition in partitions:
             claims = self._claims.get(partition)
             if claims is None:
-                claims = self._claims[partition] = _Claims(truncations=partition.log._counters.truncations)
+                counters = partition.log._counters
+                claims = self._claims[partition] = _Claims(truncations=counters.truncations, rolls=counters.rolls)
+                partition.log._writer = HeardWriter(machine, partition, self._broken)  # type: ignore[assignment]
             if partition.log._counters.truncations != claims.truncations:
                 claims.truncations = partition.log._counters.truncations
                 self._check_cut(machine, partition)
+            if partition.log._counters.rolls != claims.rolls:
+                claims.rolls = partition.log._counters.rolls
+                if self._is_promised(partition):
+                    check_rolled(machine, partition)
             if partition.log._flushing.recovery_point != claims.flushed:
                 claims.flushed = partition.log._flushing.recovery_point
                 self._check_flushed(machine, partition, claims.flushed)
@@ -115,7 +124,7 @@ class ClaimInvariants:
                     f" sync, min.insync.replicas is {claims.min_isr}"
                 )
         for follower in leading.followers.values():
-            counted = follower.log_end_offset, follower.broker_epoch
+            counted = follower.log_end_offset, follower.broker_epoch, follower.log_start_offset
             if claims.counted.get(follower.broker_id) != counted:
                 claims.counted[follower.broker_id] = counted
                 broker = image.brokers.get(follower.broker_id)
@@ -141,6 +150,16 @@ class ClaimInvariants:
             raise Violated(
                 f"I27: {_where(machine, partition)} in epoch {leading.leader_epoch} counts a fetch of {there.name},"
                 f" which knows epoch {own.state.leader_epoch}"
+            )
+        if (
+            is_same_life
+            and own.state.leader_epoch == leading.leader_epoch
+            and follower.log_start_offset > own.log.log_start_offset
+            and self._is_promised(own)
+        ):
+            raise Violated(
+                f"I27: {_where(machine, partition)} counts {there.name}'s log start as {follower.log_start_offset}, and"
+                f" it is {own.log.log_start_offset}"
             )
 
     def _check_counted(

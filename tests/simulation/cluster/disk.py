@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.types import METADATA_TOPIC
+from storage.disk.file_names import LOG_SUFFIX
 from storage.disk.file_system import Bytes, DiskRoom
 from tests.simulation.cluster.scheduler import Process
 from tests.support.losing_fs import LosingFileSystem
@@ -21,6 +23,8 @@ CALL_SECONDS_MAX = 30e-6
 SYNCS = ("fdatasync", "fsync_dir")
 STRUCK_SECONDS = 1.0
 """More than enough: a process that is struck ends at this very time."""
+SHORT_WRITE = "short write"
+"""A call that fails: the disk has room for half of the next write to a log of a partition."""
 TAKES_ROOM = ("create", "write", "mkdir")
 
 
@@ -131,6 +135,11 @@ class ProcessDisk:
         return self.disk.pread(fd, size, at)
 
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        path, fail_next = self._paths[fd], self._faults.fail_next
+        if SHORT_WRITE in fail_next and path.endswith(LOG_SUFFIX) and METADATA_TOPIC not in path:
+            del fail_next[SHORT_WRITE]
+            content = b"".join(buffers)
+            buffers = (content[: len(content) // 2],)
         taken: int = self._of("write", fd, self.disk.pwritev, buffers, at)
         return taken
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
-from tests.simulation.cluster.disk import Strike
+from tests.simulation.cluster.disk import SHORT_WRITE, Strike
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ FAILING_CALLS = (
     *((call, errno.EIO) for call in ("open", "truncate", "listdir", "read_file")),
     *((call, errno.ENOSPC) for call in ("write", "create", "rename", "mkdir")),
     *((call, errno.EMFILE) for call in ("open", "create", "dup")),
+    (SHORT_WRITE, errno.ENOSPC),
 )
 """One of these, once: no system reports a full disk for a read or a sync."""
 STRUCK_CALLS = (

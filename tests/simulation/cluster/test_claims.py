@@ -8,9 +8,12 @@ import pytest
 
 from metadata.controller.sessions import BrokerSessions
 from metadata.requests import AlterPartitionData, AlterPartitionResult, IsrMember
+from penstock.errors import KafkaStorageError
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from storage.segment.segment import Segment
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
+from tests.simulation.cluster.file_claims import HeardWriter
 from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, told
 from tests.support.losing_fs import File
 
@@ -38,6 +41,49 @@ def a_node_that_runs_says_that_it_has_stopped(scene: Scene) -> None:
 
 def a_recovery_point_above_the_disk(scene: Scene) -> None:
     _put(scene, RECOVERY_POINT_CHECKPOINT, f"2\n1\ntopic 0 9999 {scene.registration.topic_id}\nseal\n".encode())
+
+
+def a_log_has_rolled_and_a_name_is_not_durable(scene: Scene) -> None:
+    log = scene.follower[1].log
+    log._segments._segments.insert(0, Segment(scene.follower[0].disk, log.directory, 1 << 40, 4096))
+    log._counters.rolls += 1
+
+
+def _refuse(scene: Scene, content: bytes, *, is_taken_back: bool) -> None:
+    """A follower's log refuses an append that left this in the active segment, and says that nothing was written."""
+    machine, partition = scene.follower
+    active = partition.log._segments.active
+    file = machine.disk._file(active.log_path)
+    unsynced = len(file.pending)
+    file.change(active.size_bytes, content)
+    if is_taken_back:
+        file.change(active.size_bytes, None)
+    error = KafkaStorageError("the disk is full")
+    error.nothing_written = True
+    HeardWriter(machine, partition, scene.invariants._note).refused(error, active, unsynced)
+
+
+def a_refused_append_is_still_in_the_file(scene: Scene) -> None:
+    _refuse(scene, b"half of a batch", is_taken_back=False)
+
+
+def a_refused_append_had_a_batch_in_the_file(scene: Scene) -> None:
+    machine, partition = scene.leader
+    file = machine.disk._file(partition.log._segments.active.log_path)
+    _refuse(scene, bytes(file.data), is_taken_back=True)
+
+
+def a_log_ends_below_its_segments(scene: Scene) -> None:
+    machine, partition = scene.follower
+    active = partition.log._segments.active
+    partition.log._span.end -= 1
+    HeardWriter(machine, partition, scene.invariants._note).refused(KafkaStorageError("the disk is full"), active, 0)
+
+
+def a_leader_counts_a_log_start_above_the_followers(scene: Scene) -> None:
+    leading = scene.leader[1].leading
+    assert leading is not None
+    next(iter(leading.followers.values())).log_start_offset += 1_000
 
 
 def a_leader_counts_what_a_follower_lacks(scene: Scene) -> None:
@@ -112,6 +158,11 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I26", a_log_calls_flushed_what_is_not),
     ("I26", a_node_that_runs_says_that_it_has_stopped),
     ("I26", a_recovery_point_above_the_disk),
+    ("I26", a_log_has_rolled_and_a_name_is_not_durable),
+    ("I26", a_refused_append_is_still_in_the_file),
+    ("I26", a_refused_append_had_a_batch_in_the_file),
+    ("I26", a_log_ends_below_its_segments),
+    ("I27", a_leader_counts_a_log_start_above_the_followers),
     ("I27", a_leader_counts_what_a_follower_lacks),
     ("I27", a_leader_counts_a_fetch_of_an_earlier_process),
     ("I27", a_leader_counts_a_fetch_in_an_earlier_epoch),
@@ -155,6 +206,10 @@ def test_a_wrong_claim_is_found(name: str, lie: Lie) -> None:
     outcome = told(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures
     assert outcome.seconds < test_invariants.LIE_SECONDS + 1.5
+
+
+def test_an_append_that_was_refused_and_taken_back_is_no_claim_too_much() -> None:
+    assert not told(lambda scene: _refuse(scene, b"half of a batch", is_taken_back=True)).failures
 
 
 def test_a_change_of_the_isr_that_is_as_it_should_be_is_no_claim_too_much() -> None:

@@ -17,7 +17,12 @@ from broker.replication.partition import Partition
 from penstock import epochs
 from storage.log.log_writer import LogWriter
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.replication_stories import FULL_FOLLOWERS, SLOW_FOLLOWERS, STEP_BY_STEP
+from tests.simulation.cluster.mutants.replication_stories import (
+    FULL_FOLLOWERS,
+    SHORT_INSIDE_A_BATCH,
+    SLOW_FOLLOWERS,
+    STEP_BY_STEP,
+)
 from tests.simulation.cluster.mutants.stories import directed, failing, late
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
 
@@ -351,5 +356,6 @@ REPLICATION = (
             ),
         ),
         (Kind.FULL_DISK, Kind.FAIL_CALL),
+        stories=SHORT_INSIDE_A_BATCH,
     ),
 )

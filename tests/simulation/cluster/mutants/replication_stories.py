@@ -5,8 +5,11 @@ Not here: what a story is made of (stories.py).
 
 from __future__ import annotations
 
-from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Aim, Fault, Kind, WriterPlan
+from errno import ENOSPC
+
+from tests.simulation.cluster.disk import SHORT_WRITE
+from tests.simulation.cluster.mutants.stories import directed, failing
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
 
 SLOW_FOLLOWERS = directed(
     *(Fault(1.0 + 2 * n, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER) for n in range(3)),
@@ -27,3 +30,17 @@ STEP_BY_STEP = directed(
     sync_seconds=0.02,
 )
 """A follower that was behind gets one batch with each fetch, and so is below the leader's high watermark for long."""
+
+SHORT_INSIDE_A_BATCH = tuple(
+    story
+    for follower in (1, 2, 3)
+    for story in directed(
+        Fault(1.0, Kind.KILL, follower, 0, 2.0, 0.5),
+        Fault(2.9, Kind.FAIL_CALL, follower, 0, 3.0, failing(SHORT_WRITE, ENOSPC)),
+        topics=(TopicPlan("topic-0", 1, 3, {}, TopicKind.TRIMMED),),
+        writers=(WriterPlan("topic-0", 0, 0.05, 40, is_keyed=False, in_bulk=True),),
+        operators=(OperatorPlan(Task.TRIM, "topic-0", 0.1),),
+        tellings=2,
+    )
+)
+"""A follower that comes back begins anew inside a batch, and its disk has no room for that batch at first."""

@@ -120,6 +120,7 @@ STORAGE = (
         (Edit(LogWriter.roll, "self._flushing.sync_directories()", "pass"),),
         POWERS,
         is_replicated=None,
+        stories=stories.SLOW_SYNCS,
     ),
     Mutant(
         "the epochs are not written with a flush",
@@ -156,6 +157,7 @@ STORAGE = (
         (Edit(LogWriter.append, "self._take_back(active, end)", "pass"),),
         (Kind.FULL_DISK, Kind.FAIL_CALL),
         is_replicated=None,
+        stories=stories.SHORT_WRITES,
     ),
     Mutant(
         "a refused append may not have left a batch",
@@ -163,6 +165,7 @@ STORAGE = (
         (Edit(LogWriter.append, "is_shortage(error) and not has_batch", "True"),),
         (Kind.FULL_DISK, Kind.FAIL_CALL, Kind.DEAD_DISK),
         is_replicated=None,
+        stories=stories.SHORT_WRITES,
     ),
     Mutant(
         "a cut is not durable when it counts",

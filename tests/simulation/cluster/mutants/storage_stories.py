@@ -8,15 +8,9 @@ from __future__ import annotations
 import errno
 from itertools import permutations
 
-from tests.simulation.cluster.faults import FAILING_CALLS
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.disk import SHORT_WRITE
+from tests.simulation.cluster.mutants.stories import directed, failing
 from tests.simulation.cluster.plan import Aim, Fault, Kind, TopicPlan, WriterPlan
-
-
-def failing(call: str, code: int) -> float:
-    """The amount of a FAIL_CALL."""
-    return (FAILING_CALLS.index((call, code)) + 0.5) / len(FAILING_CALLS)
-
 
 SMALL_SEGMENTS = (TopicPlan("topic-0", 1, 3, {"segment.bytes": 1024}),)
 """Some ten records each."""
@@ -131,3 +125,14 @@ CUT_DURING_A_FLUSH = tuple(
 )
 """A leader writes its new epoch to a slow disk. Before that is over, it follows another, and its log is cut.
 Records come after 2.2 s, and not while it leads."""
+
+SHORT_WRITES = tuple(
+    story
+    for follower in (1, 2, 3)
+    for story in directed(
+        Fault(1.0, Kind.KILL, follower, 0, 0.5, 0.5),
+        Fault(1.4, Kind.FAIL_CALL, follower, 0, 2.0, failing(SHORT_WRITE, errno.ENOSPC)),
+        tellings=1,
+    )
+)
+"""A follower that comes back fetches many batches at once, and its disk has room for half of them."""
