@@ -106,7 +106,8 @@ class LivenessInvariants:
         now_s = self._scheduler.now_s
         silent = [machine for machine in self._machines if is_down(machine)]
         active = dict(_active(self._machines))
-        silent_since = {machine.name: self._stepped.get(machine.name, now_s) for machine in silent}
+        heard = self._machines[0].network.heard_s
+        silent_since = {m.name: max(self._stepped.get(m.name, now_s), heard.get(m.name, 0.0)) for m in silent}
         self._active = {process: self._active.get(process, now_s) for process in active}
         for process, node in active.items():
             for machine in silent:

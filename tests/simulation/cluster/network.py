@@ -116,6 +116,8 @@ class Network:
         """Of a node and a method that it calls, or clients call there: next request, or (True) next answer, takes
         so many seconds."""
         self.carried = 0
+        self.heard_s: dict[str, float] = {}
+        """When the last message of a machine has come; it may have been sent by a process that is dead by then."""
         self.ports = count(40_000)
         self._links: dict[tuple[str, str], Link] = {}
         self._live: dict[Exchange, None] = {}
@@ -150,9 +152,13 @@ class Network:
 
         def arrive() -> None:
             if link.is_cut or link.held:
-                link.held.append(work)
+                link.held.append(come)
             elif target not in self.without_power:
-                work()
+                come()
+
+        def come() -> None:
+            self.heard_s[source] = self.scheduler.now_s
+            work()
 
         self.scheduler.at(due_s, self._process, arrive)
         return due_s
@@ -257,7 +263,7 @@ class Exchange:
         self._due_s["up"] = self._network.carry(*self.route[0], not_before_s, work)
 
     def _carry_end_up(self) -> None:
-        """A moment behind what was sent before, so that the server has begun with that."""
+        """What a dead process has sent before is served: the server hears of its end a moment later."""
         self._due_s["up"] += CLOSE_SECONDS
         self._carry_up(self._end_server)
 
@@ -306,11 +312,11 @@ class Exchange:
         self._carry_up(lambda: self.to_server.put(message), self._lateness(is_answer=False))
 
     def cancel(self, why: str = "Locally cancelled by application!") -> None:
-        """The client wants no more: its end is over now, the server hears of it."""
+        """The client wants no more: its end is over now, and the server hears so with the last message."""
         if self.to_client.status is None:
             self.to_client.break_off(Status(CANCELLED, why))
             self._connected()
-            self._carry_end_up()
+            self._carry_up(self._end_server)
         self._network.ended(self)
 
     # -- the server's end ----------------------------------------------------------------------------------------------

@@ -49,8 +49,8 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
     machine.start()
 
     def mend() -> None:
-        if machine.disk.exists(path) and machine.disk._file(path) is file and file.flips:
-            partitions.excuse_no_more(node_id)  # it was neither cut nor set aside
+        if machine.node is not None and machine.disk.exists(path) and machine.disk._file(path) is file and file.flips:
+            partitions.excuse_no_more(node_id)  # the start has neither cut it nor set it aside
         file.flips.clear()
         if machine.has_offline_logs:
             machine.kill()

@@ -249,6 +249,7 @@ class World:
         clients.is_over = True
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
+        self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
         clients.spawn(read_final(clients))
@@ -301,6 +302,12 @@ class World:
             for number, partition in topic.partitions.items():
                 if partition.leader_id < 0 or set(partition.isr) != set(partition.replicas):
                     yield f"{name}-{number}: {partition}"
+
+    def _all_committed(self) -> bool:
+        """A record with acks=1 may be answered before."""
+        brokers = [machine.node.broker for machine in self.machines if machine.node is not None]
+        partitions = (each for broker in brokers if broker is not None for each in broker.replicas.hosted.all())
+        return all(each.leading is None or each.high_watermark == each.log.log_end_offset for each in partitions)
 
     def _unequal(self) -> list[str]:
         """Partitions whose replicas differ now."""
