@@ -117,7 +117,7 @@ class Network:
         so many seconds."""
         self.carried = 0
         self.heard_s: dict[str, float] = {}
-        """When the last message of a machine has come; it may have been sent by a process that is dead by then."""
+        """When the last request of a machine has come; it may have been sent by a process that is dead by then."""
         self.ports = count(40_000)
         self._links: dict[tuple[str, str], Link] = {}
         self._live: dict[Exchange, None] = {}
@@ -152,13 +152,9 @@ class Network:
 
         def arrive() -> None:
             if link.is_cut or link.held:
-                link.held.append(come)
+                link.held.append(work)
             elif target not in self.without_power:
-                come()
-
-        def come() -> None:
-            self.heard_s[source] = self.scheduler.now_s
-            work()
+                work()
 
         self.scheduler.at(due_s, self._process, arrive)
         return due_s
@@ -309,7 +305,11 @@ class Exchange:
     # -- the client's end ----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
-        self._carry_up(lambda: self.to_server.put(message), self._lateness(is_answer=False))
+        self._carry_up(lambda: self._come(message), self._lateness(is_answer=False))
+
+    def _come(self, message: bytes) -> None:
+        self._network.heard_s[self.route[0][0]] = self._network.scheduler.now_s
+        self.to_server.put(message)
 
     def cancel(self, why: str = "Locally cancelled by application!") -> None:
         """The client wants no more: its end is over now, and the server hears so with the last message."""
