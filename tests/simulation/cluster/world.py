@@ -357,6 +357,7 @@ def _quiet_end(world: World) -> Iterator[None]:
                     process.kill()
         world.clients.process.kill()
         gc.collect()
+        gc.freeze()  # the fibers of dead processes stay: the end of the next world need not look at them again
         sys.unraisablehook = hook
         if was_enabled:
             gc.enable()
