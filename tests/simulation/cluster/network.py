@@ -1,9 +1,9 @@
 """The network between simulated machines, and gRPC on it: calls and streams of bytes, delayed, cut and broken.
 
-What one exchange (a call, or a stream) sends in one direction keeps its order; exchanges overtake each other. A link is
-one direction between two machines. While it is cut, what was sent waits at the cut, as with TCP, until the link is
-mended, or until gRPC's keepalive gives the connection up. The end of a process breaks its exchanges at once; a machine
-without power says nothing, and its peers find out by keepalive. Not here: gRPC's Python objects (rpc.py).
+The messages of one exchange (a call, or a stream) in one direction keep their order; exchanges overtake each other. A
+link is one direction between two machines. While it is cut, what was sent waits at the cut, as with TCP, until the link
+is mended, or until gRPC's keepalive gives the connection up. The end of a process breaks its exchanges at once; a
+machine without power says nothing, and its peers find out by keepalive. Not here: gRPC's Python objects (rpc.py).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OK = Status(grpc.StatusCode.OK)
 
 
 class Inbox:
-    """What came for one end of an exchange; used by the process of that end."""
+    """The messages for one end of an exchange; used by the process of that end."""
 
     def __init__(self) -> None:
         self._messages: deque[bytes] = deque()
@@ -69,7 +69,7 @@ class Inbox:
             self._wake()
 
     def break_off(self, status: Status) -> None:
-        """What came before, and was not read, is lost."""
+        """Messages that came before, and were not read, are lost."""
         self._messages.clear()
         self.end(status)
 
@@ -96,7 +96,7 @@ class Link:
 
 
 class Listener:
-    """What a process serves at an address: methods by path, each with what runs for an exchange."""
+    """The methods that a process serves at an address, by path, each with the function that begins an exchange."""
 
     def __init__(
         self, process: Process, machine: str, serve: Mapping[str, Callable[[Exchange], asyncio.Task[None]]]
@@ -169,7 +169,7 @@ class Network:
             self._give_up_later(lambda e: (source, target) in e.route and self.link(source, target).is_cut)
 
     def mend(self, source: str, target: str) -> None:
-        """What was held comes now, in its order."""
+        """The messages that were held come now, in their order."""
         link = self.link(source, target)
         link.is_cut = False
         held, link.held = link.held, []
@@ -179,7 +179,7 @@ class Network:
             self.scheduler.at(when_s, self._process, work)
 
     def _give_up_later(self, is_so: Callable[[Exchange], bool]) -> None:
-        """What gRPC's keepalive does: breaks every exchange of which it is still so then."""
+        """As gRPC's keepalive: breaks every exchange of which it is still so then."""
         since = self.scheduler.now_s
 
         def give_up() -> None:
@@ -201,7 +201,7 @@ class Network:
             exchange.peer_closed(process)
 
     def power_cut(self, machine: str, processes: list[Process]) -> None:
-        """Nobody is told; the peers give up after a while, or when the machine is back and knows nothing of them."""
+        """The peers are not told; they give up after a while, or when the machine is back and knows nothing of them."""
         self.without_power.add(machine)
         for endpoint in [at for at, listener in self.listeners.items() if listener.process in processes]:
             del self.listeners[endpoint]
@@ -259,7 +259,7 @@ class Exchange:
         self._due_s["up"] = self._network.carry(*self.route[0], not_before_s, work)
 
     def _carry_end_up(self) -> None:
-        """What a dead process has sent before is served: the server hears of its end a moment later."""
+        """The requests that a dead process has sent are served: the server hears of its end a moment later."""
         self._due_s["up"] += CLOSE_SECONDS
         self._carry_up(self._end_server)
 

@@ -1,8 +1,8 @@
 """A bit of one replica that changes on the disk while its node is down: in a batch that every replica has.
 
 The node must never hand that batch out. It may find it at its start, or when somebody reads it; then the replica is set
-aside, and fetched anew from the others. What nobody has read in the meantime is whole again when the fault ends: that
-disk could correct it. A disk rots only while the cluster is whole, and no other disk is lost meanwhile.
+aside, and fetched anew from the others. If nobody has read the batch when the fault ends, it is whole again: that disk
+could correct it. A disk rots only while the cluster is whole, and no other disk is lost meanwhile.
 """
 
 from __future__ import annotations
