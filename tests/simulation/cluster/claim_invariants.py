@@ -20,11 +20,12 @@ from metadata.requests import AlterPartitionData, AlterPartitionRequest, AlterPa
 from penstock import epochs
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from tests.simulation.cluster.disk import SYNCS
 from tests.simulation.cluster.durable_log import Violated, durable_entries
 from tests.simulation.cluster.file_claims import HeardWriter, check_rolled
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_by
-from tests.support.losing_fs import File
+from tests.support.losing_fs import Directory, File
 
 
 @dataclass(slots=True)
@@ -50,6 +51,8 @@ class ClaimInvariants:
         self._machines, self._partitions, self._metadata = machines, partitions, partitions.metadata
         self._broken = broken
         self._claims: dict[Partition, _Claims] = {}
+        self._operations: dict[str, int] = {}
+        """So many did each machine's disk do until its last step."""
         self._caught_up: set[tuple[int, int]] = set()
         """Brokers and broker epochs of which a process has read its own registration."""
         self._asked_to_stop: set[tuple[int, int]] = set()
@@ -61,6 +64,10 @@ class ClaimInvariants:
     # -- after a step --------------------------------------------------------------------------------------------------
 
     def after_step(self, machine: Machine, partitions: Iterable[Partition], image: MetadataImage) -> None:
+        if machine.disk.operations != self._operations.get(machine.name):
+            self._operations[machine.name] = machine.disk.operations
+            if machine.disk.operations and machine.disk.trace[-1].split(maxsplit=2)[1] in SYNCS:
+                self._check_checkpoints(machine)
         for partition in partitions:
             claims = self._claims.get(partition)
             if claims is None:
@@ -303,16 +310,19 @@ class ClaimInvariants:
     # -- now and then --------------------------------------------------------------------------------------------------
 
     def deep(self) -> None:
-        """I26 of the files of log dirs, and no more of partitions that are gone."""
+        """I26 of the files of log dirs."""
         for machine in self._machines:
+            self._check_checkpoints(machine)
             for log_dir in machine.config.log_dirs:
-                entries = durable_entries(machine.disk, tuple(log_dir.strip("/").split("/"))) or {}
                 is_running = machine.node is not None and not machine.asked_to_stop.is_set()
-                if is_running and CLEAN_SHUTDOWN in entries and not machine.faults.failing:
+                if is_running and not machine.faults.failing and CLEAN_SHUTDOWN in _durable_in(machine, log_dir):
                     raise Violated(f"I26: {machine.name} runs, and {log_dir} says that it has stopped in order")
-                file = entries.get(RECOVERY_POINT_CHECKPOINT)
-                if isinstance(file, File) and not self._partitions.is_excused(machine.config.node_id):
-                    self._check_checkpoint(machine, log_dir, file.durable)
+
+    def _check_checkpoints(self, machine: Machine) -> None:
+        for log_dir in () if self._partitions.is_excused(machine.config.node_id) else machine.config.log_dirs:
+            file = _durable_in(machine, log_dir).get(RECOVERY_POINT_CHECKPOINT)
+            if isinstance(file, File):
+                self._check_checkpoint(machine, log_dir, file.durable)
 
     def _check_checkpoint(self, machine: Machine, log_dir: str, content: bytes) -> None:
         """Every recovery point is on the disk of its log."""
@@ -335,3 +345,7 @@ class ClaimInvariants:
 
 def _where(machine: Machine, partition: Partition) -> str:
     return f"{machine.name}, {partition.topic_partition}"
+
+
+def _durable_in(machine: Machine, log_dir: str) -> Mapping[str, File | Directory]:
+    return durable_entries(machine.disk, tuple(log_dir.strip("/").split("/"))) or {}

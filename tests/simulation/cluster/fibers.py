@@ -1,7 +1,8 @@
 """`penstock.threads.Threads` of a simulated process: its threads are fibers, and what they share parks them.
 
 A fiber that waits for a lock, an event, a queue or a future is parked until what it waits for has come; which fiber is
-next is the scheduler's choice. A thread begins, and goes on after a wait, some drawn microseconds late.
+next is the scheduler's choice. A thread begins, and goes on after a wait, some drawn microseconds late; so does one
+that lets a lock go for which another waits.
 """
 
 from __future__ import annotations
@@ -242,8 +243,9 @@ class _Lock:
     def release(self) -> None:
         if not self._is_held:
             raise RuntimeError("release unlocked lock")
-        if self._waiters:  # it passes from hand to hand
+        if self._waiters:  # it passes from hand to hand, and the thread that lets go may be preempted
             self._threads.wake(self._waiters)
+            self._threads.pause(self._threads.wake_late())
         else:
             self._is_held = False
 

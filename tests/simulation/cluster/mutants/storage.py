@@ -80,6 +80,7 @@ STORAGE = (
         "fault 10",
         (Edit(LogCut._cutting, "span.claims_below = offset", "pass"),),
         (*POWERS, Kind.ISOLATE, Kind.KILL),
+        stories=stories.CHECKPOINTS_DURING_CUTS,
     ),
     Mutant(
         "a flush counts although the log was cut meanwhile",

@@ -6,6 +6,7 @@ Not here: what a story is made of (stories.py).
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from itertools import permutations
 
 from tests.simulation.cluster.disk import SHORT_WRITE
@@ -66,20 +67,21 @@ LEADER_IS_FENCED = tuple(
 )
 """A leader that is fenced takes records until it hears so. Then it has a flush under way, and records behind that."""
 
+
+def _two_tails_twice(behind: int, ahead: int) -> Iterator[Fault]:
+    """The faults of TWO_TAILS (replication.py), and again after 5 s."""
+    for begin_s in (1.0, 6.0):
+        yield Fault(begin_s, Kind.CUT, 1, behind, 3.0, 0.5, Aim.LEADER)
+        yield Fault(begin_s + 0.3, Kind.CUT, behind, ahead, 2.7, 0.5)
+        yield Fault(begin_s + 0.35, Kind.KILL, 1, 0, 4.0, 0.5, Aim.LEADER)
+        yield Fault(begin_s + 1.5, Kind.KILL, 1, 0, 1.5, 0.5, Aim.LEADER)
+
+
 CUT_AND_ROLLED = tuple(
     story
     for behind, ahead in permutations((1, 2, 3), 2)
     for story in directed(
-        *(
-            each
-            for begin_s in (1.0, 6.0)
-            for each in (
-                Fault(begin_s, Kind.CUT, 1, behind, 3.0, 0.5, Aim.LEADER),
-                Fault(begin_s + 0.3, Kind.CUT, behind, ahead, 2.7, 0.5),
-                Fault(begin_s + 0.35, Kind.KILL, 1, 0, 4.0, 0.5, Aim.LEADER),
-                Fault(begin_s + 1.5, Kind.KILL, 1, 0, 1.5, 0.5, Aim.LEADER),
-            )
-        ),
+        *_two_tails_twice(behind, ahead),
         replica_lag_time_max_ms=3000,
         topics=SMALL_SEGMENTS,
         writers=UNEVEN,
@@ -136,3 +138,22 @@ SHORT_WRITES = tuple(
     )
 )
 """A follower that comes back fetches many batches at once, and its disk has room for half of them."""
+
+CHECKPOINTS_DURING_CUTS = tuple(
+    story
+    for behind, ahead in permutations((1, 2, 3), 2)
+    for story in directed(
+        *_two_tails_twice(behind, ahead),
+        replica_lag_time_max_ms=3000,
+        log_flush_offset_checkpoint_interval_ms=1,
+        log_flush_start_offset_checkpoint_interval_ms=1,
+        replica_high_watermark_checkpoint_interval_ms=1,
+        sync_seconds=0.01,
+        topics=(TopicPlan("topic-0", 9, 3, {}),),
+        writers=tuple(WriterPlan("topic-0", 0, 0.01, 3, is_keyed=True, acks="1") for _ in range(2)),
+        seconds=12.0,
+        tellings=1,
+    )
+)
+"""Many logs are cut, and each time threads wait to write checkpoints. A log dir has two threads for three checkpoints,
+so one of them may come behind the cut."""
