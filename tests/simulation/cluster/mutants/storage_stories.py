@@ -152,7 +152,7 @@ CHECKPOINTS_DURING_CUTS = tuple(
         topics=(TopicPlan("topic-0", 9, 3, {}),),
         writers=tuple(WriterPlan("topic-0", 0, 0.01, 3, is_keyed=True, acks="1") for _ in range(2)),
         seconds=12.0,
-        tellings=1,
+        tellings=2,
     )
 )
 """Many logs are cut, and each time threads wait to write checkpoints. A log dir has two threads for three checkpoints,
