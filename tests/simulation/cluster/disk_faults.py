@@ -85,22 +85,25 @@ class DiskWork:
             if why := self._last_copy(machine):
                 self._find_again(machine, lost, why)
             elif machine.config.is_broker and fault.amount % 0.5 < FORGETFUL_SHARE / 2:
-                self._replace_forgetfully(machine, log_dirs, ids)
+                self._replace_forgetfully(machine, lost, ids)
             else:
                 self._replace(machine, log_dirs, ids)
 
         return self.began(machine, end)
 
-    def _replace_forgetfully(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
+    def _replace_forgetfully(self, machine: Machine, lost: Mapping[str, Directory], ids: Sequence[str]) -> None:
         """The operator formats, and does not say at first what is given up: the controller must refuse the broker."""
-        self._format(machine, log_dirs)
+        self._format(machine, list(lost))
         machine.start()
 
         def end() -> None:
             if machine.is_in_service:
-                self.world.fail(f"{machine.name} is in service without {', '.join(log_dirs)}, which was not given up")
+                self.world.fail(f"{machine.name} is in service without {', '.join(lost)}, which was not given up")
             machine.kill()
-            self._give_up(machine, lost)
+            if why := self._last_copy(machine):
+                self._find_again(machine, lost, why)
+            else:
+                self._give_up(machine, ids)
 
         over = self.began(machine, end)
         self.world._at(self.world.scheduler.now_s + REFUSED_SECONDS, over)

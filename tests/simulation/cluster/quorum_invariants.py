@@ -296,7 +296,7 @@ class QuorumInvariants:
                 self._match(name, voice.log)  # else it was damaged, and no node has looked at it yet
             if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
                 holders.append(name)
-                if self.stored(voice.machine).forgotten is Forgotten.NOTHING:
+                if voice.machine.node is not None and self.stored(voice.machine).forgotten is Forgotten.NOTHING:
                     self.excused.discard(name)
         if self.committed.end and len({*holders, *self.excused}) < self._majority:
             raise Violated(

@@ -13,6 +13,7 @@ from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.late_stories import (
     LATE_FAREWELL,
     LATE_PROPOSAL_OF_A_DEAD_BROKER,
+    LATE_PROPOSAL_OF_A_DEPOSED_LEADER,
     LATE_PROPOSAL_OF_A_RESTARTED_BROKER,
     LATE_PROPOSAL_WITH_A_BROKER_THAT_HAS_LEFT,
     LATE_REGISTRATION,
@@ -162,6 +163,7 @@ CONTROLLER = (
             Edit(partitions._check_isr, "if partition.leader_id not in ids:", "if False:"),
         ),
         (Kind.CUT_ONE_WAY, Kind.PAUSE, Kind.KILL),
+        stories=LATE_PROPOSAL_OF_A_DEPOSED_LEADER,
         is_late=True,
     ),
     Mutant(

@@ -8,6 +8,7 @@ from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.late_stories import (
+    FIRST_FETCH_IS_LATE,
     LATE_ANSWER,
     LATE_FETCH,
     LATE_PROPOSAL_OF_THE_SECOND_REPLICA,
@@ -126,6 +127,7 @@ IN_SYNC = (
             ),
         ),
         CRASHES,
+        stories=FIRST_FETCH_IS_LATE,
         is_late=True,
     ),
     Mutant(

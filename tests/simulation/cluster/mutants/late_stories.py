@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import permutations
 
 from tests.simulation.cluster.mutants.stories import directed, late
-from tests.simulation.cluster.plan import Aim, Fault, Kind, Plan
+from tests.simulation.cluster.plan import Aim, Fault, Kind, Plan, WriterPlan
 
 BROKERS = (3, 2, 1)
 
@@ -77,6 +77,22 @@ LATE_PROPOSAL_WITH_A_BROKER_THAT_HAS_LEFT = tuple(
     )
 )
 """While a proposal is late, a member of it is fenced, and in service again under the same broker epoch."""
+LATE_PROPOSAL_OF_A_DEPOSED_LEADER = for_each_broker(
+    lambda broker: (
+        *_back_in_the_isr(broker, is_answer=False, seconds=3.0),
+        Fault(2.2, Kind.PAUSE, 1, 0, 1.2, 0.5, Aim.LEADER),
+    ),
+    seconds=7.0,
+)
+"""While its proposal is late, a leader is fenced, and in service again under the same broker epoch."""
+FIRST_FETCH_IS_LATE = for_each_broker(
+    lambda broker: (
+        Fault(1.0, Kind.KILL, broker, 0, 0.05, 0.5),
+        Fault(1.03, Kind.LATE_MESSAGE, broker, 0, 3.0, late("Fetch")),
+    ),
+    writers=(WriterPlan("topic-0", 0, 3.0, 1, is_keyed=False),),
+)
+"""A follower has everything, dies, and is in service again before it has fetched anything."""
 LATE_FETCH = for_each_broker(
     lambda broker: (
         Fault(1.0, Kind.LATE_MESSAGE, broker, 0, 3.0, late("Fetch")),

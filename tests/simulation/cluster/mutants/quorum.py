@@ -16,6 +16,7 @@ from raft.quorum_state import QuorumState
 from tests.simulation.cluster import old_copies
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed
+from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task
 
 POWERS = (Kind.POWER, Kind.POWER_ALL)
@@ -114,6 +115,12 @@ QUORUM = (
         ),
         (*CRASHES, *CUTS),
         is_replicated=None,
+        stories=directed(  # five voters on a slow network stand for election at the same time
+            *(Fault(at_s, Kind.KILL, 0, 1, 0.6, 0.5, Aim.CONTROLLER) for at_s in (1.0, 3.2, 5.4)),
+            roles=((True, True),) * 5,
+            weather=Weather(0.15, 0.3, 50),
+            seconds=8.0,
+        ),
     ),
     Mutant(
         "a leader compares no histories of the metadata log",

@@ -62,7 +62,7 @@ LEADER_IS_FENCED = tuple(
         Fault(1.0, Kind.CUT, 1, 0, seconds, 0.5, Aim.LEADER),
         writers=tuple(WriterPlan("topic-0", 0, 0.1, 1, is_keyed=False, acks="1") for _ in range(3)),
         sync_seconds=0.4,
-        tellings=2,
+        tellings=3,
     )
 )
 """A leader that is fenced takes records until it hears so. Then it has a flush under way, and records behind that."""
