@@ -11,6 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker.quorum.metadata_log import QUORUM_STATE_FILE
+from storage.disk.file_names import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    LOG_SUFFIX,
+    RECOVERY_POINT_CHECKPOINT,
+)
 from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
 from tests.simulation.cluster.disk import SHORT_WRITE, Strike
@@ -29,23 +38,23 @@ FAILING_CALLS = (
 )
 """One of these, once: no system reports a full disk for a read or a sync."""
 STRUCK_CALLS = (
-    *((call, ".log", is_after) for call in ("write", "fdatasync", "truncate") for is_after in (False, True)),
-    ("create", ".log", True),
-    ("unlink", ".log", True),
+    *((call, LOG_SUFFIX, is_after) for call in ("write", "fdatasync", "truncate") for is_after in (False, True)),
+    ("create", LOG_SUFFIX, True),
+    ("unlink", LOG_SUFFIX, True),
     *(
         ("rename", name, is_after)
         for name in (
-            "recovery-point-offset-checkpoint",
-            "replication-offset-checkpoint",
-            "log-start-offset-checkpoint",
-            "leader-epoch-checkpoint",
-            "quorum-state",
+            RECOVERY_POINT_CHECKPOINT,
+            HIGH_WATERMARK_CHECKPOINT,
+            LOG_START_CHECKPOINT,
+            LEADER_EPOCH_CHECKPOINT,
+            QUORUM_STATE_FILE,
         )
         for is_after in (False, True)
     ),
     ("fsync_dir", "topic", False),
     ("fsync_dir", "topic", True),
-    ("unlink", ".kafka_cleanshutdown", True),
+    ("unlink", CLEAN_SHUTDOWN, True),
     ("mkdir", "topic", True),
 )
 """(Call, part of the path, whether it is carried out): the steps at which the order of things decides what is left."""
@@ -56,7 +65,7 @@ LATE_MESSAGES = (
     ("AlterPartition", False),
     ("AssignReplicasToDirs", False),
 )
-"""(RPC, whether its answer is late)."""
+"""(RPC, whether its answer is late); one that stands here twice is drawn twice as often."""
 Ends = Callable[[], object]
 
 
