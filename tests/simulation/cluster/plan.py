@@ -294,7 +294,7 @@ def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
         "replica.lag.time.max.ms": draw.choice((1000, 3000)),
         "replica.fetch.wait.max.ms": draw.choice((50, 500)),
         "replica.high.watermark.checkpoint.interval.ms": draw.choice((500, 5000)),
-        "log.flush.offset.checkpoint.interval.ms": draw.choice((500, 60_000)),
+        "log.flush.offset.checkpoint.interval.ms": draw.choice((500, 5_000, 60_000)),
         "num.replica.fetchers": draw.choice((1, 1, 2)),
         "num.io.threads": draw.choice((1, 4)),
         "default.replication.factor": replication,

@@ -1,4 +1,8 @@
-"""A bit of one replica that changes on the disk while its node is down: in a batch that every replica has.
+"""A bit of one replica that changes on the disk while its node is down, in a batch below its checkpointed recovery
+point.
+
+Above that, a start takes rot for a torn tail and cuts it. Then no promise covers an election of the replica before it
+has fetched what was cut (docs/data-directory.md).
 
 The node must never hand that batch out. It may find it at its start, or when somebody reads it; then the replica is set
 aside, and fetched anew from the others. If nobody has read the batch when the fault ends, it is whole again: that disk
@@ -11,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.record.batch import HEADER_BYTES
-from storage.disk.file_names import LOG_SUFFIX
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.file_names import LOG_SUFFIX, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster.durable_log import parse
 from tests.simulation.cluster.plan import TopicKind
 
@@ -37,7 +42,8 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
         return world.disks.leave_out(fault, why)
     places = list(_places(world, machine))
     if not places:
-        return world.disks.leave_out(fault, "no batch is on each disk of a partition that keeps everything")
+        why = "no batch of a partition that keeps everything is committed, and below a checkpointed recovery point"
+        return world.disks.leave_out(fault, why)
     choice = int(fault.amount * 1_000_000)
     path, begin, end = places[choice % len(places)]
     file, at = machine.disk._file(path), begin + HEADER_BYTES + choice % (end - begin - HEADER_BYTES)
@@ -60,18 +66,20 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
 
 
 def _places(world: World, machine: Machine) -> Iterator[_Place]:
-    """Of the batches of its replicas that are committed."""
+    """Of the batches of its replicas that are committed, and known to be flushed when the node starts again."""
     node = machine.node
     kept = {topic.name for topic in world.plan.topics if topic.kind is TopicKind.PLAIN}
     for partition in node.broker.replicas.hosted.all() if node is not None and node.broker is not None else ():
         if partition.topic_partition.topic not in kept or len(partition.state.isr) < 2:
             continue
         directory = partition.log.directory
+        points = read_offsets(machine.disk, f"{partition.log.log_dir}/{RECOVERY_POINT_CHECKPOINT}") or {}
+        flushed = points.get(partition.topic_partition, 0)
         names = (name for name in machine.disk.listdir(directory) if name.endswith(LOG_SUFFIX))
         for path in sorted(f"{directory}/{name}" for name in names):
             begin = 0
             for batch in parse(machine.disk._file(path).durable, 0, None)[0]:
                 end = begin + len(batch.raw)
-                if batch.next_offset <= partition.high_watermark:
+                if batch.next_offset <= min(partition.high_watermark, flushed):
                     yield _Place(path, begin, end)
                 begin = end
