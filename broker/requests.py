@@ -163,6 +163,19 @@ class DescribeClusterRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class InitProducerIdRequest:
+    """Asks for a producer id."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdResponse:
+    """An id that no other producer has."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
     """Asks for the state of the quorum. Only its leader knows all of it."""
 

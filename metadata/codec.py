@@ -29,6 +29,7 @@ from metadata.records import (
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -97,6 +98,7 @@ _CLASSES: Final[tuple[type[Record], ...]] = (
     PartitionChangeRecord,
     RemoveTopicRecord,
     ConfigRecord,
+    ProducerIdsRecord,
     NoOpRecord,
 )
 _TYPE_BY_CLASS: Final = {cls: cls.__name__.removesuffix(_SUFFIX) for cls in _CLASSES}

@@ -42,12 +42,14 @@ class MetadataDelta:
         self._ids_by_name: dict[str, str] = {}  # names that this delta has given
         self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self.next_producer_id = image.next_producer_id
 
     # -- what publishers read ------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        return not (self._topics or self._deleted or self._changed_brokers or self._configs)
+        has_new_ids = self.next_producer_id != self.image.next_producer_id
+        return not (self._topics or self._deleted or self._changed_brokers or self._configs or has_new_ids)
 
     @property
     def changed_topics(self) -> Mapping[str, Set[int]]:
@@ -95,6 +97,7 @@ class MetadataDelta:
             topics_by_id=topics_by_id,
             topics_by_name=topics_by_name,
             configs=self._applied_configs(),
+            next_producer_id=self.next_producer_id,
         )
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from metadata.codec import encode_record
-from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, TopicRecord
+from metadata.records import TOPIC_RESOURCE, ConfigRecord, ProducerIdsRecord, Record, TopicRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionRegistration
 from penstock.types import NO_EPOCH, NO_OFFSET
 
@@ -45,6 +45,7 @@ class MetadataImage:
     topics_by_id: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_name: Mapping[str, TopicImage] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)  # only what is overridden
+    next_producer_id: int = 0  # the lowest that no broker was given
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics_by_name.get(name)
@@ -117,3 +118,5 @@ def image_records(image: MetadataImage) -> Iterator[Record]:
         config = image.configs[resource]
         for key in sorted(config):
             yield ConfigRecord(resource.resource_type, resource.resource_name, key, config[key])
+    if image.next_producer_id:
+        yield ProducerIdsRecord(image.next_producer_id)

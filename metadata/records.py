@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from penstock.types import NO_EPOCH
+
 ADDED_IN: Final = "added_in"
 
 
@@ -130,6 +132,15 @@ class ConfigRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducerIdsRecord:
+    """A block of producer ids was given to a broker: those below `next_producer_id` that nobody had yet (KIP-730)."""
+
+    next_producer_id: int  # Invariant: rises with each such record; neither it nor a higher id was given yet
+    broker_id: int = -1  # -1 in a snapshot, which does not say who has which block
+    broker_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     """Nothing. The quorum's own bookkeeping (a new leader's first record) reads as this."""
 
@@ -143,5 +154,6 @@ Record = (
     | PartitionChangeRecord
     | RemoveTopicRecord
     | ConfigRecord
+    | ProducerIdsRecord
     | NoOpRecord
 )

@@ -15,6 +15,7 @@ from metadata.records import (
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -27,6 +28,9 @@ from penstock.errors import InvariantViolation
 
 class Tables(Protocol):
     """Where the facts are kept."""
+
+    next_producer_id: int
+    """The lowest that no broker was given."""
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
     def put_broker(self, broker: BrokerRegistration) -> None: ...
@@ -66,6 +70,9 @@ def replay(tables: Tables, record: Record) -> None:
         case UnregisterBrokerRecord():
             _require(tables.find_broker(record.broker_id) is not None, record, "broker is not registered")
             tables.drop_broker(record.broker_id)
+        case ProducerIdsRecord():
+            _require(record.next_producer_id > tables.next_producer_id, record, "these producer ids were given before")
+            tables.next_producer_id = record.next_producer_id
         case NoOpRecord():
             pass
 

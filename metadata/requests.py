@@ -134,6 +134,22 @@ class AssignReplicasToDirsResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocateProducerIdsRequest:
+    """A broker asks for a block of producer ids (KIP-730)."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsResponse:
+    """The block: `count` ids from `first_producer_id` on, which nobody was given before."""
+
+    first_producer_id: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
     partition: int
     replicas: tuple[int, ...]

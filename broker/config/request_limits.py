@@ -59,6 +59,7 @@ API_LIMITS: dict[str, ApiLimits] = {
         "the largest topic has 10,000 partitions",
     ),
     "DeleteTopics": ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
+    "InitProducerId": ApiLimits(4 * KIB),
     "AlterConfigs": ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     "ElectLeaders": ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": 10_000}, "no topic means all of them"),
     "DescribeConfigs": ApiLimits(
@@ -85,6 +86,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "AssignReplicasToDirs": ApiLimits(
         4 * MIB, {"replicas": 10_000, "replicas.partitions": 10_000}, "a broker sends 1,000 at a time"
     ),
+    "AllocateProducerIds": ApiLimits(4 * KIB),
 }
 
 INTRODUCTION = """# Limits of one request

@@ -21,6 +21,7 @@ from broker.grpc.codec import (
     describe_quorum,
     elections,
     fetch,
+    init_producer_id,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -40,6 +41,7 @@ from broker.network.stream_quotas import StreamQuotas, host_of
 from broker.requests import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    InitProducerIdRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
@@ -380,6 +382,9 @@ class BrokerDoor:
     async def DeleteRecords(self, request: pb.DeleteRecordsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = delete_records.request_from_pb(request)
         return await self._call("DeleteRecords", body, context, delete_records.response_to_pb)
+
+    async def InitProducerId(self, request: pb.InitProducerIdRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("InitProducerId", InitProducerIdRequest(), context, init_producer_id.response_to_pb)
 
     async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
         return await self._call("DescribeCluster", DescribeClusterRequest(), context, metadata.cluster_to_pb)

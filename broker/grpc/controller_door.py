@@ -13,6 +13,7 @@ from typing import Any
 import grpc.aio
 
 from broker.grpc.codec import (
+    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
@@ -82,6 +83,10 @@ class ControllerDoor:
     async def AssignReplicasToDirs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = assign_replicas_to_dirs.request_from_pb(request)
         return await _answer(self._handle, body, assign_replicas_to_dirs.response_to_pb, context)
+
+    async def AllocateProducerIds(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = allocate_producer_ids.request_from_pb(request)
+        return await _answer(self._handle, body, allocate_producer_ids.response_to_pb, context)
 
     async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = topics.create_topics_from_pb(request)

@@ -13,6 +13,7 @@ from typing import Any
 import grpc.aio
 
 from broker.grpc.codec import (
+    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
@@ -27,6 +28,7 @@ from broker.grpc.codec import (
 from broker.grpc.errors import from_rpc_error
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
+    AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -136,6 +138,9 @@ class Peers:
             case AssignReplicasToDirsRequest():
                 call, message = stub.AssignReplicasToDirs, assign_replicas_to_dirs.request_to_pb(request)
                 decode = assign_replicas_to_dirs.response_from_pb
+            case AllocateProducerIdsRequest():
+                call, message = stub.AllocateProducerIds, allocate_producer_ids.request_to_pb(request)
+                decode = allocate_producer_ids.response_from_pb
             case RegisterBrokerRequest():
                 call, message = stub.RegisterBroker, registration.request_to_pb(request)
                 decode = registration.response_from_pb

@@ -21,6 +21,7 @@ APIS_THAT_WAIT = (
     "FetchFollower",
     "ListOffsets",
     "DeleteRecords",
+    "InitProducerId",
     "CreateTopics",
     "DeleteTopics",
     "AlterConfigs",

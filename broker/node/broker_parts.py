@@ -23,6 +23,7 @@ from broker.apis.elect_leaders import ElectLeadersApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.apis.forwarding import ForwardedRequests
+from broker.apis.init_producer_id import InitProducerIdApi
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
@@ -52,6 +53,7 @@ from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.own_standing import own_standing
 from broker.node.replica_losses import ReplicaLosses
+from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
@@ -183,6 +185,9 @@ class BrokerParts:
             node.on_fatal,
             self._environment.random,
         )
+        self.producer_ids = ProducerIdManager(
+            config.node_id, broker_epoch, node.controller.call, clock, node.on_fatal, self._environment.random
+        )
         on_log_gone = self.cleaner.cleaner.forget
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
@@ -298,6 +303,7 @@ class BrokerParts:
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
+                "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,
                 "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
                 "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
@@ -319,6 +325,7 @@ class BrokerParts:
         self.dispatcher.start()
         self.alter_partition.start()
         self.directories.start()
+        self.producer_ids.start()
         await self.listeners.start()
         self.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._node.on_fatal(as_refusal(error, self.log_manager)))
@@ -353,6 +360,7 @@ class BrokerParts:
         await self.log_starts.close(wait)
         await self.alter_partition.stop()
         await self.directories.stop()
+        await self.producer_ids.stop()
         self.cleaner.stop()
         await self.scheduler.stop(wait)
         self.cleaner.close()

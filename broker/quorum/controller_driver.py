@@ -20,6 +20,7 @@ from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
 from metadata.requests import (
+    AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterPartitionRequest,
@@ -143,6 +144,8 @@ class ControllerDriver:
                 result = controller.alter_partition(request, now_ms)
             case AssignReplicasToDirsRequest():
                 result = controller.assign_replicas_to_dirs(request, now_ms)
+            case AllocateProducerIdsRequest():
+                result = controller.allocate_producer_ids(request, now_ms)
             case RegisterBrokerRequest():
                 result = controller.register_broker(request, now_ms, self._raft.next_offset)
             case CreateTopicsRequest():

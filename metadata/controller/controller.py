@@ -12,7 +12,16 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from metadata.controller import configs, directories, liveness, ordered_elections, partitions, registration, topics
+from metadata.controller import (
+    configs,
+    directories,
+    liveness,
+    ordered_elections,
+    partitions,
+    producer_ids,
+    registration,
+    topics,
+)
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.eligibility import ended_cleanly
@@ -23,6 +32,8 @@ from metadata.image import MetadataImage
 from metadata.records import Record
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.requests import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterPartitionRequest,
@@ -131,6 +142,11 @@ class Controller:
         self, request: AssignReplicasToDirsRequest, now_ms: int
     ) -> ControllerResult[AssignReplicasToDirsResponse]:
         return directories.assign_replicas_to_dirs(self._context, request)
+
+    def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest, now_ms: int
+    ) -> ControllerResult[AllocateProducerIdsResponse]:
+        return producer_ids.allocate_producer_ids(self._context, request)
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
         return configs.alter_configs(self._context, request)

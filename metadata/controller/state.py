@@ -55,6 +55,7 @@ class ControllerState:
         self.brokers: dict[int, BrokerRegistration] = {}
         self.topics: dict[str, TopicState] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
+        self.next_producer_id = 0
         self.partition_count = 0
         self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
@@ -88,6 +89,7 @@ class ControllerState:
             topics_by_id={topic.topic_id: topic for topic in topics},
             topics_by_name={topic.name: topic for topic in topics},
             configs={resource: dict(config) for resource, config in self.configs.items()},
+            next_producer_id=self.next_producer_id,
         )
 
     # -- what decisions ask --------------------------------------------------------------------------------------------

@@ -76,6 +76,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
                 _registered_method=True)
+        self.InitProducerId = channel.unary_unary(
+                '/penstock.v1.Broker/InitProducerId',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.InitProducerIdRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.InitProducerIdResponse.FromString,
+                _registered_method=True)
         self.AlterConfigs = channel.unary_unary(
                 '/penstock.v1.Broker/AlterConfigs',
                 request_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
@@ -157,6 +162,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def InitProducerId(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AlterConfigs(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -229,6 +240,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.DeleteRecords,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.SerializeToString,
+            ),
+            'InitProducerId': grpc.unary_unary_rpc_method_handler(
+                    servicer.InitProducerId,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.InitProducerIdRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.InitProducerIdResponse.SerializeToString,
             ),
             'AlterConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.AlterConfigs,
@@ -472,6 +488,33 @@ class Broker:
             '/penstock.v1.Broker/DeleteRecords',
             penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InitProducerId(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/InitProducerId',
+            penstock_dot_v1_dot_broker__pb2.InitProducerIdRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.InitProducerIdResponse.FromString,
             options,
             channel_credentials,
             insecure,

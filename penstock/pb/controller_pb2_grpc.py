@@ -57,6 +57,11 @@ class ControllerStub:
                 request_serializer=penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsResponse.FromString,
                 _registered_method=True)
+        self.AllocateProducerIds = channel.unary_unary(
+                '/penstock.v1.Controller/AllocateProducerIds',
+                request_serializer=penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsResponse.FromString,
+                _registered_method=True)
         self.CreateTopics = channel.unary_unary(
                 '/penstock.v1.Controller/CreateTopics',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.CreateTopicsRequest.SerializeToString,
@@ -106,6 +111,12 @@ class ControllerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AssignReplicasToDirs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AllocateProducerIds(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,6 +174,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.AssignReplicasToDirs,
                     request_deserializer=penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsResponse.SerializeToString,
+            ),
+            'AllocateProducerIds': grpc.unary_unary_rpc_method_handler(
+                    servicer.AllocateProducerIds,
+                    request_deserializer=penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsResponse.SerializeToString,
             ),
             'CreateTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTopics,
@@ -298,6 +314,33 @@ class Controller:
             '/penstock.v1.Controller/AssignReplicasToDirs',
             penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsRequest.SerializeToString,
             penstock_dot_v1_dot_controller__pb2.AssignReplicasToDirsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AllocateProducerIds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Controller/AllocateProducerIds',
+            penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsRequest.SerializeToString,
+            penstock_dot_v1_dot_controller__pb2.AllocateProducerIdsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -315,6 +315,7 @@ _METADATA_RECORDS = (
     metadata_records.PartitionRecord("T" * 22, 3, (1, 2, 3), (1, 2), 1, 7, 9),
     metadata_records.PartitionChangeRecord("T" * 22, 3, (1,), 1),
     metadata_records.ConfigRecord("topic", "orders", "retention.ms", "1000"),
+    metadata_records.ProducerIdsRecord(3_000, 1, 42),
 )
 _METADATA = (Decoder("metadata record", lambda random: encode_record(random.choice(_METADATA_RECORDS)), decode_record),)
 

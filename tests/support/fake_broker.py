@@ -202,6 +202,8 @@ class FakeCluster:
         self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._delete_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self.fetch_refusals: deque[ApiError] = deque()
+        self.producer_ids_given = 0
+        self.producer_id_refusals: deque[ApiError] = deque()  # each ends one InitProducerId, of any node
         self._silent: set[int] = set()
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
         self._streams: dict[int, dict[Any, None]] = defaultdict(dict)

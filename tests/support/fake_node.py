@@ -276,6 +276,13 @@ class FakeNode:
             after()
         return answer
 
+    def InitProducerId(self, request: Any) -> Any:
+        cluster = self._cluster
+        if cluster.producer_id_refusals:
+            raise cluster.producer_id_refusals.popleft()
+        cluster.producer_ids_given += 1
+        return pb.InitProducerIdResponse(producer_id=cluster.producer_ids_given - 1, producer_epoch=0)
+
     def AlterConfigs(self, request: Any) -> Any:
         cluster = self._cluster
         cluster.alterations.append(request)

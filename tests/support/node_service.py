@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.grpc.codec import fetch, list_offsets, metadata, produce, topics
-from broker.requests import MetadataRequest
+from broker.grpc.codec import fetch, init_producer_id, list_offsets, metadata, produce, topics
+from broker.requests import InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.types import Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
@@ -51,6 +51,8 @@ class NodeService:
             case "ListOffsets":
                 body = list_offsets.request_from_pb(pb.ListOffsetsRequest.FromString(request))
                 encode = list_offsets.response_to_pb
+            case "InitProducerId":
+                body, encode = InitProducerIdRequest(), init_producer_id.response_to_pb
             case "CreateTopics":
                 wanted = pb.CreateTopicsRequest.FromString(request)
                 body = (topics.create_topics_from_pb(wanted), wanted.timeout_ms)

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from broker.grpc.codec import (
+    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
@@ -136,6 +137,9 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (controller_pb2.AlterPartitionResponse, alter_partition.response_from_pb),
     (controller_pb2.AssignReplicasToDirsRequest, assign_replicas_to_dirs.request_from_pb),
     (controller_pb2.AssignReplicasToDirsResponse, assign_replicas_to_dirs.response_from_pb),
+    (controller_pb2.AllocateProducerIdsRequest, allocate_producer_ids.request_from_pb),
+    (controller_pb2.AllocateProducerIdsResponse, allocate_producer_ids.response_from_pb),
+    (pb.InitProducerIdResponse, wire.decode_init_producer_id),
     (pb.ProduceResponse, wire.decode_produce),
     (pb.ListOffsetsResponse, wire.decode_list_offsets),
     (pb.MetadataResponse, wire.decode_metadata),

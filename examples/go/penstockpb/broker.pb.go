@@ -2311,6 +2311,96 @@ func (x *DeleteRecordsResult) GetLowWatermark() int64 {
 	return 0
 }
 
+// An id of its own for a producer: no other producer of the cluster ever gets it, so a request whose answer was lost is
+// simply sent again.
+type InitProducerIdRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InitProducerIdRequest) Reset() {
+	*x = InitProducerIdRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InitProducerIdRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InitProducerIdRequest) ProtoMessage() {}
+
+func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InitProducerIdRequest.ProtoReflect.Descriptor instead.
+func (*InitProducerIdRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
+}
+
+type InitProducerIdResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	ProducerEpoch int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"` // the first one of this id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InitProducerIdResponse) Reset() {
+	*x = InitProducerIdResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InitProducerIdResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InitProducerIdResponse) ProtoMessage() {}
+
+func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InitProducerIdResponse.ProtoReflect.Descriptor instead.
+func (*InitProducerIdResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *InitProducerIdResponse) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *InitProducerIdResponse) GetProducerEpoch() int32 {
+	if x != nil {
+		return x.ProducerEpoch
+	}
+	return 0
+}
+
 type DescribeClusterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2319,7 +2409,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2421,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2434,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
 }
 
 type DescribeClusterResponse struct {
@@ -2363,7 +2453,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2465,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2478,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -2467,7 +2557,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2569,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2582,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -2594,7 +2684,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2696,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2709,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -2679,7 +2769,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2781,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2794,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 type DescribeQuorumResponse struct {
@@ -2721,7 +2811,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +2823,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2836,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -2802,7 +2892,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +2904,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +2917,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3070,7 +3160,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12#\n" +
-	"\rlow_watermark\x18\x04 \x01(\x12R\flowWatermark\"\x18\n" +
+	"\rlow_watermark\x18\x04 \x01(\x12R\flowWatermark\"\x17\n" +
+	"\x15InitProducerIdRequest\"`\n" +
+	"\x16InitProducerIdResponse\x12\x1f\n" +
+	"\vproducer_id\x18\x01 \x01(\x03R\n" +
+	"producerId\x12%\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"\x18\n" +
 	"\x16DescribeClusterRequest\"\xdd\x03\n" +
 	"\x17DescribeClusterResponse\x12\x1d\n" +
 	"\n" +
@@ -3126,7 +3221,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xe1\b\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xbc\t\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3135,7 +3230,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\bMetadata\x12\x1c.penstock.v1.MetadataRequest\x1a\x1d.penstock.v1.MetadataResponse\x12S\n" +
 	"\fCreateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12S\n" +
 	"\fDeleteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12V\n" +
-	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12S\n" +
+	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12Y\n" +
+	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12S\n" +
 	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
 	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
@@ -3155,7 +3251,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),            // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),               // 1: penstock.v1.ProduceRequest
@@ -3190,65 +3286,67 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DeleteRecordsPartition)(nil),       // 30: penstock.v1.DeleteRecordsPartition
 	(*DeleteRecordsResponse)(nil),        // 31: penstock.v1.DeleteRecordsResponse
 	(*DeleteRecordsResult)(nil),          // 32: penstock.v1.DeleteRecordsResult
-	(*DescribeClusterRequest)(nil),       // 33: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),      // 34: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                 // 35: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),             // 36: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),        // 37: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),       // 38: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                // 39: penstock.v1.QuorumReplica
-	nil,                                  // 40: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                  // 41: penstock.v1.NewTopic.ConfigEntry
-	nil,                                  // 42: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                        // 43: penstock.v1.Error
-	(*EpochEndOffset)(nil),               // 44: penstock.v1.EpochEndOffset
-	(*Node)(nil),                         // 45: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),          // 46: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),          // 47: penstock.v1.ElectLeadersRequest
-	(*DescribeConfigsRequest)(nil),       // 48: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 49: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),         // 50: penstock.v1.ElectLeadersResponse
-	(*DescribeConfigsResponse)(nil),      // 51: penstock.v1.DescribeConfigsResponse
+	(*InitProducerIdRequest)(nil),        // 33: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),       // 34: penstock.v1.InitProducerIdResponse
+	(*DescribeClusterRequest)(nil),       // 35: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),      // 36: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                 // 37: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),             // 38: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),        // 39: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),       // 40: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                // 41: penstock.v1.QuorumReplica
+	nil,                                  // 42: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                  // 43: penstock.v1.NewTopic.ConfigEntry
+	nil,                                  // 44: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                        // 45: penstock.v1.Error
+	(*EpochEndOffset)(nil),               // 46: penstock.v1.EpochEndOffset
+	(*Node)(nil),                         // 47: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),          // 48: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),          // 49: penstock.v1.ElectLeadersRequest
+	(*DescribeConfigsRequest)(nil),       // 50: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),         // 51: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),         // 52: penstock.v1.ElectLeadersResponse
+	(*DescribeConfigsResponse)(nil),      // 53: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	43, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	43, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	45, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	45, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	43, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	43, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	44, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	45, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	45, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	46, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	43, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	45, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	43, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	45, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	45, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	47, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	43, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	45, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	40, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	43, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	42, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	45, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	41, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	43, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	43, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	45, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	26, // 27: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	30, // 28: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	32, // 29: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	43, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	45, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	35, // 32: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	42, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	36, // 34: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	45, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	47, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	37, // 32: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	44, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	38, // 34: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
 	0,  // 35: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	39, // 36: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	39, // 37: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	41, // 36: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	41, // 37: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
 	1,  // 38: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
 	5,  // 39: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
 	10, // 40: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
@@ -3257,26 +3355,28 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	22, // 43: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
 	27, // 44: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
 	29, // 45: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	46, // 46: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	47, // 47: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	48, // 48: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	33, // 49: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	37, // 50: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	3,  // 51: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 52: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 53: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 54: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 55: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 56: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	28, // 57: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	31, // 58: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	49, // 59: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	50, // 60: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	51, // 61: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	34, // 62: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	38, // 63: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	51, // [51:64] is the sub-list for method output_type
-	38, // [38:51] is the sub-list for method input_type
+	33, // 46: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	48, // 47: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	49, // 48: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	50, // 49: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	35, // 50: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	39, // 51: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	3,  // 52: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 53: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 54: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 55: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 56: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 57: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	28, // 58: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	31, // 59: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	34, // 60: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	51, // 61: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	52, // 62: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	53, // 63: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	36, // 64: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	40, // 65: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	52, // [52:66] is the sub-list for method output_type
+	38, // [38:52] is the sub-list for method input_type
 	38, // [38:38] is the sub-list for extension type_name
 	38, // [38:38] is the sub-list for extension extendee
 	0,  // [0:38] is the sub-list for field type_name
@@ -3296,7 +3396,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

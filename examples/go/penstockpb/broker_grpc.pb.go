@@ -35,6 +35,7 @@ const (
 	Broker_CreateTopics_FullMethodName         = "/penstock.v1.Broker/CreateTopics"
 	Broker_DeleteTopics_FullMethodName         = "/penstock.v1.Broker/DeleteTopics"
 	Broker_DeleteRecords_FullMethodName        = "/penstock.v1.Broker/DeleteRecords"
+	Broker_InitProducerId_FullMethodName       = "/penstock.v1.Broker/InitProducerId"
 	Broker_AlterConfigs_FullMethodName         = "/penstock.v1.Broker/AlterConfigs"
 	Broker_ElectLeaders_FullMethodName         = "/penstock.v1.Broker/ElectLeaders"
 	Broker_DescribeConfigs_FullMethodName      = "/penstock.v1.Broker/DescribeConfigs"
@@ -57,6 +58,7 @@ type BrokerClient interface {
 	CreateTopics(ctx context.Context, in *CreateTopicsRequest, opts ...grpc.CallOption) (*CreateTopicsResponse, error)
 	DeleteTopics(ctx context.Context, in *DeleteTopicsRequest, opts ...grpc.CallOption) (*DeleteTopicsResponse, error)
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
+	InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error)
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
@@ -158,6 +160,16 @@ func (c *brokerClient) DeleteRecords(ctx context.Context, in *DeleteRecordsReque
 	return out, nil
 }
 
+func (c *brokerClient) InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InitProducerIdResponse)
+	err := c.cc.Invoke(ctx, Broker_InitProducerId_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AlterConfigsResponse)
@@ -223,6 +235,7 @@ type BrokerServer interface {
 	CreateTopics(context.Context, *CreateTopicsRequest) (*CreateTopicsResponse, error)
 	DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error)
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
+	InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error)
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
@@ -261,6 +274,9 @@ func (UnimplementedBrokerServer) DeleteTopics(context.Context, *DeleteTopicsRequ
 }
 func (UnimplementedBrokerServer) DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DeleteRecords not implemented")
+}
+func (UnimplementedBrokerServer) InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method InitProducerId not implemented")
 }
 func (UnimplementedBrokerServer) AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AlterConfigs not implemented")
@@ -420,6 +436,24 @@ func _Broker_DeleteRecords_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_InitProducerId_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InitProducerIdRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).InitProducerId(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_InitProducerId_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).InitProducerId(ctx, req.(*InitProducerIdRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_AlterConfigs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AlterConfigsRequest)
 	if err := dec(in); err != nil {
@@ -540,6 +574,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteRecords",
 			Handler:    _Broker_DeleteRecords_Handler,
+		},
+		{
+			MethodName: "InitProducerId",
+			Handler:    _Broker_InitProducerId_Handler,
 		},
 		{
 			MethodName: "AlterConfigs",

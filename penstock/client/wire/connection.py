@@ -29,6 +29,7 @@ from penstock.client.wire.messages import (
     NewTopic,
     ProduceAnswer,
     ProduceCall,
+    ProducerIdAndEpoch,
     QuorumInfo,
     TopicOutcome,
 )
@@ -150,6 +151,12 @@ class Connection:
         request = wire.encode_delete_records(parts, wait_ms)
         answer = await self._ask("DeleteRecords", request, pb.DeleteRecordsResponse, timeout_ms)
         return wire.decode_delete_records(answer)
+
+    async def init_producer_id(self, timeout_ms: int) -> ProducerIdAndEpoch:
+        """An id that no other producer has; the broker may wait for it for some seconds."""
+        request = pb.InitProducerIdRequest()
+        answer = await self._ask("InitProducerId", request, pb.InitProducerIdResponse, timeout_ms)
+        return wire.decode_init_producer_id(answer)
 
     async def alter_configs(
         self, changes: Mapping[ConfigResource, Iterable[ConfigChange]], timeout_ms: int, validate_only: bool = False

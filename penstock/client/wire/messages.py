@@ -204,6 +204,13 @@ class TopicOutcome:
     replication_factor: int
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    """Names a producer in its batches; the epoch is the first one of a new id."""
+
+    producer_id: int
+    epoch: int
+
+
 class DeleteRecordsPart(NamedTuple):
     """Every record of the partition below `before_offset` is to go."""
 

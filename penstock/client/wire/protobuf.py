@@ -32,6 +32,7 @@ from penstock.client.wire.messages import (
     ProduceAnswer,
     ProduceCall,
     ProduceResult,
+    ProducerIdAndEpoch,
     QuorumInfo,
     QuorumReplicaInfo,
     TopicInfo,
@@ -205,6 +206,10 @@ def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRec
         DeleteRecordsResult(r.topic, r.partition, error_in_message(r.error), r.low_watermark)
         for r in response.partitions
     )
+
+
+def decode_init_producer_id(response: pb.InitProducerIdResponse) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
 def encode_alter_configs(

@@ -46,6 +46,7 @@ class Walk:
         self.ever_unclean: set[str] = set()
         self.assigned: dict[tuple[int, PartitionKey], int] = {}
         """The disks that the controller chose."""
+        self.producer_ids_given = 0
         self.actions: tuple[tuple[int, Callable[[], object]], ...] = (
             (4, self.register),
             (10, self.heartbeat),
@@ -56,6 +57,7 @@ class Walk:
             (10, self.alter),
             (2, self.configure),
             (3, self.assign),
+            (1, self.allocate),
             (1, self.cluster.fail_over),
         )
 
@@ -139,6 +141,13 @@ class Walk:
                 named.append(named[0]._replace(log_dir="elsewhere", partitions=(99,)))
             for error in self.cluster.assign(broker_id, *named):
                 self.outcomes["assigned" if error is None else type(error).__name__] += 1
+
+    def allocate(self) -> None:
+        broker_id = self.rng.choice(BROKERS)
+        if broker_id in self.cluster.image.brokers:
+            block = self.cluster.allocate(broker_id)
+            assert block.start == self.producer_ids_given, "producer ids were given twice, or left out"
+            self.producer_ids_given = block.stop
 
     def heartbeat(self) -> None:
         known = sorted(self.cluster.image.brokers)
@@ -281,6 +290,7 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "altered",
         "create",
         "delete",
+        "allocate",
         "fail_over",
         "DuplicateBrokerRegistrationError",
         "InvalidRegistrationError",

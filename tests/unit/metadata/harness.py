@@ -21,6 +21,7 @@ from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import (
+    AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterPartitionData,
@@ -199,6 +200,12 @@ class Cluster:
         request = AssignReplicasToDirsRequest(broker_id, self.image.brokers[broker_id].broker_epoch, replicas)
         answer = self.commit(self.controller.assign_replicas_to_dirs(request, self.now_ms))
         return tuple(assigned.error for assigned in answer.replicas)
+
+    def allocate(self, broker_id: int) -> range:
+        """The block of producer ids that the broker gets."""
+        request = AllocateProducerIdsRequest(broker_id, self.image.brokers[broker_id].broker_epoch)
+        block = self.commit(self.controller.allocate_producer_ids(request, self.now_ms))
+        return range(block.first_producer_id, block.first_producer_id + block.count)
 
     # -- invariants ----------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from metadata.records import (
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -56,6 +57,8 @@ RECORDS: list[Record] = [
     RemoveTopicRecord("id"),
     ConfigRecord("topic", "orders", "retention.ms", "-1"),
     ConfigRecord("topic", "orders", "retention.ms"),
+    ProducerIdsRecord(1_000, 1, 42),
+    ProducerIdsRecord((1 << 63) - 1),
     NoOpRecord(),
 ]
 
@@ -85,6 +88,10 @@ VERSION_0: list[tuple[bytes, Record]] = [
     (
         b'{"type":"Config","version":0,"resource_type":"topic","resource_name":"orders","key":"retention.ms","value":"1"}',
         ConfigRecord("topic", "orders", "retention.ms", "1"),
+    ),
+    (
+        b'{"type":"ProducerIds","version":0,"next_producer_id":1000,"broker_id":1,"broker_epoch":42}',
+        ProducerIdsRecord(1_000, 1, 42),
     ),
     (b'{"type":"NoOp","version":0}', NoOpRecord()),
 ]

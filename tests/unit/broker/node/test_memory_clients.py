@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from metadata.controller.producer_ids import BLOCK_SIZE
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.config import AdminConfig
+from penstock.client.cluster.producer_ids import init_producer_id
 from tests.support.client_environment import fake_environment
 from tests.support.fake_network import FakeNetwork
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
@@ -83,3 +87,32 @@ async def read_again_and_again(cluster: MemoryCluster) -> list[int]:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_seek_that_comes_back_to_where_it_was_is_read_though_the_answer_was_dropped(seed: int) -> None:
     assert max(run_in_memory(seed, read_again_and_again)) < 200
+
+
+async def asked_for_ids(cluster: MemoryCluster) -> list[int]:
+    """The producer ids that each node gives, at the same time, before and after a power cut of all of them."""
+    network = await started(cluster)
+    endpoints = [cluster.endpoint(index) for index in range(3)]
+    found: list[int] = []
+    for is_after_cut in (False, True):
+        if is_after_cut:
+            await cluster.cut_power()
+            await cluster.start()
+            open_to_clients(cluster, network)
+        client = ClusterClient(tuple(endpoints), AdminConfig().connection(), fake_environment(network))
+        await init_producer_id(client, client.clock.now_ms() + 60_000)
+        while len([broker for broker in client.cache.brokers if not broker.fenced]) < 3:
+            await client.refresh()
+            await asyncio.sleep(0.1)
+        asked = [client.connection_to(e).init_producer_id(5_000) for e in endpoints for _ in range(10)]
+        found += [answer.producer_id for answer in await asyncio.gather(*asked)]
+        await client.close()
+    await cluster.stop()
+    return found
+
+
+def test_no_producer_id_is_given_twice_by_three_nodes_that_lose_power() -> None:
+    found = run_in_memory(1, asked_for_ids)
+    assert len(set(found)) == len(found) == 60
+    assert len({producer_id // BLOCK_SIZE for producer_id in found}) == 6, "each node has a block of its own"
+    assert min(found[30:]) > max(found[:30]), "what was left of the blocks before the cut is nobody's"

@@ -1,0 +1,22 @@
+"""AllocateProducerIds, between protobuf and values."""
+
+from __future__ import annotations
+
+from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.pb import controller_pb2
+
+
+def request_from_pb(m: controller_pb2.AllocateProducerIdsRequest) -> AllocateProducerIdsRequest:
+    return AllocateProducerIdsRequest(m.broker_id, m.broker_epoch)
+
+
+def request_to_pb(r: AllocateProducerIdsRequest) -> controller_pb2.AllocateProducerIdsRequest:
+    return controller_pb2.AllocateProducerIdsRequest(broker_id=r.broker_id, broker_epoch=r.broker_epoch)
+
+
+def response_to_pb(r: AllocateProducerIdsResponse) -> controller_pb2.AllocateProducerIdsResponse:
+    return controller_pb2.AllocateProducerIdsResponse(first_producer_id=r.first_producer_id, count=r.count)
+
+
+def response_from_pb(m: controller_pb2.AllocateProducerIdsResponse) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(m.first_producer_id, m.count)

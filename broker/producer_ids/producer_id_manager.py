@@ -1,0 +1,113 @@
+"""Gives producer ids to the requests for them, and asks the controller for blocks: the driver of id_blocks.py.
+
+One call to the controller is under way at a time. After a failure the next one waits for the back-off; requests without
+an id wait meanwhile. Belongs to the event loop. Not here: finding the controller (broker/quorum/controller_channel.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+from broker.producer_ids.id_blocks import ProducerIdBlocks, ProducerIdStatistics
+from metadata.requests import AllocateProducerIdsRequest
+from penstock.backoff import Backoff
+from penstock.clock import Clock
+from penstock.errors import ApiError
+from penstock.tasks import watch
+
+_log = logging.getLogger(__name__)
+
+RETRY_MS = 50
+RETRY_MS_MAX = 1_000
+
+Answer = Callable[[int | ApiError], None]
+"""Takes the id, or why there is none; called once, on the loop."""
+
+
+class ProducerIdManager:
+    """One per broker."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        call: Callable[[AllocateProducerIdsRequest], Awaitable[Any]],
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None],
+        random: Random,
+    ) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._call = call
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
+        self._blocks: ProducerIdBlocks[Answer] = ProducerIdBlocks()
+        self._has_work = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="producer-ids")
+        watch(self._task, self._on_fatal)
+
+    async def stop(self) -> None:
+        """Requests that wait get no answer: the doors are closed by then."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def request(self, answer: Answer) -> None:
+        """Gives `answer` an id, now or once there is a block; ResourceExhaustedError if too many wait already."""
+        producer_id = self._blocks.request(answer, self._clock.now_ms())
+        if self._blocks.wants_block:
+            self._has_work.set()
+        if producer_id is not None:
+            answer(producer_id)
+        elif self._timer is None:
+            self._wait_for_deadline()
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            while self._blocks.wants_block:
+                try:
+                    block = await self._call(AllocateProducerIdsRequest(self._broker_id, self._broker_epoch()))
+                    answered = self._blocks.block_came(block.first_producer_id, block.count)
+                except ApiError as error:
+                    failures += 1
+                    if failures == 1:
+                        _log.warning("no block of producer ids: %s; retrying", error)
+                    self._blocks.block_refused(error)
+                    await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
+                    continue
+                failures = 0
+                for answer, producer_id in answered:
+                    answer(producer_id)
+
+    def _wait_for_deadline(self) -> None:
+        deadline_ms = self._blocks.next_deadline_ms
+        self._timer = None
+        if deadline_ms is not None:
+            left_ms = max(deadline_ms - self._clock.now_ms(), 1)
+            self._timer = asyncio.get_running_loop().call_later(left_ms / 1000, self._time_up)
+
+    def _time_up(self) -> None:
+        for answer, error in self._blocks.expired(self._clock.now_ms()):
+            answer(error)
+        self._wait_for_deadline()
+
+    def statistics(self) -> ProducerIdStatistics:
+        """May be called in any thread."""
+        return self._blocks.statistics()
+
+    def __repr__(self) -> str:
+        return f"ProducerIdManager({self._blocks!r})"
