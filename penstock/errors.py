@@ -291,12 +291,24 @@ class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION", nothing_w
     """The request breaks a policy of the cluster."""
 
 
+class OutOfOrderSequenceError(ApiError, code=45, name="OUT_OF_ORDER_SEQUENCE_NUMBER", nothing_written=True):
+    """A batch's sequence number does not follow the last one of its producer; this attempt wrote nothing."""
+
+
+class InvalidProducerEpochError(ApiError, code=47, name="INVALID_PRODUCER_EPOCH", nothing_written=True):
+    """A batch has an older epoch of its producer than the partition knows; this attempt wrote nothing."""
+
+
 class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable=True):
     """The disk under the partition failed on this node."""
 
 
 class LogDirNotFoundError(ApiError, code=57, name="LOG_DIR_NOT_FOUND"):
     """The broker is not registered with the log dir."""
+
+
+class UnknownProducerIdError(ApiError, code=59, name="UNKNOWN_PRODUCER_ID", nothing_written=True):
+    """The partition knows nothing of the producer, whose batch is not its first one; this attempt wrote nothing."""
 
 
 class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True, nothing_written=True):
@@ -381,10 +393,8 @@ class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
 
 def error_for(code: int, message: str = "", *, nothing_written: bool = False, **details: object) -> ApiError:
     """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
-    cls = ERRORS.get(code)
-    if cls is None:
+    if (cls := ERRORS.get(code)) is None:
         cls, message = UnknownServerError, f"error code {code}, which this version does not know: {message}"
     error = cls(message, **details)  # type: ignore[arg-type]
-    if nothing_written:
-        error.nothing_written = True
+    error.nothing_written |= nothing_written
     return error
