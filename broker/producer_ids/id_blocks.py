@@ -54,6 +54,7 @@ class ProducerIdBlocks(Generic[W]):
 
     def __init__(self) -> None:
         self._blocks: deque[range] = deque()  # Invariant: no id of them was given; they rise
+        self._left = 0  # ids of all blocks
         self._end = 0  # above every id of every block that came
         self._newest_size = 0
         self._waiting: deque[WaitingForId[W]] = deque()
@@ -94,6 +95,7 @@ class ProducerIdBlocks(Generic[W]):
                 " producers would have one id"
             )
         self._blocks.append(range(first, end))
+        self._left += count
         self._end, self._newest_size, self._refusal = end, count, None
         answered: list[tuple[W, int]] = []
         while self._waiting and self._blocks:
@@ -114,16 +116,14 @@ class ProducerIdBlocks(Generic[W]):
         return expired
 
     def statistics(self) -> ProducerIdStatistics:
+        """May be called in any thread."""
         return ProducerIdStatistics(self._given, self._left, len(self._waiting))
-
-    @property
-    def _left(self) -> int:
-        return sum(map(len, self._blocks))
 
     def _take(self) -> int:
         block = self._blocks.popleft()
         if len(block) > 1:
             self._blocks.appendleft(block[1:])
+        self._left -= 1
         self._given += 1
         return block[0]
 

@@ -19,6 +19,7 @@ from ops.dashboards.shared import ERRORS, FETCH_TIME, PRODUCE_TIME, REQUESTS, TI
 
 CLIENT = 'client_id=~"$client_id"'
 PRODUCE = 'api="Produce"'
+NEW_PRODUCER = 'api="InitProducerId"'
 
 BY_CLIENT = Row(
     "By client_id",
@@ -71,6 +72,14 @@ SERVED = Row(
                 f"sum(rate({selected('penstock_requests_total', PRODUCE)}[$__rate_interval]))",
                 "records",
             ),
+        ),
+        graph(
+            "New producers",
+            "Requests for a producer id; a client that makes a producer for each record shows here. Waiting: the"
+            " broker has no ids left, and no controller answers it.",
+            Unit.COUNT,
+            rise("penstock_requests_total", "{{instance}}", "instance", NEW_PRODUCER),
+            Query(f"sum by (instance) ({selected('penstock_purgatory_size', NEW_PRODUCER)})", "waiting {{instance}}"),
         ),
     ),
 )
