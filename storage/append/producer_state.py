@@ -1,0 +1,186 @@
+"""What a log knows of its idempotent producers, and what that means for a leader's next batch. Pure.
+
+A batch of an idempotent producer carries the producer's id, its epoch, and the sequence number of its first record. The
+log remembers for each producer its epoch and its newest `WINDOW` batches. A client has at most as many in flight, so a
+batch that is sent again is one of these.
+
+    the batch is one of them                 a duplicate: answered with the offsets and the time of its first append
+    its epoch is below the known one         INVALID_PRODUCER_EPOCH: an attempt from before the producer's last bump
+    its epoch is above                       its sequence must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
+    its epoch is the same                    its sequence must follow the last one, else OUT_OF_ORDER_SEQUENCE_NUMBER
+    the producer is not known                its sequence must be 0, else UNKNOWN_PRODUCER_ID (Kafka since 2.5 takes
+                                             any; here a lost state must not let a batch in twice, KIP-360)
+
+Sequence numbers count records; after 2^31 - 1 comes 0. A batch has as many as offsets, so its header tells its last
+one, even after the cleaner has taken records out. Followers and recovery take the batches of a log without these
+checks, because the log is the truth. `KnownProducers` is ordered by the last append, the longest silent first.
+
+Not here: who calls it, the files, and the bounds of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from penstock.errors import InvalidProducerEpochError, OutOfOrderSequenceError, UnknownProducerIdError
+from penstock.record.batch import LOG_APPEND_TIME_BIT, BatchHeader
+from penstock.types import NO_OFFSET, NO_TIMESTAMP
+
+WINDOW = 5
+"""Batches remembered of each producer: as many as its client may have in flight for one partition."""
+SEQUENCES = 2**31
+
+
+class TakenBatch(NamedTuple):
+    """A batch of a producer, as it is in the log."""
+
+    base_sequence: int
+    base_offset: int
+    last_offset_delta: int
+    append_time_ms: int
+    """The broker's time if the batch carries it, -1 otherwise."""
+
+    @property
+    def last_sequence(self) -> int:
+        return (self.base_sequence + self.last_offset_delta) % SEQUENCES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @classmethod
+    def of(cls, header: BatchHeader) -> TakenBatch:
+        stamped = header.attributes & LOG_APPEND_TIME_BIT
+        append_time_ms = header.max_timestamp_ms if stamped else NO_TIMESTAMP
+        return cls(header.base_sequence, header.base_offset, header.last_offset_delta, append_time_ms)
+
+
+class Producer(NamedTuple):
+    """One producer in one log."""
+
+    epoch: int
+    batches: tuple[TakenBatch, ...]
+    """The newest of this epoch, oldest first: one to `WINDOW`."""
+    last_append_ms: int
+    """This node's wall time; the records' times do not count."""
+
+    def has(self, header: BatchHeader) -> TakenBatch | None:
+        """The batch that this one repeats."""
+        if header.producer_epoch == self.epoch:
+            for batch in self.batches:
+                if header.base_sequence == batch.base_sequence and header.last_offset_delta == batch.last_offset_delta:
+                    return batch
+        return None
+
+    def next_sequence(self) -> int:
+        return (self.batches[-1].last_sequence + 1) % SEQUENCES
+
+    def after(self, batch: TakenBatch, epoch: int, now_ms: int) -> Producer:
+        """The producer after the log took this batch."""
+        before = self.batches[1 - WINDOW :] if epoch == self.epoch else ()
+        return Producer(epoch, (*before, batch), now_ms)
+
+
+def must_fit(header: BatchHeader, known: Producer | None) -> None:
+    """Raises unless the batch, which is no duplicate, is the producer's next one."""
+    epoch, sequence = header.producer_epoch, header.base_sequence
+    if known is None:
+        if sequence:
+            raise UnknownProducerIdError(
+                f"producer id {header.producer_id} is not known here, and its batch begins with sequence {sequence}, "
+                "not 0: the log has lost or forgotten it; go on with a higher epoch"
+            )
+    elif epoch < known.epoch:
+        raise InvalidProducerEpochError(
+            f"producer id {header.producer_id}: epoch {epoch} is over, epoch {known.epoch} has begun"
+        )
+    else:
+        expected = known.next_sequence() if epoch == known.epoch else 0
+        if sequence != expected:
+            raise OutOfOrderSequenceError(
+                f"producer id {header.producer_id}, epoch {epoch}: the batch begins with sequence {sequence}, the next "
+                f"one is {expected}"
+            )
+
+
+class KnownProducers:
+    """The producers of one log. The values are immutable, so that a copy costs little."""
+
+    __slots__ = ("_before", "_producers", "newest_offset")
+
+    def __init__(self, producers: Mapping[int, Producer] | None = None) -> None:
+        """`producers`: in the order of their last appends."""
+        self._producers: dict[int, Producer] = dict(producers or {})
+        self._before: dict[int, Producer | None] = {}
+        """What the append under way has changed: by producer id, the value before."""
+        self.newest_offset = self._find_newest()
+        """No producer has a batch above it."""
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[int]:
+        """The ids; the longest silent producer first."""
+        return iter(self._producers)
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._producers.get(producer_id)
+
+    def copy(self) -> dict[int, Producer]:
+        """As of now, in the order of the last appends."""
+        return self._producers.copy()
+
+    def take(self, header: BatchHeader, now_ms: int) -> None:
+        """The log has this batch of a producer now, at its end."""
+        producer_id, batch = header.producer_id, TakenBatch.of(header)
+        known = self._producers.pop(producer_id, None)
+        self._before.setdefault(producer_id, known)
+        if known is None:
+            known = Producer(header.producer_epoch, (batch,), now_ms)
+        else:
+            known = known.after(batch, header.producer_epoch, now_ms)
+        self._producers[producer_id] = known
+        self.newest_offset = header.last_offset
+
+    def begin_append(self) -> None:
+        """From now on `take_back` returns to this state."""
+        if self._before:
+            self._before = {}
+
+    def take_back(self) -> None:
+        """The append failed: its batches were never there."""
+        for producer_id, known in self._before.items():
+            self._producers.pop(producer_id, None)
+            if known is not None:
+                self._producers[producer_id] = known
+        if self._before:
+            self._before, self.newest_offset = {}, self._find_newest()
+
+    def _find_newest(self) -> int:
+        return max((known.batches[-1].last_offset for known in self._producers.values()), default=NO_OFFSET)
+
+    def forget(self, producer_ids: Iterable[int]) -> None:
+        for producer_id in producer_ids:
+            del self._producers[producer_id]
+
+    def forget_oldest(self) -> None:
+        """The producer that was silent longest; a failed append brings it back."""
+        producer_id = next(iter(self._producers))
+        self._before.setdefault(producer_id, self._producers.pop(producer_id))
+
+    @property
+    def silent_since_ms(self) -> int | None:
+        """The last append of the producer that was silent longest; None if there is none."""
+        return next((producer.last_append_ms for producer in self._producers.values()), None)
+
+    def silent_before(self, time_ms: int) -> list[int]:
+        """The ids of those whose last append is older. All are looked at: a clock may have been set back."""
+        return [producer_id for producer_id, known in self._producers.items() if known.last_append_ms < time_ms]
+
+    def window_offsets(self) -> frozenset[int]:
+        """The base offsets of all remembered batches."""
+        return frozenset(batch.base_offset for known in self._producers.values() for batch in known.batches)
+
+    def __repr__(self) -> str:
+        return f"KnownProducers({len(self)}, up to offset {self.newest_offset})"
