@@ -56,7 +56,7 @@ class TakenBatch(NamedTuple):
         return cls(header.base_sequence, header.base_offset, header.last_offset_delta, append_time_ms)
 
 
-class Producer(NamedTuple):
+class ProducerEntry(NamedTuple):
     """One producer in one log."""
 
     epoch: int
@@ -76,13 +76,13 @@ class Producer(NamedTuple):
     def next_sequence(self) -> int:
         return (self.batches[-1].last_sequence + 1) % SEQUENCES
 
-    def after(self, batch: TakenBatch, epoch: int, now_ms: int) -> Producer:
+    def after(self, batch: TakenBatch, epoch: int, now_ms: int) -> ProducerEntry:
         """The producer after the log took this batch."""
         before = self.batches[1 - WINDOW :] if epoch == self.epoch else ()
-        return Producer(epoch, (*before, batch), now_ms)
+        return ProducerEntry(epoch, (*before, batch), now_ms)
 
 
-def must_fit(header: BatchHeader, known: Producer | None) -> None:
+def must_fit(header: BatchHeader, known: ProducerEntry | None) -> None:
     """Raises unless the batch, which is no duplicate, is the producer's next one."""
     epoch, sequence = header.producer_epoch, header.base_sequence
     if known is None:
@@ -109,10 +109,10 @@ class KnownProducers:
 
     __slots__ = ("_before", "_producers", "newest_offset")
 
-    def __init__(self, producers: Mapping[int, Producer] | None = None) -> None:
+    def __init__(self, producers: Mapping[int, ProducerEntry] | None = None) -> None:
         """`producers`: in the order of their last appends."""
-        self._producers: dict[int, Producer] = dict(producers or {})
-        self._before: dict[int, Producer | None] = {}
+        self._producers: dict[int, ProducerEntry] = dict(producers or {})
+        self._before: dict[int, ProducerEntry | None] = {}
         """What the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
         """No producer has a batch above it."""
@@ -124,10 +124,10 @@ class KnownProducers:
         """The ids; the longest silent producer first."""
         return iter(self._producers)
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerEntry | None:
         return self._producers.get(producer_id)
 
-    def copy(self) -> dict[int, Producer]:
+    def copy(self) -> dict[int, ProducerEntry]:
         """As of now, in the order of the last appends."""
         return self._producers.copy()
 
@@ -137,7 +137,7 @@ class KnownProducers:
         known = self._producers.pop(producer_id, None)
         self._before.setdefault(producer_id, known)
         if known is None:
-            known = Producer(header.producer_epoch, (batch,), now_ms)
+            known = ProducerEntry(header.producer_epoch, (batch,), now_ms)
         else:
             known = known.after(batch, header.producer_epoch, now_ms)
         self._producers[producer_id] = known
