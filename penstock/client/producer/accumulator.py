@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from penstock.client.cluster.metadata_cache import Leader
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import StickyChooser
+from penstock.client.producer.sequences import PartitionSequences
 from penstock.errors import ClientClosedError, InvalidRecordError, PenstockError
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import record_size_bytes_upper
@@ -51,6 +52,8 @@ class AccumulatorConfig:
     batch_size: int
     linger_ms: int
     codec: Codec
+    idempotent_in_flight_max: int = 0
+    """How many batches of a partition may be with its broker at a time; 0: the producer is not idempotent, so one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,43 +70,6 @@ class PendingRecord:
     def of(cls, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int | None) -> PendingRecord:
         size = record_size_bytes_upper(-1 if value is None else len(value), -1 if key is None else len(key), headers)
         return cls(key, value, headers, timestamp_ms, size)
-
-
-class PartitionQueue:
-    """One partition's batches: at most one open, any number closed, at most one with the broker."""
-
-    __slots__ = (
-        "asked",
-        "in_flight",
-        "limit_bytes",
-        "not_before_ms",
-        "open",
-        "ready",
-        "request",
-        "slot",
-        "topic_partition",
-    )
-
-    def __init__(self, topic_partition: TopicPartition, limit_bytes: int) -> None:
-        self.topic_partition = topic_partition
-        self.limit_bytes = limit_bytes
-        self.open: ProducerBatch | None = None  # also while somebody has it in hand
-        self.slot: deque[ProducerBatch] = deque()  # holds `open` unless somebody has it in hand
-        self.ready: deque[ProducerBatch] = deque()
-        self.in_flight: ProducerBatch | None = None
-        self.request = 0  # which request carries `in_flight`: the answer to any other tells nothing about it
-        self.not_before_ms = 0
-        self.asked: Leader | None = None  # who got the last request
-
-    @property
-    def waiting(self) -> int:
-        """How many batches are not acked. `open` is read BEFORE `ready`: what is being closed may be in both."""
-        return (self.open is not None) + len(self.ready) + (self.in_flight is not None)
-
-    def __repr__(self) -> str:
-        return (
-            f"PartitionQueue({self.topic_partition}, ready={len(self.ready)}, in_flight={self.in_flight is not None})"
-        )
 
 
 class Accumulator:
@@ -130,7 +96,9 @@ class Accumulator:
         found = self._queues.get(tp)
         if found is None:
             limit = min(self.config.batch_size, max_batch_bytes or self.config.batch_size)
-            found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1)))
+            in_flight_max = self.config.idempotent_in_flight_max
+            sequences = PartitionSequences(in_flight_max) if in_flight_max else None
+            found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1), sequences))
         return found
 
     def queues(self) -> tuple[PartitionQueue, ...]:
@@ -315,7 +283,7 @@ class Accumulator:
             batch = queue.open
             if batch is None and not queue.waiting:
                 self._retire(queue)
-            if batch is None or queue.in_flight is not None or queue.ready:
+            if batch is None or queue.in_flight or queue.ready:
                 continue
             due_ms = batch.created_ms + self.config.linger_ms
             if not hurry and due_ms > now_ms:
@@ -358,7 +326,7 @@ class Accumulator:
         An open batch without records is not waited for: its caller drops it where there is no memory."""
         found: dict[int, ProducerBatch] = {}
         for queue in self.queues():
-            for batch in (queue.in_flight, queue.open, *tuple(queue.ready)):
+            for batch in (*queue.in_flight, queue.open, *tuple(queue.ready)):
                 if batch is not None and not batch.done and (batch.values or batch.record_count):
                     found[id(batch)] = batch
         return list(found.values())

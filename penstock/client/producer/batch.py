@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, repeat
 
 from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.sequences import SequencePlace
+from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import PenstockError
+from penstock.record.batch import with_producer
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import RecordColumns, read_columns
@@ -52,8 +55,11 @@ class ProducerBatch:
         "last_error",
         "log_append_time_ms",
         "next_future",
+        "place",
         "record_count",
+        "request",
         "room",
+        "stamped",
         "threads",
         "timestamp_ms",
         "timestamps_ms",
@@ -76,6 +82,9 @@ class ProducerBatch:
         self.record_count = 0  # set when closed
         self.encoded: bytes | None = None
         self.attempts = 0
+        self.request = 0  # which request carries it: the answer to any other tells nothing about it. 0: none does
+        self.place: SequencePlace | None = None  # once an idempotent producer has sent it
+        self.stamped: tuple[ProducerIdAndEpoch, int] | None = None  # what `encoded` has
         self.last_error: PenstockError | None = None
         self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
         self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into
@@ -95,6 +104,12 @@ class ProducerBatch:
     def used_bytes(self) -> int:
         """An upper bound of what the open batch will take when encoded without compression."""
         return self.granted_bytes - self.room
+
+    def possible_duplicates(self, *, is_acked: bool) -> int:
+        """How often the log may hold the batch beyond its first time, now that it is acked or has failed."""
+        if self.place is None:
+            return max(self.unknown_attempts + is_acked - 1, 0)
+        return max(self.place.doubts + (is_acked or self.place.may_be_written) - 1, 0)
 
     @property
     def state(self) -> str:
@@ -164,6 +179,12 @@ class ProducerBatch:
         """For a batch that was built in bulk: it was never open."""
         self.encoded, self.record_count = encoded, record_count
         self._release_columns()
+
+    def stamp(self, identity: ProducerIdAndEpoch, sequence: int) -> None:
+        """Sets producer id, epoch and sequence of the encoded batch, unless it has them from an earlier attempt."""
+        if self.encoded is not None and self.stamped != (identity, sequence):
+            self.encoded = with_producer(self.encoded, identity.producer_id, identity.epoch, sequence)
+            self.stamped = identity, sequence
 
     def split(self, codec: Codec) -> tuple[ProducerBatch, ...]:
         """Two halves, because the broker finds this batch too large; it is done when both are (KIP-126)."""

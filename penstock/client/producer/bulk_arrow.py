@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from penstock.client.producer.accumulator import PartitionQueue
 from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
 from penstock.client.producer.bulk import is_arrow
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.errors import InvalidRecordError, MessageTooLargeError, MissingDependencyError
 from penstock.record.codecs import Codec
 

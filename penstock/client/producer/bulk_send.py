@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.client.producer import bulk
-from penstock.client.producer.accumulator import PartitionQueue, PendingRecord
+from penstock.client.producer.accumulator import PendingRecord
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch

@@ -2,7 +2,8 @@
 
 Pure: given what is ready and `now_ms`, it makes one request per broker that carries every partition of that broker with
 something to send; given an answer, an error or a time-out, it says for every batch: acked, failed or again. At most one
-batch of a partition is with a broker at a time, so retries cannot change the order.
+batch of a partition is with a broker at a time, so retries cannot change the order. An idempotent producer has several
+there, all with one broker and in the order of one stream; sequences.py says when that is safe.
 
 A broker that hangs answers nothing. While one is silent, its batches stay with it, because it may only be slow; a batch
 whose partition has another leader by now is taken back and sent there (`take_back`). Whether the old leader wrote it is
@@ -18,12 +19,14 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.error_meaning import needs_metadata, outcome_unknown
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import broker_name
-from penstock.client.producer.accumulator import Accumulator, PartitionQueue
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult
+from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
+from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.sequences import Refusal, SequenceError
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult, ProducerIdAndEpoch
 from penstock.errors import (
     ApiError,
-    InvariantViolation,
     MessageTooLargeError,
     PenstockError,
     RecordListTooLargeError,
@@ -51,46 +54,6 @@ class DispatchLimits:
     backoff: Backoff
 
 
-@dataclass(frozen=True, slots=True)
-class OutboundRequest:
-    """Batches for one broker, in the order of the wire request; each with the queue it came from."""
-
-    node_id: int
-    correlation_id: int
-    deadline_ms: int
-    entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
-    size_bytes: int
-    """Of the records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Acked:
-    """The batch stands in the log from `base_offset` on."""
-
-    batch: ProducerBatch
-    base_offset: int
-    log_append_time_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The batch will not be tried again."""
-
-    batch: ProducerBatch
-    error: PenstockError
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """The batch, or its halves, is back at the head of its queue."""
-
-    batch: ProducerBatch
-    error: ApiError
-
-
-Outcome = Acked | Failed | Again
-
-
 class BatchDispatcher:
     """The sender's decisions; used by one thread."""
 
@@ -101,6 +64,10 @@ class BatchDispatcher:
         self._correlation_id = 0
         self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
         self._wants_metadata = False  # a leader is unknown, or may be wrong
+        self._producer_id: ProducerIdAndEpoch | None = None  # the newest that this producer has got
+        self._wants_producer_id = False
+        self._producer_id_error: PenstockError | None = None  # why there is none yet
+        self.has_more = False  # a partition of the last requests could send another batch now
         self.next_ms: int | None = None  # when a back-off ends
         self.expiry_ms: int | None = None  # when the oldest batch reaches delivery_timeout_ms, as `expire` saw it
 
@@ -109,14 +76,33 @@ class BatchDispatcher:
         wish, self._wants_metadata = self._wants_metadata, False
         return wish
 
+    def take_producer_id_wish(self) -> bool:
+        """Whether, since the last time, a partition waited for another producer id than the newest."""
+        wish, self._wants_producer_id = self._wants_producer_id, False
+        return wish
+
+    def on_producer_id(self, producer_id: ProducerIdAndEpoch) -> None:
+        """The cluster has given this producer an id that nobody else has."""
+        self._producer_id, self._producer_id_error = producer_id, None
+
+    def on_no_producer_id(self, error: PenstockError, *, is_final: bool) -> list[Outcome]:
+        """There is no producer id yet. If no retry mends that, everything that waits for it fails."""
+        self._producer_id_error = error
+        failed: list[Outcome] = []
+        for queue in self._accumulator.queues() if is_final else ():
+            while not queue.settle(self._producer_id) and (batch := queue.head()) is not None and batch.encoded:
+                queue.ready.popleft()
+                failed.append(self._failed(queue, batch, error))
+        return failed
+
     def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
         """One request per broker that has something to get and room for a request; its batches are now in flight."""
         by_node: dict[int, list[tuple[PartitionQueue, ProducerBatch]]] = {}
         sizes: dict[int, int] = {}
         self.next_ms = None
         for queue in self._accumulator.queues():
-            batch = self._head(queue)
-            if batch is None or batch.encoded is None:
+            batch = queue.head()
+            if batch is None or batch.encoded is None or not self._may_send(queue, batch):
                 continue
             leader = self._cache.leader(queue.topic_partition)
             if queue.not_before_ms > now_ms and leader in (None, queue.asked):
@@ -126,6 +112,8 @@ class BatchDispatcher:
                 self._wants_metadata = True
                 continue
             node = leader.node_id
+            if queue.in_flight and queue.asked is not None and node != queue.asked.node_id:
+                continue  # the old leader's answers come first, or their batches are taken back
             size = sizes.get(node, 0)
             if not can_send(node) or (size and size + len(batch.encoded) > self._request_bytes_max):
                 continue
@@ -134,7 +122,15 @@ class BatchDispatcher:
             sizes[node] = size + len(batch.encoded)
             queue.asked = leader
             by_node.setdefault(node, []).append((queue, batch))
-        return [self._request(node, entries, sizes[node], now_ms) for node, entries in by_node.items()]
+        requests = [self._request(node, entries, sizes[node], now_ms) for node, entries in by_node.items()]
+        self.has_more = any(queue.sequences and queue.ready for request in requests for queue, _ in request.entries)
+        return requests
+
+    def _may_send(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        if not queue.settle(self._producer_id):
+            self._wants_producer_id = True
+            return False
+        return queue.may_send(batch)
 
     def _back_off(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
         """Looks again when the wait ends; before that for another leader, if the last one may be gone.
@@ -147,23 +143,12 @@ class BatchDispatcher:
             look_ms = min(look_ms, now_ms + max(self._limits.backoff.initial_ms, 1))
         self.next_ms = look_ms if self.next_ms is None else min(self.next_ms, look_ms)
 
-    def _head(self, queue: PartitionQueue) -> ProducerBatch | None:
-        """The batch to send next; batches that failed while they were encoded are passed over."""
-        while queue.ready and queue.in_flight is None:
-            if not queue.ready[0].done:
-                return queue.ready[0]
-            queue.ready.popleft()
-        return None
-
     def _request(
         self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], size_bytes: int, now_ms: int
     ) -> OutboundRequest:
-        for queue, batch in entries:
-            if queue.ready.popleft() is not batch or queue.in_flight is not None:
-                raise InvariantViolation(f"{queue!r}: a second batch would be in flight")
-            queue.in_flight, queue.request = batch, self._correlation_id + 1
-            batch.attempts += 1
         self._correlation_id += 1
+        for queue, batch in entries:
+            queue.send(batch, self._correlation_id)
         deadline_ms = now_ms + self._limits.request_timeout_ms
         return OutboundRequest(node, self._correlation_id, deadline_ms, tuple(entries), size_bytes)
 
@@ -181,30 +166,21 @@ class BatchDispatcher:
         return [
             self._on_result(queue, batch, result, now_ms)
             for (queue, batch), result in zip(request.entries, answer.results, strict=True)
-            if self._is_with(queue, request)
+            if batch.request == request.correlation_id
         ]
-
-    @staticmethod
-    def _is_with(queue: PartitionQueue, request: OutboundRequest) -> bool:
-        """Whether the partition's batch is still with this request, and not taken back."""
-        return queue.in_flight is not None and queue.request == request.correlation_id
-
-    def pending(self, request: OutboundRequest) -> list[tuple[PartitionQueue, ProducerBatch]]:
-        """The batches of a request that were neither answered nor taken back."""
-        return [entry for entry in request.entries if self._is_with(entry[0], request)]
 
     def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
         if result.error is not None:
             return self._on_failure(queue, batch, result.error, now_ms, is_unknown=outcome_unknown(result.error))
-        queue.in_flight = None
+        queue.acked(batch)
         queue.not_before_ms = 0
         return Acked(batch, result.base_offset, result.log_append_time_ms)
 
     def on_unanswered(self, request: OutboundRequest) -> list[Outcome]:
         """acks=0: written to the connection is all there is to know."""
-        pending = self.pending(request)
-        for queue, _ in pending:
-            queue.in_flight = None
+        pending = request.pending()
+        for queue, batch in pending:
+            queue.acked(batch)
         return [Acked(batch, -1, -1) for _, batch in pending]
 
     def on_error(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
@@ -237,14 +213,13 @@ class BatchDispatcher:
 
     def _all_failed(self, request: OutboundRequest, error: ApiError, now_ms: int, *, is_unknown: bool) -> list[Outcome]:
         return [
-            self._on_failure(queue, batch, error, now_ms, is_unknown=is_unknown)
-            for queue, batch in self.pending(request)
+            self._on_failure(queue, batch, error, now_ms, is_unknown=is_unknown) for queue, batch in request.pending()
         ]
 
     def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
         """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""
         outcomes: list[Outcome] = []
-        for queue, batch in self.pending(request):
+        for queue, batch in request.pending():
             leader = self._cache.leader(queue.topic_partition)
             if leader is not None and leader.node_id != request.node_id:
                 told = f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
@@ -255,26 +230,53 @@ class BatchDispatcher:
     def _on_failure(
         self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, *, is_unknown: bool
     ) -> Outcome:
-        queue.in_flight = None
+        queue.release(batch, is_unknown=is_unknown)
         batch.last_error = without_frames(error)
-        batch.unknown_attempts += is_unknown
+        if isinstance(error, SequenceError) and batch.place is not None:
+            return self._on_sequence_error(queue, batch, error, now_ms)
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
-            queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
+            queue.put_back(queue.split(batch, self._accumulator.config.codec))
             return Again(batch, error)
         if not error.retriable or batch.attempts > self._limits.retries:
-            return Failed(batch, _of_all_attempts(error) if batch.unknown_attempts else error)
+            return self._failed(queue, batch, _of_all_attempts(error) if batch.unknown_attempts else error)
         followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
         if not followed and needs_metadata(error):
             self._wants_metadata = True
-        wait_ms = 0 if followed else self._limits.backoff.wait_ms(batch.attempts)
+        return self._again(queue, batch, error, now_ms, 0 if followed else self._limits.backoff.wait_ms(batch.attempts))
+
+    def _on_sequence_error(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: SequenceError, now_ms: int
+    ) -> Outcome:
+        """The batch does not follow what the log has. Its first new epoch begins without a back-off."""
+        refusal = queue.refused(batch, error)
+        self._wants_metadata |= refusal is Refusal.DOUBTED
+        if refusal is Refusal.WAITS:
+            batch.attempts -= 1  # an older batch was not written, which is not the fault of this one
+            return self._again(queue, batch, error, now_ms, 0)
+        if batch.attempts > self._limits.retries:
+            return self._failed(queue, batch, _of_all_attempts(error) if batch.unknown_attempts else error)
+        is_first = refusal is Refusal.BEGINS_EPOCH and batch.place is not None and not batch.place.epochs_over
+        return self._again(queue, batch, error, now_ms, 0 if is_first else self._limits.backoff.wait_ms(batch.attempts))
+
+    def _again(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, wait_ms: int
+    ) -> Outcome:
         if now_ms + wait_ms >= batch.created_ms + self._limits.delivery_timeout_ms:
-            return Failed(batch, self._too_late(batch))
-        queue.not_before_ms = now_ms + wait_ms
-        queue.ready.appendleft(batch)
+            return self._failed(queue, batch, self._too_late(batch))
+        queue.put_back((batch,))
+        if queue.ready[0] is batch:
+            queue.not_before_ms = now_ms + wait_ms
         return Again(batch, error)
+
+    @staticmethod
+    def _failed(queue: PartitionQueue, batch: ProducerBatch, error: PenstockError) -> Failed:
+        queue.failed(batch)
+        return Failed(batch, error)
 
     def _too_late(self, batch: ProducerBatch) -> TimedOutError:
         last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
+        if batch.last_error is None and self._producer_id_error is not None:
+            last = f"; the cluster has given no producer id: {self._producer_id_error}"
         outcome = "may be written" if batch.unknown_attempts else "was not written"
         limit_ms = self._limits.delivery_timeout_ms
         why = self._cache.why_offline(batch.topic_partition)
@@ -294,32 +296,30 @@ class BatchDispatcher:
         created_max_ms = now_ms - limit_ms
         oldest_ms: int | None = None
         for queue in self._accumulator.queues():
-            sent = queue.in_flight
-            if sent is not None and queue.asked is not None and sent.created_ms <= created_max_ms:
-                queue.in_flight = None
-                sent.unknown_attempts += 1
-                sent.last_error = RequestTimedOutError(f"{broker_name(queue.asked, self._cache)} has not answered")
-                expired.append(Failed(sent, self._too_late(sent)))
+            for sent in tuple(queue.in_flight):
+                if sent.created_ms <= created_max_ms and queue.asked is not None:
+                    queue.release(sent, is_unknown=True)
+                    sent.last_error = RequestTimedOutError(f"{broker_name(queue.asked, self._cache)} has not answered")
+                    expired.append(self._failed(queue, sent, self._too_late(sent)))
             while queue.ready and queue.ready[0].created_ms <= created_max_ms:
                 batch = queue.ready[0]
                 if batch.encoded is None and not batch.done:
                     break  # being encoded at this moment
                 queue.ready.popleft()
                 if not batch.done:
-                    expired.append(Failed(batch, self._too_late(batch)))
-            oldest = queue.in_flight or (queue.ready[0] if queue.ready else queue.open)
-            if oldest is not None:
-                oldest_ms = oldest.created_ms if oldest_ms is None else min(oldest_ms, oldest.created_ms)
+                    expired.append(self._failed(queue, batch, self._too_late(batch)))
+            waits_since_ms = queue.oldest_ms
+            if waits_since_ms is not None:
+                oldest_ms = waits_since_ms if oldest_ms is None else min(oldest_ms, waits_since_ms)
         self.expiry_ms = None if oldest_ms is None else oldest_ms + limit_ms
         return expired
 
     def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:
         """Fails what is with a broker: the producer closes before its answer."""
-        pending = self.pending(request)
+        pending = request.pending()
         for queue, batch in pending:
-            queue.in_flight = None
-            batch.unknown_attempts += 1
-        return [Failed(batch, error) for _, batch in pending]
+            queue.release(batch, is_unknown=True)
+        return [self._failed(queue, batch, error) for queue, batch in pending]
 
     def abandon(self, error: PenstockError) -> list[Outcome]:
         """Fails everything that waits: the producer closes without having been able to send it."""

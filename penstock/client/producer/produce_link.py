@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from penstock.client.producer.dispatcher import OutboundRequest
+from penstock.client.producer.outcomes import OutboundRequest
 from penstock.client.wire.connection import Connection, ProduceStream
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall
 from penstock.clock import Clock

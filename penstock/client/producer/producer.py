@@ -19,10 +19,11 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.producer.accumulator import NotAppended, PartitionQueue
+from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.client.producer.sender import ProducerStatistics

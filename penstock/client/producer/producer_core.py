@@ -21,13 +21,13 @@ from penstock.client.producer.accumulator import (
     Accumulator,
     AccumulatorConfig,
     NotAppended,
-    PartitionQueue,
     PendingRecord,
 )
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.sender import ProducerStatistics, Sender
 from penstock.client.producer.stalled import producer_waits

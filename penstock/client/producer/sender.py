@@ -14,11 +14,15 @@ import asyncio
 from dataclasses import dataclass
 
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
+from penstock.client.cluster.producer_ids import init_producer_id
 from penstock.client.producer.accumulator import Accumulator
-from penstock.client.producer.dispatcher import Acked, Again, BatchDispatcher, Failed, OutboundRequest, Outcome
+from penstock.client.producer.dispatcher import BatchDispatcher
+from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
 from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.producer.producer_id import ProducerIdSource
+from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
-from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
+from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart, ProducerIdAndEpoch
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
 from penstock.types import Endpoint
 
@@ -72,6 +76,7 @@ class Sender:
         self._next_look_ms = NEVER_MS
         self._ask_around_at_ms = 0
         self._closed = False
+        self._ids = ProducerIdSource(self._ask_id, cluster.backoff, self._on_producer_id, self._on_no_producer_id)
         self._stall = StallNotice(lambda: producer_waits(accumulator.queues(), cluster.cache, acks))
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
@@ -113,10 +118,15 @@ class Sender:
         due_ms = self._accumulator.close_due(now_ms)
         self._apply(self._dispatcher.expire(now_ms))
         self._leave_old_leaders(now_ms)
-        for request in self._dispatcher.drain(now_ms, self._can_send):
-            self._submit(request)
+        for _ in range(IN_FLIGHT_MAX):
+            for request in self._dispatcher.drain(now_ms, self._can_send):
+                self._submit(request)
+            if not self._dispatcher.has_more:
+                break
         if self._dispatcher.take_metadata_wish():
             self._cluster.refresh_soon()
+        if self._dispatcher.take_producer_id_wish():
+            self._ids.ask_soon()
         self._check_time_outs(now_ms)
         self._set_timer(now_ms, due_ms)
 
@@ -158,7 +168,7 @@ class Sender:
                 continue
             for request in link.unanswered:
                 self._apply(self._dispatcher.take_back(request, now_ms))
-                if not self._dispatcher.pending(request):
+                if not request.pending():
                     link.forget(request)
             if link.in_flight:
                 silent.append(link.connection.endpoint)
@@ -217,6 +227,17 @@ class Sender:
         self._apply(self._dispatcher.on_broken(requests, error, now_ms))
         self.wake()
 
+    async def _ask_id(self) -> ProducerIdAndEpoch:
+        now_ms = self._cluster.clock.now_ms()
+        return await init_producer_id(self._cluster, now_ms + self._cluster.config.request_timeout_ms)
+
+    def _on_producer_id(self, producer_id: ProducerIdAndEpoch) -> None:
+        self._dispatcher.on_producer_id(producer_id)
+        self._pump()
+
+    def _on_no_producer_id(self, error: PenstockError, is_final: bool) -> None:
+        self._apply(self._dispatcher.on_no_producer_id(error, is_final=is_final))
+
     def _apply(self, outcomes: list[Outcome]) -> None:
         counts = self._counts
         for outcome in outcomes:
@@ -230,11 +251,11 @@ class Sender:
             if isinstance(outcome, Acked):
                 counts["batches_acked"] += 1
                 counts["records_acked"] += records
-                counts["possible_duplicates"] += records * batch.unknown_attempts
+                counts["possible_duplicates"] += records * batch.possible_duplicates(is_acked=True)
                 batch.finish(outcome.base_offset, outcome.log_append_time_ms)
             elif isinstance(outcome, Failed):
                 counts["records_failed"] += records
-                counts["possible_duplicates"] += records * max(batch.unknown_attempts - 1, 0)
+                counts["possible_duplicates"] += records * batch.possible_duplicates(is_acked=False)
                 batch.fail(outcome.error)
 
     async def close(self, error: PenstockError) -> None:
@@ -248,7 +269,7 @@ class Sender:
             for request in link.take_unanswered():
                 self._apply(self._dispatcher.give_up(request, error))
         self._apply(self._dispatcher.abandon(error))
-        await asyncio.gather(*(link.close() for link in links))
+        await asyncio.gather(self._ids.close(), *(link.close() for link in links))
 
     def statistics(self) -> ProducerStatistics:
         now = {

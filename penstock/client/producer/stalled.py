@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
-from penstock.client.producer.accumulator import PartitionQueue
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def _each(
 ) -> Iterator[tuple[TopicPartition, tuple[object, ...], str]]:
     for queue in queues:
         tp, leader = queue.topic_partition, cache.leader(queue.topic_partition)
-        if queue.in_flight is not None and queue.asked is not None:
+        if queue.in_flight and queue.asked is not None:
             name = broker_name(queue.asked, cache)
             followers = ", which waits for its in-sync followers" if acks == -1 else ""
             yield tp, ("answer", queue.asked.node_id), f"an answer of {name}{followers}"
@@ -80,6 +80,8 @@ def _each(
             continue
         if leader is None:
             yield tp, ("leader",), no_leader(tp, cache)
+        elif queue.lacks_producer_id:
+            yield tp, ("producer id",), "a producer id, which any broker gives"
         elif batch.last_error is not None:
             text = f"the next attempt at {broker_name(leader, cache)}; the last one: {error_text(batch.last_error)}"
             yield tp, ("retry", leader.node_id, type(batch.last_error)), text

@@ -116,6 +116,17 @@ def test_placement_is_set_through_a_memoryview_at_a_position() -> None:
     assert batch.read_header(data, at).leader_epoch == 3
 
 
+def test_a_batch_gets_a_producer_and_a_right_checksum_and_nothing_else_changes() -> None:
+    data = bytes(one_batch())
+
+    stamped = batch.with_producer(data, 1 << 40, 3, 2**31 - 1)
+
+    header = batch.read_header(stamped)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (1 << 40, 3, 2**31 - 1)
+    assert batch.verify_crc(stamped, 0, header)
+    assert batch.with_producer(stamped, -1, -1, -1) == data
+
+
 def test_log_append_time_sets_bit_and_time_and_a_right_checksum() -> None:
     data = one_batch()
 

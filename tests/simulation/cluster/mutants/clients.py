@@ -9,6 +9,7 @@ from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.producer.dispatcher import BatchDispatcher
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sender import Sender
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -54,13 +55,13 @@ CLIENTS = (
     Mutant(
         "a producer drops a batch that was refused",
         "seam: client retries",
-        (Edit(BatchDispatcher._on_failure, "queue.ready.appendleft(batch)", "pass"),),
+        (Edit(BatchDispatcher._again, "queue.put_back((batch,))", "return Again(batch, error)"),),
         CRASHES,
     ),
     Mutant(
         "a producer sends again behind later batches",
         "Redpanda #3039: reorder",
-        (Edit(BatchDispatcher._on_failure, "queue.ready.appendleft(batch)", "queue.ready.append(batch)"),),
+        (Edit(BatchDispatcher._again, "queue.put_back((batch,))", "queue.ready.append(batch)"),),
         (*CRASHES, Kind.BREAK),
         stories=directed(  # small batches, with pauses in which the leader changes
             Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
@@ -78,21 +79,24 @@ CLIENTS = (
     Mutant(
         "a producer does not count unknown outcomes",
         "Redpanda #3039: duplicates",
-        (Edit(BatchDispatcher._on_failure, "batch.unknown_attempts += is_unknown", "pass"),),
+        (Edit(BatchDispatcher._on_failure, "is_unknown=is_unknown)", "is_unknown=False)"),),
         (Kind.BREAK, *CRASHES),
         is_replicated=None,
     ),
     Mutant(
         "a producer does not count what timed out with a broker",
         "Redpanda #3039: duplicates",
-        (Edit(BatchDispatcher.expire, "sent.unknown_attempts += 1", "pass"),),
+        (Edit(BatchDispatcher.expire, "is_unknown=True", "is_unknown=False"),),
         (Kind.ISOLATE, Kind.PAUSE, Kind.BREAK),
         stories=NO_ACKS,
     ),
     Mutant(
         "a late answer is taken for another request's",
         "seam: client retries",
-        (Edit(BatchDispatcher._is_with, "and queue.request == request.correlation_id", ""),),
+        (
+            Edit(BatchDispatcher.on_answer, "if batch.request == request.correlation_id", "if queue.in_flight"),
+            Edit(PartitionQueue.acked, "self.in_flight.remove(batch)", "self.in_flight.clear()"),
+        ),
         (Kind.PAUSE, Kind.ISOLATE),
         stories=NO_ACKS,
     ),

@@ -9,9 +9,10 @@ import pytest
 
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
 from penstock.errors import ClientClosedError, NetworkError

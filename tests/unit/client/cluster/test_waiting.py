@@ -6,8 +6,8 @@ from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.stalled import consumer_waits
-from penstock.client.producer.accumulator import PartitionQueue
 from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.stalled import producer_waits
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
 from penstock.errors import LeaderNotAvailableError, NotEnoughReplicasError
@@ -42,7 +42,7 @@ def queue(tp: TopicPartition, *, error: Exception | None = None) -> PartitionQue
 
 def in_flight(tp: TopicPartition) -> PartitionQueue:
     made = queue(tp)
-    made.in_flight, made.asked = made.ready.popleft(), Leader(1, 5)
+    made.in_flight, made.asked = [made.ready.popleft()], Leader(1, 5)
     return made
 
 

@@ -6,12 +6,12 @@ from penstock.client.producer.accumulator import (
     Accumulator,
     AccumulatorConfig,
     NotAppended,
-    PartitionQueue,
     PendingRecord,
 )
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import Holder, MemoryPool
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
@@ -79,7 +79,7 @@ def test_a_flush_and_a_wait_for_memory_close_at_once() -> None:
 def test_a_batch_grows_while_the_one_before_is_in_flight() -> None:
     acc = accumulator(linger_ms=0)
     queue = acc.queue(TP)
-    queue.in_flight = ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())
+    queue.in_flight = [ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())]
     append(acc, queue, record())
     acc.close_due(NOW_MS + 1_000)
     assert not queue.ready and queue.open is not None
@@ -166,10 +166,10 @@ def test_unfinished_sees_open_closed_and_in_flight() -> None:
     for _ in range(3):
         append(acc, queue, record())
         batch = queue.open
-        if queue.in_flight is None:
+        if not queue.in_flight:
             acc.close_due(NOW_MS)
-            queue.in_flight = queue.ready.popleft()
-            assert queue.in_flight is batch
+            queue.in_flight = [queue.ready.popleft()]
+            assert queue.in_flight == [batch]
     assert len(acc.unfinished()) == 2
     for batch in acc.unfinished():
         batch.finish(0, -1)

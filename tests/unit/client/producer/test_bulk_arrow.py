@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client.producer.accumulator import PartitionQueue
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.errors import InvalidRecordError
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records

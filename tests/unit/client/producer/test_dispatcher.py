@@ -9,8 +9,9 @@ import pytest
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
-from penstock.client.producer.dispatcher import Acked, Again, BatchDispatcher, DispatchLimits, Failed, OutboundRequest
+from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterSnapshot,
@@ -59,7 +60,7 @@ class Bench:
     def add(self, partition: int, value: bytes = b"v") -> None:
         queue = self.accumulator.queue(TopicPartition("t", partition))
         self.accumulator.try_append(queue, PendingRecord.of(None, value, (), None), NOW_MS, 0)
-        busy, queue.in_flight = queue.in_flight, None
+        busy, queue.in_flight = queue.in_flight, []
         ready = list(queue.ready)
         queue.ready.clear()
         self.accumulator.close_due(NOW_MS)

@@ -1,0 +1,206 @@
+"""PartitionSequences: the order of one partition's batches under an idempotent producer (KIP-98, KIP-360).
+
+Each batch has a place: its records' sequence numbers under a producer id and an epoch. A broker takes a batch only
+behind the one before it, and knows the five newest again. So a batch whose answer was lost is sent again without being
+written again, and several batches may be with the broker at a time.
+
+- A new batch is sent behind the others as long as all of them are with the broker. If one has to be sent again, only
+  the oldest goes out until all of them are resolved. Batches count against the five until all before them are
+  resolved, acked or not: the broker has to know the oldest one again.
+- The epoch is over if the oldest batch does not follow what the log has: the log has lost something, or a batch before
+  it has failed and was not written. Once nothing is with the broker, the unresolved batches begin the next epoch at
+  sequence 0. The first of them that is written shuts out every late copy of the old epoch.
+- A batch that may have been written under an epoch that is over may be written again; `doubts` counts that.
+
+Brokers compare epochs within a partition only, so each partition counts its own. Pure. Not here: which broker, and when
+(dispatcher.py); where producer ids come from (producer_id.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from penstock.client.wire.messages import ProducerIdAndEpoch
+from penstock.errors import (
+    InvalidProducerEpochError,
+    InvariantViolation,
+    OutOfOrderSequenceError,
+    UnknownProducerIdError,
+)
+
+IN_FLIGHT_MAX = 5
+"""A broker knows so many of a producer's batches again; more may not be unresolved."""
+EPOCH_MAX = 2**15 - 1
+SEQUENCES = 2**31
+"""After sequence 2^31 - 1 comes 0."""
+
+SequenceError = OutOfOrderSequenceError | UnknownProducerIdError | InvalidProducerEpochError
+"""Nothing was written, and what follows depends on the batch's place."""
+
+
+class Refusal(Enum):
+    """What a batch does next whose sequence was refused."""
+
+    WAITS = "for an older batch: this attempt was sent behind it, so the refusal tells nothing"
+    DOUBTED = "asks whoever leads now: it may be written, and a leader that is none any more would not know"
+    BEGINS_EPOCH = "with all that is unresolved"
+
+
+class SequencePlace:
+    """What is known of one batch that was sent at least once."""
+
+    __slots__ = (
+        "as_oldest",
+        "doubts",
+        "epochs_over",
+        "in_flight",
+        "is_resolved",
+        "may_be_written",
+        "record_count",
+        "sequence",
+        "was_refused",
+    )
+
+    def __init__(self, record_count: int, sequence: int) -> None:
+        self.record_count = record_count
+        self.sequence = sequence
+        self.in_flight = False
+        self.as_oldest = False  # nothing unresolved was before it when it was sent the last time
+        self.may_be_written = False  # by an attempt under the present epoch whose outcome is unknown, or that is acked
+        self.is_resolved = False  # acked, or failed for good
+        self.was_refused = False  # since the last attempt whose outcome is unknown
+        self.epochs_over = 0  # epochs under which it was sent in vain
+        self.doubts = 0  # those of them under which it may have been written
+
+    def __repr__(self) -> str:
+        return f"SequencePlace({self.sequence}, records={self.record_count}, in_flight={self.in_flight})"
+
+
+class PartitionSequences:
+    """Which batch may be sent, under which sequence; used by the sender's thread."""
+
+    __slots__ = ("_identity", "_in_flight_max", "_is_over", "_needs_other_id", "_next", "_window")
+
+    def __init__(self, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+        self._in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
+        self._identity: ProducerIdAndEpoch | None = None
+        self._next = 0
+        self._window: list[SequencePlace] = []  # from the oldest unresolved one on, in the order of the partition
+        self._is_over = False  # the epoch: nothing more is sent under it
+        self._needs_other_id = False
+
+    # -- sending -------------------------------------------------------------------------------------------------------
+
+    def settle(self, newest: ProducerIdAndEpoch | None) -> bool:
+        """Begins an epoch where one is due and nothing is with the broker. False: that needs another producer id than
+        `newest`, which is the last one that this producer has got."""
+        if any(place.in_flight for place in self._window):
+            return True
+        if self._identity is not None and not self._is_over:
+            return True
+        following = self._following(newest)
+        if following is None:
+            return False
+        self._begin(following)
+        return True
+
+    def _following(self, newest: ProducerIdAndEpoch | None) -> ProducerIdAndEpoch | None:
+        now = self._identity
+        if now is not None and not self._needs_other_id and now.epoch < EPOCH_MAX:
+            return ProducerIdAndEpoch(now.producer_id, now.epoch + 1)
+        if newest is not None and now is not None and newest.producer_id == now.producer_id:
+            return None
+        return newest
+
+    def _begin(self, identity: ProducerIdAndEpoch) -> None:
+        self._identity, self._is_over, self._needs_other_id, self._next = identity, False, False, 0
+        window, self._window = self._window, []
+        is_doubtful = True
+        for place in window:
+            is_doubtful = is_doubtful and place.may_be_written  # it is in the log only if all before it are
+            if not place.is_resolved:
+                place.doubts += is_doubtful
+                place.epochs_over += 1
+                place.may_be_written = False
+                place.sequence = self._take(place.record_count)
+                self._window.append(place)
+
+    def _take(self, record_count: int) -> int:
+        sequence, self._next = self._next, (self._next + record_count) % SEQUENCES
+        return sequence
+
+    def may_send(self, place: SequencePlace | None) -> bool:
+        """Whether the batch may go to the broker now; None: a batch that was not sent yet."""
+        if self._is_over or self._identity is None:
+            return False
+        if place is not None:
+            return place is self._window[0]
+        return len(self._window) < self._in_flight_max and all(p.in_flight or p.is_resolved for p in self._window)
+
+    def on_sent(self, place: SequencePlace | None, record_count: int) -> tuple[ProducerIdAndEpoch, SequencePlace]:
+        """The batch is with the broker from now on: under which identity, and its place."""
+        if self._identity is None or not self.may_send(place):
+            raise InvariantViolation(f"{self!r}: {place!r} is sent out of turn")
+        if place is None:
+            place = SequencePlace(record_count, self._take(record_count))
+            self._window.append(place)
+        place.in_flight = True
+        place.as_oldest = place is self._window[0]
+        return self._identity, place
+
+    # -- what became of it ---------------------------------------------------------------------------------------------
+
+    def on_acked(self, place: SequencePlace) -> None:
+        """It is in the log."""
+        place.may_be_written = True
+        self._resolve(place)
+
+    def on_back(self, place: SequencePlace, *, is_unknown: bool) -> None:
+        """It is not with the broker any more; `is_unknown`: it may have been written."""
+        place.in_flight = False
+        place.may_be_written |= is_unknown
+        place.was_refused &= not is_unknown
+
+    def on_refused(self, place: SequencePlace, error: SequenceError) -> Refusal:
+        """The batch does not follow what the log has, says a broker; it has not written it."""
+        if isinstance(error, InvalidProducerEpochError):
+            self._is_over = self._needs_other_id = True  # another producer has this id
+        elif not place.as_oldest:
+            return Refusal.WAITS
+        elif place.may_be_written and not place.was_refused:
+            place.was_refused = True
+            return Refusal.DOUBTED
+        else:
+            self._is_over = True
+        return Refusal.BEGINS_EPOCH
+
+    def on_failed(self, place: SequencePlace) -> None:
+        """It will not be sent again. If it was not written, nothing behind it follows what the log has: what is sent
+        next will tell, if that is not known yet."""
+        self._is_over |= not place.may_be_written
+        self._resolve(place)
+
+    def _resolve(self, place: SequencePlace) -> None:
+        place.in_flight, place.is_resolved = False, True
+        while self._window and self._window[0].is_resolved:
+            del self._window[0]
+
+    def split(self, place: SequencePlace, record_counts: Sequence[int]) -> list[SequencePlace]:
+        """The places of a batch's parts: they keep its sequence numbers."""
+        parts, sequence = [], place.sequence
+        for count in record_counts:
+            part = SequencePlace(count, sequence)
+            part.may_be_written, part.doubts, part.epochs_over = place.may_be_written, place.doubts, place.epochs_over
+            parts.append(part)
+            sequence = (sequence + count) % SEQUENCES
+        at = self._window.index(place)
+        self._window[at : at + 1] = parts
+        return parts
+
+    def is_before(self, one: SequencePlace, other: SequencePlace) -> bool:
+        """In the order of the partition; both are unresolved."""
+        return self._window.index(one) < self._window.index(other)
+
+    def __repr__(self) -> str:
+        return f"PartitionSequences({self._identity}, next={self._next}, window={len(self._window)})"
