@@ -11,7 +11,8 @@ final log, which a new consumer reads from the beginning when the load has ended
     phantom        a value was never sent, or is damaged
     resurrected    a record that was acked in a deleted log was read from a later one
     duplicates     the log holds more copies of a producer's records than it counts in `possible_duplicates`
-    out-of-order   a producer's records stand in a partition in another order than they were sent
+    out-of-order   a producer's records stand in a partition in another order than they were sent; a record may, if its
+                   producer was told that it failed and may be written all the same (`failed_unknown`)
     unseen         a reader did not reach the end of the log
     over-deleted   the log begins behind everything that was to be deleted
 
@@ -86,6 +87,8 @@ class _Sent:
     topic: str
     logs: array[int] = field(default_factory=lambda: array("h"))
     places: array[int] = field(default_factory=lambda: array("q"))
+    may_be_late: set[int] = field(default_factory=set)
+    """Records that failed with their outcome unknown: they may be written behind later ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,11 @@ class Ledger:
                 is_certain = current != NO_LOG and sent.logs[first + n] == current
                 place = partition << OFFSET_BITS | (offset + n)
                 sent.places[first + n] = place if is_certain else ACKED_SOMEWHERE
+
+    def failed_unknown(self, producer: int, first: int, count: int = 1) -> None:
+        """A producer without idempotence was told that `count` records failed, and may be written all the same."""
+        with self._lock:
+            self._sent[producer].may_be_late.update(range(first, first + count))
 
     # -- readers -------------------------------------------------------------------------------------------------------
 
@@ -343,6 +351,7 @@ class Ledger:
                         continue
                     met[producer][sequence] = 1
                     is_copy = is_cut and sequence < first.setdefault(producer, sequence)
+                    is_copy = is_copy or sequence in self._sent[producer].may_be_late
                     if sequence < last.get(producer, -1) and not is_copy:
                         where = f"{self._at(log, partition)} offset {offset}"
                         self._wrong("out-of-order", f"{where} holds {shown(identity)} after {last[producer]}")

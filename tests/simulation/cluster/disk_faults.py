@@ -11,16 +11,18 @@ state the cluster was: see `lose_in_cut`.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.node.format import format_node
-from penstock.types import NO_LEADER
+from metadata.registrations import PartitionRegistration
+from penstock.types import NO_LEADER, TopicPartition
 from raft.quorum_state import Forgotten
-from storage.disk.file_names import META_PROPERTIES
+from storage.disk.file_names import META_PROPERTIES, PARTITION_METADATA, partition_directory
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.conditions import newest_image
+from tests.simulation.cluster.durable_log import durable_entries, parts_of
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
@@ -181,10 +183,24 @@ class DiskWork:
         return ""
 
     def _last_copy(self, machine: Machine) -> str:
-        for name, topic in newest_image(self.world).topics_by_name.items():
-            for number, partition in topic.partitions.items():
-                if set(partition.isr) == {machine.config.node_id}:
-                    return f"the last copy of {name}-{number}"
+        """A member of an ISR has no copy yet if a power cut would take its log's name: nothing was flushed there."""
+        for key, partition in _partitions(self.world):
+            others = (member for member in partition.isr if member != machine.config.node_id)
+            if machine.config.node_id in partition.isr and not any(self._has_copy(member, key) for member in others):
+                return f"the last copy of {key}"
+        return ""
+
+    def _has_copy(self, broker_id: int, key: TopicPartition) -> bool:
+        machine = next(each for each in self.world.machines if each.config.node_id == broker_id)
+        places = (f"{log_dir}/{partition_directory(key)}" for log_dir in machine.config.log_dirs)
+        return any(PARTITION_METADATA in (durable_entries(machine.disk, parts_of(place)) or ()) for place in places)
+
+    def why_not_stopped(self, machine: Machine) -> str:
+        """Why nobody stops this node in order: it has the only copy, until the others have said what they have lost."""
+        is_excused = self.world.invariants.partitions.is_excused
+        for key, partition in _partitions(self.world):
+            if {member for member in partition.isr if not is_excused(member)} == {machine.config.node_id}:
+                return "" if len(partition.isr) == 1 else f"the only copy of {key} that is left"
         return ""
 
     # -- a disk in the wrong machine -----------------------------------------------------------------------------------
@@ -212,6 +228,12 @@ class DiskWork:
                 each.start()
 
         return self.began(machine, back)
+
+
+def _partitions(world: World) -> Iterator[tuple[TopicPartition, PartitionRegistration]]:
+    for name, topic in newest_image(world).topics_by_name.items():
+        for number, partition in topic.partitions.items():
+            yield TopicPartition(name, number), partition
 
 
 def _wipe(machine: Machine, log_dirs: Sequence[str], *, is_empty: bool) -> list[str]:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from crc32c import crc32c
 
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, MIN_BATCH_LENGTH
+from tests.simulation.cluster.sequences import Sequences
 from tests.support.losing_fs import Directory, File, LosingFileSystem
 
 _HEAD = Struct(">qiibIhi")
@@ -58,6 +59,10 @@ def parse(content: bytes, at: int, next_offset: int | None) -> tuple[list[Batch]
     return found, at
 
 
+def parts_of(path: str) -> tuple[str, ...]:
+    return tuple(path.strip("/").split("/"))
+
+
 def durable_entries(disk: LosingFileSystem, parts: tuple[str, ...]) -> dict[str, File | Directory] | None:
     """What is in a directory after a power cut; None where there is none."""
     node = disk.root
@@ -83,7 +88,7 @@ class DurableLog:
 
     def __init__(self, machine: HasDisk, directory: str) -> None:
         self._machine, self.directory = machine, directory
-        self._parts = tuple(directory.strip("/").split("/"))
+        self._parts = parts_of(directory)
         self._entries: dict[str, File | Directory] | None = None
         self._names: list[str] = []
         self._segments: list[_Segment] = []
@@ -166,15 +171,19 @@ class Committed:
         self.name = name
         self.batches: list[Batch] = []
         self._places: dict[int, int] = {}
+        self._sequences = Sequences()
         self.end = self.start = 0
         self.is_void = False
         """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
 
     def extend(self, log: DurableLog, to_offset: int) -> int:
-        """Takes what a log has from the end on; returns how far it came."""
+        """Takes what a log has from the end on; returns how far it came. I20 holds for each batch."""
         place = bisect_right(log.batches, self.end, key=_base_of) - 1
         for batch in log.batches[max(place, 0) :]:
             if batch.base_offset == self.end and batch.next_offset <= to_offset:
+                fault = self._sequences.fault(batch.raw)
+                if fault is not None:
+                    raise Violated(f"I20: {self.name}: at offset {batch.base_offset} is committed {fault}")
                 self._places[batch.base_offset] = len(self.batches)
                 self.batches.append(batch)
                 self.end = batch.next_offset

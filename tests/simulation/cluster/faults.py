@@ -100,6 +100,8 @@ def _kill(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
 
 
 def _stop(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    if why := world.disks.why_not_stopped(machine):
+        return world.disks.leave_out(fault, why)
     machine.stop()
     return machine.start
 

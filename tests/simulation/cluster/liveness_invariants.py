@@ -136,11 +136,14 @@ def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:
 
 
 def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
-    """The leaders of the quorum that no majority of voters can reach and answer."""
+    """The leaders of the quorum that no majority of voters can reach and answer. One that waits for its disk, because
+    that is slow or full, cannot resign meanwhile; it commits nothing."""
     voters = [machine for machine in machines if machine.config.is_controller]
     for machine in voters:
         core = machine.node.raft._core if machine.node is not None else None
         if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
+            continue
+        if machine.faults.full or machine.faults.slow_seconds:
             continue
         peers = [other for other in voters if other is not machine and _reach(machine, other)]
         if 1 + len(peers) <= len(voters) // 2:

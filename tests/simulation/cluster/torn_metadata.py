@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from broker.quorum.metadata_log import METADATA_PARTITION
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.batch import HEADER_BYTES
-from storage.disk.file_names import LOG_SUFFIX, partition_directory
+from storage.disk.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX, partition_directory
 from tests.simulation.cluster.disk_faults import place
 from tests.simulation.cluster.durable_log import Batch, parse
 
@@ -82,9 +82,13 @@ def _move_away(world: World, machine: Machine) -> None:
 
 
 def damage(machine: Machine, path: str, batches: list[Batch], amount: float) -> str:
-    """Damages one batch, most often the last; what was done."""
+    """Damages one batch, most often the last; what was done.
+
+    After an ordered stop it is the last: the start checks no more, and what is behind an older batch still counts.
+    """
     choice = int(amount * 1000)
-    place = len(batches) - 1 if choice % 4 else choice % len(batches)
+    is_clean = machine.disk.exists(f"{machine.config.metadata_log_dir}/{CLEAN_SHUTDOWN}")
+    place = len(batches) - 1 if choice % 4 or is_clean else choice % len(batches)
     begin = sum(len(batch.raw) for batch in batches[:place])
     batch = batches[place]
     what = f"{path}: batch {batch.base_offset}..{batch.next_offset - 1}, the last is {batches[-1].next_offset - 1}"

@@ -187,6 +187,8 @@ class Clients:
                 self._require_prompt(number, plan.topic, began_ms, has_backlog, error is None)
             if error is not None:
                 self._count_failures(error, count)
+                if not getattr(error, "nothing_written", False):
+                    self.ledger.failed_unknown(number, first, count)
                 return
             self.acked += count
             if plan.acks == "all" or not self.plan.faults:

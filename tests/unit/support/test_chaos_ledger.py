@@ -183,6 +183,14 @@ def test_records_of_a_producer_in_another_order_are_out_of_order() -> None:
     assert story.verdict(1, 0).anomalies == {"out-of-order": 1}
 
 
+@pytest.mark.parametrize(("late", "anomalies"), [(0, {}), (1, {"out-of-order": 1})])
+def test_a_record_that_failed_with_its_outcome_unknown_may_be_late(late: int, anomalies: dict[str, int]) -> None:
+    story = Story()
+    story.ledger.send(0, TOPIC, 2)
+    story.ledger.failed_unknown(0, late)
+    assert story.verdict(1, 0).anomalies == anomalies
+
+
 @pytest.mark.parametrize(("begin", "anomalies"), [(1, {}), (0, {"out-of-order": 1})])
 def test_a_copy_of_a_record_that_was_deleted_is_in_no_wrong_order(begin: int, anomalies: dict[str, int]) -> None:
     """0 and 1 were appended and not acked, then both again; the first 0 was deleted."""
