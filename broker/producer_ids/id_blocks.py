@@ -12,13 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from penstock.errors import (
-    ApiError,
-    InvariantViolation,
-    RequestTimedOutError,
-    ResourceExhaustedError,
-    UnknownServerError,
-)
+from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
 
 WAITING_MAX: Final = 1_000
 """The most requests that wait for a block; one block serves them all."""
@@ -85,14 +79,18 @@ class ProducerIdBlocks(Generic[W]):
         return None
 
     def block_came(self, first: int, count: int) -> list[tuple[W, int]]:
-        """The controller's answer: who gets which id. UnknownServerError if it is no block of ids."""
+        """The controller's answer: who gets which id.
+
+        UnknownServerError if it is no block of ids, or one that this broker may have had before: a quorum that was
+        made anew from an older metadata log gives blocks again.
+        """
         end = first + count
         if first < 0 or count < 1 or end > PRODUCER_IDS_END:
             raise UnknownServerError(f"the controller answered with {count} producer ids from {first} on")
         if first < self._end:
-            raise InvariantViolation(
-                f"the controller gave producer ids {first} to {end - 1}, and those below {self._end} before: two"
-                " producers would have one id"
+            raise UnknownServerError(
+                f"the controller gave producer ids {first} to {end - 1}, and those below {self._end} before: was the"
+                " quorum made anew from an older metadata log? They are left out, or two producers would have one id"
             )
         self._blocks.append(range(first, end))
         self._left += count

@@ -12,7 +12,6 @@ from broker.producer_ids.id_blocks import (
     ProducerIdStatistics,
 )
 from penstock.errors import (
-    InvariantViolation,
     RequestTimedOutError,
     ResourceExhaustedError,
     StaleBrokerEpochError,
@@ -104,9 +103,12 @@ def test_the_very_last_block_is_given_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 10, 19])
-def test_a_block_that_came_before_is_a_violation(first: int) -> None:
-    with pytest.raises(InvariantViolation, match="two producers would have one id"):
-        blocks_with(10, 10).block_came(first, 1_000)
+def test_a_block_with_an_id_of_an_earlier_one_is_left_out(first: int) -> None:
+    blocks = blocks_with(10, 10)
+    with pytest.raises(UnknownServerError, match="two producers would have one id"):
+        blocks.block_came(first, 1_000)
+    blocks.block_came(20, 1)
+    assert [blocks.request("x", 0) for _ in range(11)] == [*range(11, 21), None]
 
 
 def test_statistics_count_what_was_given_what_is_left_and_who_waits() -> None:

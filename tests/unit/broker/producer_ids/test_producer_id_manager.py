@@ -11,7 +11,7 @@ import pytest
 from broker.producer_ids.id_blocks import WAIT_MS
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, StaleBrokerEpochError
+from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
@@ -23,7 +23,7 @@ class Stage:
         self.requests: list[AllocateProducerIdsRequest] = []
         self.under_way = 0
         self.answers_ms = 1
-        self.errors: list[ApiError] = []
+        self.errors: list[Exception] = []
         self.next_id = 0
         self.count = 10
         self.fatal: list[BaseException] = []
@@ -130,15 +130,24 @@ def test_a_request_without_an_id_in_time_gets_an_error_and_the_call_goes_on_for_
     on_stage(story)
 
 
-def test_a_controller_that_gives_a_block_twice_ends_the_node() -> None:
+def test_a_controller_that_gives_blocks_again_is_asked_until_one_is_new() -> None:
     async def story(stage: Stage) -> None:
-        stage.ask(2)
+        stage.ask(25)
         await asyncio.sleep(0.1)
-        stage.next_id = 5
-        stage.ask(7)
+        stage.next_id = 0
+        stage.ask(10)
+        await asyncio.sleep(2)
+        assert stage.ids == list(range(35)) and len(stage.requests) == 7 and not stage.fatal
+
+    on_stage(story)
+
+
+def test_a_bug_ends_the_node() -> None:
+    async def story(stage: Stage) -> None:
+        stage.errors = [ZeroDivisionError("a bug")]
+        stage.ask()
         await asyncio.sleep(0.1)
-        (fatal,) = stage.fatal
-        assert isinstance(fatal, InvariantViolation) and stage.ids == list(range(9))
+        assert [type(error) for error in stage.fatal] == [ZeroDivisionError]
 
     on_stage(story)
 
