@@ -1,4 +1,4 @@
-"""I33 to I36: clients' knowledge of the cluster never gets older, they find leaders, and nothing is appended late.
+"""I33 to I36, I38: clients' knowledge never gets older, they find leaders, nothing is appended late, ids are unique.
 
 After each step of the clients' process, and now and then. Not here: what clients are told of records (the ledger).
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from broker.network.request_channel import Request
+from broker.network.request_channel import Request, ResponseSink
 from broker.replication.partition import Partition
-from broker.requests import ProduceRequest
+from broker.requests import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from metadata.registrations import PartitionKey
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader
@@ -47,6 +47,8 @@ class ClientInvariants:
         self._known: dict[ClusterClient, _Knowledge] = {}
         self._well: dict[str, tuple[Leaders, float]] = {}
         """Of each topic whose partitions all work: who leads them, and since when."""
+        self._giver_of: dict[int, str] = {}
+        """By producer id: which broker gave it."""
 
     # -- I33 -----------------------------------------------------------------------------------------------------------
 
@@ -136,6 +138,8 @@ class ClientInvariants:
 
         def heard(request: Request) -> None:
             body = request.body
+            if isinstance(body, InitProducerIdRequest):
+                request.sink = _HeardSink(request.sink, lambda answer: self._given(machine, answer))
             if not isinstance(body, ProduceRequest) or not body.acks or not _was_given_up(request, body):
                 handle(request)
                 return
@@ -149,12 +153,32 @@ class ClientInvariants:
 
         return heard
 
+    # -- I38 -----------------------------------------------------------------------------------------------------------
+
+    def _given(self, machine: Machine, answer: InitProducerIdResponse) -> None:
+        before = self._giver_of.get(answer.producer_id)
+        if before is not None:
+            self._broken(f"I38: {machine.name} gives producer id {answer.producer_id}, which {before} gave before")
+        self._giver_of[answer.producer_id] = machine.name
+
     # -- I36 -----------------------------------------------------------------------------------------------------------
 
     def _check_streams(self) -> None:
         produces = [e for e in self._machines[0].network.of_clients() if e.method.endswith("/Produce")]
         if len({exchange.channel for exchange in produces}) < len(produces):
             raise Violated(f"I36: a producer has several streams to one broker: {produces}")
+
+
+class _HeardSink:
+    """Hears the producer id that a request is answered with."""
+
+    def __init__(self, sink: ResponseSink, given: Callable[[InitProducerIdResponse], None]) -> None:
+        self._sink, self._given = sink, given
+
+    def response_ready(self, request: Request) -> None:
+        if isinstance(request.response, InitProducerIdResponse):
+            self._given(request.response)
+        self._sink.response_ready(request)
 
 
 def _has_bad_disk(machine: Machine) -> bool:

@@ -117,6 +117,7 @@ class Task(StrEnum):
     ELECT = "gives partitions their preferred leader back"
     REMAKE = "deletes a topic and makes it anew"
     TRIM = "deletes the oldest records of a partition"
+    IDENTIFY = "gets producer ids of all brokers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +267,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     if draw.random() < 0.3:
         elector = OperatorPlan(Task.ELECT, draw.choice(topics).name, draw.choice((0.5, 3.0)))
         plan = replace(plan, operators=(*plan.operators, elector))
+    if draw.random() < 0.5:
+        plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
     return plan
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.network.request_channel import Request
-from broker.requests import ProduceRequest
+from broker.requests import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.types import TopicPartition
 from tests.simulation.cluster.client_invariants import FOUND_SECONDS
@@ -64,6 +64,18 @@ def _produce(scene: Scene, *, is_abandoned: bool, queued_ms: int, appends: int =
     assert partition.log.log_end_offset == appends, "it was handled"
 
 
+def the_same_producer_id_twice(scene: Scene) -> None:
+    """From two brokers."""
+
+    def handle(request: Request) -> None:
+        request.complete(InitProducerIdResponse(7, 0))
+
+    sink: Any = SimpleNamespace(response_ready=lambda request: None)
+    for life in scene.lives[:2]:
+        request = Request("InitProducerId", InitProducerIdRequest(), sink, "client", lambda: 0)
+        scene.invariants.clients.listen(life.machine, handle, {})(request)
+
+
 LIES: tuple[tuple[str, Lie], ...] = (
     ("I33", older_metadata),
     ("I33", an_older_leader_epoch),
@@ -72,6 +84,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I34", a_leader_that_is_not_found),
     ("I35", lambda scene: _produce(scene, is_abandoned=True, queued_ms=1)),
     ("I35", lambda scene: _produce(scene, is_abandoned=False, queued_ms=1_001)),
+    ("I38", the_same_producer_id_twice),
 )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import AsyncAdmin, TopicPartition
+from penstock.client.cluster.producer_ids import init_producer_id
 from penstock.errors import PenstockError, TopicExistsError, UnknownTopicOrPartitionError
 from tests.simulation.cluster.plan import OperatorPlan, Task
 
@@ -42,6 +43,7 @@ class Operator:
             Task.TRIM: self._trim,
             Task.ALTER: self._alter,
             Task.ELECT: self._elect,
+            Task.IDENTIFY: self._identify,
         }
 
     async def work(self) -> None:
@@ -97,6 +99,12 @@ class Operator:
         }
         what = self._draw.choice(list(questions))
         await self._in_time(what, questions[what]())  # type: ignore[no-untyped-call]
+
+    async def _identify(self, admin: AsyncAdmin) -> None:
+        """Asks a drawn broker first."""
+        cluster = admin._cluster
+        cluster._turn = self._draw.randrange(len(self.clients.plan.brokers))
+        await self._in_time("init_producer_id", init_producer_id(cluster, cluster.clock.now_ms() + self._limit_ms))
 
     async def _remake(self, admin: AsyncAdmin) -> None:
         """Deletes the topic and makes it anew, however long that takes."""

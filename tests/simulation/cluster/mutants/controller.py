@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.controller import configs, context, directories, election, eligibility, liveness, partitions, registration
+from metadata.controller import (
+    configs,
+    context,
+    directories,
+    election,
+    eligibility,
+    liveness,
+    partitions,
+    producer_ids,
+    registration,
+)
 from metadata.controller.controller import Controller
 from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
+from metadata.image import image_records
 from storage.log_dirs.clean_shutdown import take_marker
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.late_stories import (
@@ -23,6 +34,7 @@ from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task
 
 CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+PRODUCERS = (OperatorPlan(Task.IDENTIFY, "topic-0", 0.1),) * 2
 
 CONTROLLER = (
     Mutant(
@@ -145,6 +157,20 @@ CONTROLLER = (
         (*CUTS, *CRASHES),
         is_replicated=None,
         stories=directed(log_dirs=2, seconds=2.0),
+    ),
+    Mutant(
+        "a block of producer ids is given and not recorded",
+        "KIP-730",
+        (Edit(producer_ids.allocate_producer_ids, "ControllerResult((record,),", "ControllerResult((),"),),
+        CRASHES,
+        stories=directed(operators=PRODUCERS, seconds=2.0),
+    ),
+    Mutant(
+        "a new controller begins its producer ids anew",
+        "KIP-730",
+        (Edit(image_records, "if image.next_producer_id:", "if False:"),),
+        (Kind.KILL, Kind.POWER_ALL),
+        stories=directed(Fault(1.0, Kind.KILL, 0, 1, 1.0, 0.5, Aim.CONTROLLER), operators=PRODUCERS),
     ),
     Mutant(
         "AlterPartition does not compare partition epochs",
