@@ -209,6 +209,8 @@ def forged(rpc: str, cluster_id: str, now: Standing, sender: int, receiver: int,
             )
         case "AlterPartition":
             return controller_pb2.AlterPartitionRequest(broker_id=sender, broker_epoch=broker_epoch)
+        case "AllocateProducerIds":
+            return controller_pb2.AllocateProducerIdsRequest(broker_id=sender, broker_epoch=broker_epoch)
         case _:
             return broker_pb2.FetchRequest(
                 correlation_id=1, cluster_id=cluster_id, replica_id=sender, broker_epoch=broker_epoch
@@ -227,7 +229,7 @@ OF_A_CLUSTER = sorted(
     for rpc, message in messages.items()
     if "cluster_id" in message.DESCRIPTOR.fields_by_name
 )
-"""The calls that carry a cluster id. AlterPartition names a broker epoch and topic ids instead; what is left of the
+"""The calls that carry a cluster id. AlterPartition and the like name a broker epoch instead; what is left of the
 controller's calls is what a client may ask of any cluster."""
 
 
@@ -258,7 +260,15 @@ def test_a_message_of_another_cluster_is_refused_at_every_door(cluster: Cluster,
             assert cluster.cluster_id in str(error)
 
 
-@pytest.mark.parametrize("rpc", ["Controller.BrokerHeartbeat", "Controller.AlterPartition", "Replication.Fetch"])
+@pytest.mark.parametrize(
+    "rpc",
+    [
+        "Controller.BrokerHeartbeat",
+        "Controller.AlterPartition",
+        "Controller.AllocateProducerIds",
+        "Replication.Fetch",
+    ],
+)
 def test_a_stale_broker_epoch_is_refused_at_every_door(cluster: Cluster, rpc: str) -> None:
     with unchanged(cluster) as now:
         receiver, sender = now.leader_id, (now.leader_id + 1) % 3
