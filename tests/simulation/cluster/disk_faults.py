@@ -219,6 +219,7 @@ class DiskWork:
 
         def back() -> None:
             for each in (machine, other):
+                self._open.pop(each.name, None)
                 if _has_started(each):
                     self.world.fail(f"{each.name} has started with a log dir of another node")
                 each.kill()
@@ -227,6 +228,7 @@ class DiskWork:
                 self.world.invariants.excuse_no_more(each)
                 each.start()
 
+        self.began(other, back)
         return self.began(machine, back)
 
 
