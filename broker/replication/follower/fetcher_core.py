@@ -62,6 +62,7 @@ class Truncate:
 
     partition: TopicPartition
     answer: EpochEndOffset
+    leader_log_start_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ class FetcherCore:
         state.refusals = 0
         if result.diverging_epoch is not None:
             state.state = ReplicaState.TRUNCATING
-            return [Truncate(partition, result.diverging_epoch)]
+            return [Truncate(partition, result.diverging_epoch, result.log_start_offset)]
         state.lag = max(0, result.high_watermark - state.fetch_offset)
         if result.records:
             self._appending[partition] = None

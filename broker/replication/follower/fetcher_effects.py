@@ -27,10 +27,13 @@ def perform(effect: Effect, partition: Partition) -> bool:
         case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
             rebased = partition.append_as_follower(records, start)
             partition.follower_high_watermark(high_watermark)
-        case Truncate(answer=answer):
+        case Truncate(answer=answer, leader_log_start_offset=start):
             offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
             _log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
-            partition.truncate_to(offset)  # below its own start, the log starts over there
+            if offset <= start:  # the leader has forgotten the epochs below: what is left here may be another history
+                partition.truncate_fully_and_start_at(start)
+            else:
+                partition.truncate_to(offset)  # below its own start, the log starts over there
         case StartOver(log_start_offset=start):
             _log.warning("%s: beginning with an empty log at the leader's log start %d", partition, start)
             partition.truncate_fully_and_start_at(start)

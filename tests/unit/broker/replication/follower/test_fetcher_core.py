@@ -101,8 +101,9 @@ def test_what_was_flushed_in_an_older_epoch_acknowledges_nothing() -> None:
 def test_a_diverging_epoch_truncates_before_anything_is_asked_or_appended() -> None:
     made = core(P)
     asked(made)
-    effects = made.on_result(PartitionFetchResult(P, "id", 10, diverging_epoch=EpochEndOffset(3, 7)), 1, 0)
-    assert effects == [Truncate(P, EpochEndOffset(3, 7))]
+    answer = PartitionFetchResult(P, "id", 10, log_start_offset=2, diverging_epoch=EpochEndOffset(3, 7))
+    effects = made.on_result(answer, 1, 0)
+    assert effects == [Truncate(P, EpochEndOffset(3, 7), 2)]
     assert made.on_result(PartitionFetchResult(P, "id", 10, records=b"late"), 1, 0) == []
     assert asked(made) == []
     made.truncated(P, 5, 7, 3, 0)

@@ -46,6 +46,20 @@ def test_a_log_that_starts_above_the_leaders_end_starts_over_there(tmp_path: Pat
     assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (400, 400, 400)
 
 
+@pytest.mark.parametrize(("leader_log_start", "left"), [(15, (15, 15)), (14, (0, 15))])
+def test_what_a_leader_deleted_is_not_kept_where_histories_diverge(
+    tmp_path: Path, leader_log_start: int, left: tuple[int, int]
+) -> None:
+    """A leader that has deleted everything below its first epoch answers with where that begins, whatever was there."""
+    partition = make_partition(tmp_path, broker_id=2)
+    partition.become_follower(state(), NOBODY)
+    for first in range(0, 20, 5):
+        records = build_batch([b"v"] * 5, timestamps_ms=0, base_offset=first, leader_epoch=6)
+        partition.append_as_follower(records)
+    perform(Truncate(PARTITION, EpochEndOffset(6, 15), leader_log_start), partition)
+    assert (partition.log.log_start_offset, partition.log.log_end_offset) == left
+
+
 class OneAnswerStream:
     """Gives this result to the first request, nothing to later ones, and keeps what it is asked."""
 
