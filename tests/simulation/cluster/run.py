@@ -3,6 +3,7 @@
     python -m tests.simulation.cluster --seeds 0-99 [--rows FILE]    a campaign; its rows are added to the file
     python -m tests.simulation.cluster --seed 7 --transcript         one seed again, and all that happened
     python -m tests.simulation.cluster --seeds 0-29 --lost-disk      the same with the plans of lost_disk_plan.py
+    python -m tests.simulation.cluster --shrink 7                    the shortest story that still fails as seed 7 does
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
 
@@ -24,7 +25,9 @@ from pathlib import Path
 from tests.simulation.cluster.campaign import Campaign, row_of
 from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
-from tests.simulation.cluster.plan import SECONDS, draw_plan
+from tests.simulation.cluster.plan import SECONDS, Plan, draw_plan
+from tests.simulation.cluster.plan_text import program_of
+from tests.simulation.cluster.shrink import RUNS_MAX, first_failure, shrink
 from tests.simulation.cluster.world import Outcome, World
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log", action="store_true", help="faults, and what the processes log")
     parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
     parser.add_argument("--lost-disk", action="store_true", help="a power cut of all, after which a disk is gone")
+    parser.add_argument("--shrink", type=int, metavar="SEED", help="cut its plan down, print it and its transcript")
+    parser.add_argument("--runs", type=int, default=RUNS_MAX, help="at most so many to shrink a plan")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
     parser.add_argument("--sum", type=Path, nargs="+", metavar="FILE", help="run nothing: sum up the rows of FILE")
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="hunt mistakes of such names, or all")
@@ -64,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return sum_up(options.sum)
     if options.mutants is not None:
         return run_mutants(options.mutants, options.processes, options.seeds_max)
+    if options.shrink is not None:
+        return shrink_seed(options.shrink, options.seconds, options.runs)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
@@ -92,6 +99,26 @@ def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | No
             with rows.open("a") as file:
                 file.write(f"{json.dumps(row)}\n")
     return ended(campaign)
+
+
+def shrink_seed(seed: int, seconds: float, runs_max: int) -> int:
+    """Prints the smallest plan that was found, as Python, and what happens in it."""
+
+    def run(plan: Plan) -> list[str]:
+        failures = first_failure(plan)
+        said = failures[0] if failures else "no failure"
+        sys.stderr.write(f"{len(plan.faults)} faults, {len(plan.nodes)} nodes, {plan.seconds:.1f} s: {said[:100]}\n")
+        return failures
+
+    found = shrink(draw_plan(seed, seconds), run, runs_max)
+    if found is None:
+        sys.stdout.write(f"seed {seed} does not fail\n")
+        return 0
+    sys.stdout.write(f"# {found.kind}: seed {seed} after {found.runs} runs\n{program_of(found.plan)}\n\n")
+    outcome = World(found.plan, transcript=True).run()
+    for text in [*outcome.log, *(f"FAILED: {failure}" for failure in outcome.failures)]:
+        sys.stdout.write(f"{text}\n")
+    return 1
 
 
 def sum_up(files: Sequence[Path]) -> int:

@@ -36,7 +36,7 @@ def test_everything_goes_that_the_failure_does_not_need() -> None:
     """It needs a kill of node 1 before a power cut, a writer of topic-0, and two brokers."""
     drawn = draw_plan(7)
     noise = [Fault(1.0 + n, list(Kind)[n % len(Kind)], n % 3, (n + 1) % 3, 2.0, 0.123456) for n in range(24)]
-    noise[9], noise[17] = replace(noise[9], kind=Kind.KILL, target=1), replace(noise[17], kind=Kind.POWER_ALL)
+    noise[9], noise[17] = replace(noise[9], kind=Kind.KILL, target=1), replace(noise[17], kind=Kind.POWER_ALL, target=1)
     plan = replace(small_plan(*noise, seconds=30.0), weather=drawn.weather, readers=small_plan().readers * 3)
     ran: list[Plan] = []
 
