@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import grpc
 import pytest
 
 from broker.config.config import load_config
@@ -23,6 +24,7 @@ from ops.dashboards import DASHBOARDS
 from ops.dashboards.draw import asker, filled_in, picture
 from ops.dashboards.panels import queries_of
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.pb import broker_pb2, broker_pb2_grpc
 from penstock.pipelines.frame.figures import BatchFigures, Figures
 from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
@@ -121,8 +123,10 @@ def used_job(port: int = 0) -> Figures:
 
 @contextmanager
 def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
-    """A replicated topic, and a function that writes and reads it, and creates another, once more."""
+    """A replicated topic, and a function that writes and reads it, and creates another, once more. It asks for a
+    producer id, too."""
     with (
+        grpc.insecure_channel(cluster.bootstrap.split(",")[0]) as channel,
         Admin(cluster.bootstrap) as admin,
         Producer(cluster.bootstrap) as producer,
         Consumer(cluster.bootstrap, client_id=CLIENT_ID) as consumer,
@@ -138,6 +142,7 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
                 producer.send("orders", value=b"v", partition=partition).result(30)
             consumer.poll(timeout_ms=100)
             admin.create_topic(f"other-{next(numbers)}", partitions=1)
+            broker_pb2_grpc.BrokerStub(channel).InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
 
         yield use
 
