@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,7 +77,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *queries: FakeQuery, stop_at: int = 0) 
         if next(ticks) == stop_at:
             stop.set()
 
-    monkeypatch.setattr(streams.time, "sleep", look)
+    # not the module itself: a thread of py4j sleeps, too, once Spark was used in this process
+    monkeypatch.setattr(streams, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
 
     def hush() -> None:
         assert any(query.isActive for query in queries), "too late: Spark logs what the stop cuts off"
