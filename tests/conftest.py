@@ -28,6 +28,8 @@ SLOW_FIRST = (
 
 WORKERS_MAX = 4
 """Each worker runs clusters of its own, and no file is so long that more would end the suite earlier."""
+WORKERS_BESIDE = 1
+"""More workers than processors: tests of whole clusters often wait for time-outs, sessions and disks."""
 
 
 class FilesScheduling(LoadScopeScheduling):
@@ -45,7 +47,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesSche
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    return min(os.cpu_count() or 1, WORKERS_MAX)
+    return min((os.cpu_count() or 1) + WORKERS_BESIDE, WORKERS_MAX)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
