@@ -49,6 +49,8 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = DAY_MS
+    keeps_producers: bool = True
+    """False for the quorum's log: it has no idempotent producers. No topic has this setting."""
 
     def __post_init__(self) -> None:
         if not MIN_SEGMENT_BYTES <= self.segment_bytes <= MAX_SEGMENT_BYTES:

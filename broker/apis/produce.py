@@ -8,6 +8,9 @@ partitions; the handler goes on.
 A request that its client has given up is not appended: the client may have sent the records again, and later records
 would come first in the log. A request counts as given up when its stream is gone, or when its time-out passed while it
 was queued. Time that its bytes waited in the connection before they were read is not counted.
+
+A duplicate of an idempotent producer's batch is not appended. It is answered with the offsets of that batch, as if that
+had just been appended: it waits for the same acks.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from penstock.errors import (
     RequestTimedOutError,
     without_frames,
 )
+from storage.log.log_types import AppendInfo
 
 TIMEOUT_MS_MAX = 600_000
 ACKS_ALL = -1
@@ -74,27 +78,37 @@ class ProduceApi:
             results.append(result)
             try:
                 partition = self._partitions.get(key, topic_id)
-                if len(results) - 1 in body.refused:
-                    partition.leader_state()  # not leading is the answer to any records
-                    raise body.refused[len(results) - 1]
-                self._append(partition, records, body.acks, result, len(results) - 1, delayed)
+                info = self._appended(partition, records, body, len(results) - 1)
+                self._wait(partition, info, body.acks, result, len(results) - 1, delayed)
             except ApiError as error:
                 result.error = without_frames(error)
         body.partitions = []  # the records are in the log: do not hold them until the ack
         if delayed.all_expected():
             timer = asyncio.get_running_loop().call_later(left_ms / 1000, delayed.expire)
 
-    def _append(
+    def _appended(self, partition: Partition, records: bytes, body: ProduceRequest, index: int) -> AppendInfo:
+        """A batch that was refused on its way here may be a duplicate of one that was accepted."""
+        refusal = body.refused.get(index)
+        if refusal is None:
+            info = partition.append_as_leader(records, body.acks, self._clock.now_ms(), self._clock.wall_ms())
+        else:
+            again = partition.answer_duplicate(records, body.acks)  # not leading is the answer to any records
+            if again is None:
+                raise refusal
+            info = again
+        if not info.is_duplicate:
+            self._traffic.count_in(partition.topic_partition.topic, info.size_bytes, info.record_count)
+        return info
+
+    def _wait(
         self,
         partition: Partition,
-        records: bytes,
+        info: AppendInfo,
         acks: int,
         result: PartitionProduceResult,
         index: int,
         delayed: DelayedOperation,
     ) -> None:
-        info = partition.append_as_leader(records, acks, self._clock.now_ms(), self._clock.wall_ms())
-        self._traffic.count_in(result.partition.topic, info.size_bytes, info.record_count)
         result.base_offset = info.first_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = partition.log.log_start_offset
@@ -107,6 +121,8 @@ class ProduceApi:
                 delayed.partition_done(index)
 
             (partition.acks_all if acks == ACKS_ALL else partition.acks_one).add(info.last_offset + 1, done)
+            if info.is_duplicate:
+                partition.answer_acked()
         self._flushes.request_flush(partition)
 
 

@@ -273,6 +273,20 @@ RETENTION = (
     ),
     _ms("log.retention.check.interval.ms", 300_000, "How often retention looks for segments to delete."),
     _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
+    _ms("producer.id.expiration.ms", DAY_MS, "How long a partition remembers an idempotent producer that is silent."),
+    _int(
+        "producer.id.max.per.partition",
+        5_000,
+        "Idempotent producers that a partition remembers; about 1 KB each. Above it, those that are silent for 10 "
+        "minutes make room for new ones. Not a key of Kafka's.",
+        1,
+    ),
+    _int(
+        "producer.id.max.per.node",
+        100_000,
+        "The same of all partitions of a node together. Not a key of Kafka's.",
+        1,
+    ),
     _bool("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
     _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
     _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),

@@ -97,7 +97,7 @@ KAFKA_KEYS = (
     KafkaKey("share.*", "", _NO_GROUPS),
     KafkaKey("transaction.*", "", _NO_TRANSACTIONS),
     KafkaKey("transactional.*", "", _NO_TRANSACTIONS),
-    KafkaKey("producer.id.*", "", "brokers refuse batches with a producer id so far"),
+    KafkaKey("producer.id.expiration.check.interval.ms", "", "silent producers are looked for every 10 minutes"),
     KafkaKey("quota.*", "", _NO_QUOTAS),
     KafkaKey("replication.quota.*", "", _NO_QUOTAS),
     KafkaKey("alter.log.dirs.*", "", "replicas are not moved between log dirs yet"),

@@ -85,6 +85,9 @@ class NodeConfig:
     log_retention_bytes: int
     log_retention_check_interval_ms: int
     log_segment_delete_delay_ms: int
+    producer_id_expiration_ms: int
+    producer_id_max_per_partition: int
+    producer_id_max_per_node: int
     log_cleaner_enable: bool
     log_cleaner_threads: int
     log_cleaner_dedupe_buffer_size: int

@@ -2,6 +2,7 @@
 
     log-retention                every log.retention.check.interval.ms     the oldest segments leave their logs
     delete-logs                  log.segment.delete.delay.ms               unlinks files and directories that left
+    expire-producers             ten minutes                               idempotent producers that are silent go
 
 Each log dir has jobs of its own, so that a dir that hangs holds up no other. Slow work runs in the scheduler's threads;
 logs change on the loop only. A full disk delays the work to the job's next turn. Not here: which segments are deleted
@@ -34,6 +35,10 @@ _log = logging.getLogger(__name__)
 
 DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 """How often deleted files are looked for: a topic's delay may be shorter than the node's."""
+
+
+EXPIRY_MS = 600_000
+"""How often producers are looked for that were silent for `producer.id.expiration.ms`; Kafka's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class LogUpkeep:
         add(log_dirs, "log-retention", config.log_retention_check_interval_ms, self.delete_expired_segments)
         delay_ms = min(max(config.log_segment_delete_delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX)
         add(log_dirs, "delete-logs", delay_ms, self.delete_files)
+        expiry_ms = min(EXPIRY_MS, config.producer_id_expiration_ms)
+        add(log_dirs, "expire-producers", expiry_ms, self.expire_producers)
 
     # -- retention -----------------------------------------------------------------------------------------------------
 
@@ -180,6 +187,13 @@ class LogUpkeep:
             await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
         finally:
             await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
+
+    async def expire_producers(self, log_dir: str) -> None:
+        """Forget the idempotent producers that were silent for too long. No file changes."""
+        wall_ms = self._wall_clock.believed_wall_ms()
+        if wall_ms is not None:
+            for partition in self._in_use(log_dir):
+                partition.log.producers.expire(wall_ms)
 
     def _in_use(self, log_dir: str) -> list[Partition]:
         hosted = self._hosted.all()

@@ -12,6 +12,7 @@ from broker.node.environment import Environment
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.quorum.voter_memory import DoubtfulCuts
 from penstock.types import TopicPartition
+from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_manager_config import LoadProgress, log_progress
@@ -33,6 +34,11 @@ def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callab
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
             progress=told,
+            producer_ids=ProducerIdConfig(
+                config.producer_id_expiration_ms,
+                config.producer_id_max_per_partition,
+                config.producer_id_max_per_node,
+            ),
             before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
         ),
         environment.machine(),

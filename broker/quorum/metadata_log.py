@@ -27,7 +27,7 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
-METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
+METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, keeps_producers=False)
 REPAIRS = "docs/data-directory.md"
 """The page that says how a person repairs a quorum that cannot recover by itself."""
 QUORUM_STATE_FILE = "quorum-state"

@@ -151,8 +151,7 @@ class Partition:
     def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()
-        if acks == -1 and not leading.may_commit(self.min_insync_replicas):
-            raise NotEnoughReplicasError(f"{self._too_few_in_sync(leading)}; nothing was written")
+        self._must_have_enough(leading, acks)
         end_before = self.log.log_end_offset
         try:
             info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
@@ -164,11 +163,29 @@ class Partition:
         except CorruptFileError as damage:  # the first append to an idle log loads its indexes
             self.reports.disk_error(self, damage)
             raise KafkaStorageError(f"{self.topic_partition}: appending failed: {damage}") from damage
-        leading.note_append(end_before, now_ms)
-        for watcher in tuple(self.watchers):
-            if watcher.is_replica:
-                watcher.partition_changed(self.topic_partition, True)
+        if not info.is_duplicate:
+            leading.note_append(end_before, now_ms)
+            for watcher in tuple(self.watchers):
+                if watcher.is_replica:
+                    watcher.partition_changed(self.topic_partition, True)
         return info
+
+    def answer_duplicate(self, records: bytes, acks: int) -> AppendInfo | None:
+        """Like `append_as_leader`, for records that were refused before; None if they are no duplicate."""
+        leading = self.leader_state()
+        info = self.log.producers.answer_duplicate(records)
+        if info is not None:
+            self._must_have_enough(leading, acks)
+        return info
+
+    def _must_have_enough(self, leading: LeaderState, acks: int) -> None:
+        if acks == -1 and not leading.may_commit(self.min_insync_replicas):
+            raise NotEnoughReplicasError(f"{self._too_few_in_sync(leading)}; nothing was written")
+
+    def answer_acked(self) -> None:
+        """Answers the waiting requests whose records were acked before: duplicates are."""
+        self.acks_one.reached(self.log.flushed_offset)
+        self.acks_all.reached(self.high_watermark)
 
     def flushed(self, _offset: int) -> None:
         """The log's flushed offset rose: acks=1 requests below it are answered, and the leader's copy counts to it."""
@@ -234,8 +251,7 @@ class Partition:
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
     def doubt_records(self) -> None:
-        """A follower refused records of this log: from now on the log checks every batch when it is read. Batches that
-        this process wrote are included, because they may have rotted since."""
+        """A follower refused records: every batch is checked when it is read, also those that were written here."""
         for segment in self.log.segments:
             segment.distrust()
 
@@ -321,8 +337,7 @@ class Partition:
             self._bound_high_watermark()
 
     def _bound_high_watermark(self) -> None:
-        """Lower the high watermark to the log end: a truncation cuts at the beginning of a batch, maybe below its
-        offset."""
+        """Lower the high watermark to the log end: a truncation cuts whole batches, maybe below its offset."""
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:

@@ -34,6 +34,9 @@ def dump(
     records: Annotated[bool, typer.Option("--records", help="Print records instead of batches.")] = False,
     index: Annotated[bool, typer.Option("--index", help="Print the entries of both indexes.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Print the leader epochs and where they begin.")] = False,
+    producers: Annotated[
+        bool, typer.Option("--producers", help="Print the snapshots of idempotent producers, and their last batches.")
+    ] = False,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Print the log dir's checkpoints.")] = False,
     from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, help="Begin at this offset.")] = 0,
     count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many rows; 0: never.")] = 0,
@@ -46,7 +49,8 @@ def dump(
 
     Exit codes: 0 done, 1 a part of the files could not be read.
     """
-    wanted = {"records": records, "index": index, "epochs": epochs, "checkpoints": checkpoints}
+    wanted = {"records": records, "index": index, "epochs": epochs, "producers": producers}
+    wanted |= {"checkpoints": checkpoints}
     chosen = [name for name, is_chosen in wanted.items() if is_chosen]
     if len(chosen) > 1:
         raise ConfigError(f"--{' and --'.join(chosen)} exclude each other; give one")

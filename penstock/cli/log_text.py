@@ -32,6 +32,8 @@ _COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
     "index": (("file", 26), ("position", 9), ("offset", 12), ("log_position", 12)),
     "timeindex": (("file", 30), ("position", 9), ("timestamp_ms", 14), ("offset", 12)),
     "epoch": (("file", 26), ("epoch", 8), ("start_offset", 12)),
+    "snapshot": (("file", 30), ("offset", 12), ("leader_epoch", 12), ("producers", 9)),
+    "producer": (("producer_id", 12), ("epoch", 5), ("last_append_ms", 14), ("batches", 0)),
     "checkpoint": (("file", 34), ("topic", 24), ("partition", 9), ("offset", 12)),
 }
 
@@ -78,6 +80,8 @@ class DumpText:
             return _bytes_cell(row, name)
         if name == "headers":
             return ", ".join(f"{header['name']}={_bytes_cell(header, 'value')}" for header in row.get(name, ()))
+        if name == "batches":
+            return " ".join(f"{b['base_sequence']}..{b['last_sequence']}@{b['base_offset']}" for b in row[name])
         return str(row[name])
 
 

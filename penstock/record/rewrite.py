@@ -15,7 +15,15 @@ from itertools import compress, islice
 
 from penstock.errors import CorruptMessageError
 from penstock.record import codecs
-from penstock.record.batch import CODEC_MASK, DELETE_HORIZON_BIT, HEADER_BYTES, BatchHeader, Buffer, pack_batch
+from penstock.record.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    Buffer,
+    pack_batch,
+)
 from penstock.record.row_scan import Rows
 from penstock.record.varint import VARINTS, decode_zigzag, encode_varint
 from penstock.types import NO_TIMESTAMP
@@ -47,9 +55,16 @@ def rewritten(
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """The batch without records. It keeps its offsets, its producer's id and epoch, and its leader epoch."""
+    """The batch without records. It keeps its offsets, its producer's id and epoch, and its leader epoch.
+
+    No record has a time, so there is no largest one. A producer that sends the batch again is told the time of its
+    append, so that stays as the base timestamp.
+    """
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
-    times = {"base_timestamp_ms": NO_TIMESTAMP, "max_timestamp_ms": NO_TIMESTAMP}
+    append_time_ms = NO_TIMESTAMP
+    if header.is_log_append_time and header.producer_id != NO_PRODUCER_ID:
+        append_time_ms = header.max_timestamp_ms
+    times = {"base_timestamp_ms": append_time_ms, "max_timestamp_ms": NO_TIMESTAMP}
     return pack_batch(header._replace(attributes=attributes, record_count=0, **times), b"")
 
 

@@ -7,8 +7,9 @@ announce 2^31 records, or an unpacked size that no reader takes. These must hold
     compression   the body begins as the codec's streams do, and announces no more than readers unpack
     attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are the broker's
                   (control, delete horizon), not supported yet (transactional) or unknown
-    producer id,  not used yet, so -1
-    epoch, sequence
+    producer id,  all three -1, or none of them negative (an idempotent producer); what they mean for the log is in
+    epoch,        `producer_state.py`
+    sequence
 
 For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
 records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
@@ -60,10 +61,7 @@ def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps
         or header.producer_epoch != NO_PRODUCER_EPOCH
         or header.base_sequence != NO_SEQUENCE
     ):
-        raise InvalidRecordError(
-            f"the batch at byte {at} has producer id {header.producer_id}, epoch {header.producer_epoch} and sequence "
-            f"{header.base_sequence}; idempotent producers are not supported yet: all three must be -1"
-        )
+        _check_producer(header, at, len(records))
     attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
     if attributes:
         if attributes & ~CODEC_MASK:
@@ -96,6 +94,20 @@ def check_unpacked(header: BatchHeader, body_bytes: int) -> None:
 def from_leader(offset: int, fault: str) -> str:
     """The fault of a batch that a follower got, as a sentence."""
     return f"the leader's batch at offset {offset} {fault}"
+
+
+def _check_producer(header: BatchHeader, at: int, size_bytes: int) -> None:
+    producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+    if min(producer_id, epoch, sequence) < 0:
+        raise InvalidRecordError(
+            f"the batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: either all "
+            "three must be -1, or none of them negative"
+        )
+    if header.size_bytes != size_bytes:
+        raise InvalidRecordError(
+            f"the batch at byte {at} has producer id {producer_id}, and is not the only one for its partition in the "
+            "request: an idempotent producer sends one batch at a time"
+        )
 
 
 def _room(codec_id: int, body_bytes: int) -> int:

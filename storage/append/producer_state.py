@@ -51,8 +51,9 @@ class TakenBatch(NamedTuple):
 
     @classmethod
     def of(cls, header: BatchHeader) -> TakenBatch:
-        stamped = header.attributes & LOG_APPEND_TIME_BIT
-        append_time_ms = header.max_timestamp_ms if stamped else NO_TIMESTAMP
+        append_time_ms = NO_TIMESTAMP
+        if header.attributes & LOG_APPEND_TIME_BIT:  # the cleaner leaves it there when it takes all records out
+            append_time_ms = header.max_timestamp_ms if header.record_count else header.base_timestamp_ms
         return cls(header.base_sequence, header.base_offset, header.last_offset_delta, append_time_ms)
 
 

@@ -74,6 +74,7 @@ class LogToClean:
             end_offset=assessment.end_offset,
             config=log.config,
             epoch_entries=log.epoch_entries,
+            kept_offsets=log.producers.known.window_offsets(),
         )
         generation = candidate.checkpoint.generation(log.topic_partition)
         return cls(log, candidate.checkpoint, plan, generation, assessment.warning, segments)

@@ -60,6 +60,8 @@ class CleaningPlan:
     end_offset: int
     config: LogConfig
     epoch_entries: tuple[EpochEntry, ...]
+    kept_offsets: frozenset[int] = frozenset()
+    """The base offsets of batches that stay, if need be without records: their producers may send them again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,8 @@ class LogCleaner:
         log, topic_partition = candidate.log, candidate.log.topic_partition
         if not log.config.is_compacted or log.closed or self._must_wait(topic_partition):
             return None
+        if log.producers.is_stale:  # until the next append it is not known which batches must stay
+            return None
         try:
             return assess(candidate.facts(self._horizons.get(topic_partition)), now_ms)
         except CorruptFileError as damage:

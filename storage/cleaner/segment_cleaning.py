@@ -6,9 +6,10 @@
 
 Between two groups, on the loop, the log takes the cleaned segment over and its files are swapped, durably. So a crash
 leaves each group old or new, and a group is cleaned only after all older ones. Unchanged batches are copied as bytes;
-the batches that stay cover the offsets of removed ones (`offset_tiling.py`). A group of one segment without a change is
-left as it is. A batch whose records cannot be decoded is copied as it is: no reader can use its records
-(`undecodable.py`).
+the batches that stay cover the offsets of removed ones (`offset_tiling.py`). A batch that its idempotent producer may
+send again stays, if need be without records: a log that is read anew, here or by a follower, must know it. A group of
+one segment without a change is left as it is. A batch whose records cannot be decoded is copied as it is: no reader can
+use its records (`undecodable.py`).
 
 Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
 `cleaner_plan.py` and `log_cleaner.py` decide when and why; `batch_filter.py` decides what stays of a batch.
@@ -21,7 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from penstock.record.batch import BatchHeader
+from penstock.record.batch import NO_PRODUCER_ID, BatchHeader
+from penstock.record.rewrite import emptied
 from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
 from storage.cleaner.cleaned_file import CleanedFile
 from storage.cleaner.cleaner_plan import group_segments
@@ -166,15 +168,27 @@ class Cleaning:
                 if header.base_offset >= self.end_offset or header.is_control:
                     tiling.keep(header, batch)
                 elif not header.record_count:
-                    changed |= tiling.keep_empty(header, batch)
+                    changed |= self._keep_empty(tiling, header, batch)
                 else:
                     left = self._filter(chunk, at, header)
                     changed |= left is not None
-                    if left == b"":
-                        tiling.remove(header)
-                    else:
+                    if left != b"":
                         tiling.keep(header, batch if left is None else left)
+                    elif header.base_offset in self._plan.kept_offsets:
+                        tiling.keep(header, emptied(header))
+                    else:
+                        tiling.remove(header)
         return changed
+
+    def _keep_empty(self, tiling: OffsetTiling, header: BatchHeader, batch: memoryview) -> bool:
+        """A batch without records. True if the log changes."""
+        if header.producer_id == NO_PRODUCER_ID:
+            return tiling.keep_empty(header, batch)
+        if header.base_offset in self._plan.kept_offsets:
+            tiling.keep(header, batch)
+            return False
+        tiling.remove(header)
+        return True
 
     def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
         """The bytes to write instead of the batch; None: its own bytes; empty: no record stays."""

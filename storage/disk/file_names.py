@@ -4,6 +4,7 @@
       00000000000000000000.log         record batches, named by the first offset the file may hold
       00000000000000000000.index       offset -> position        (disposable)
       00000000000000000000.timeindex   timestamp -> offset       (disposable)
+      00000000000000000000.snapshot    the producers of the records below the offset
       leader-epoch-checkpoint          epoch -> start offset
       partition.metadata               the topic id
     orders-3.<uuid>-delete/            deleted, its files go next
@@ -22,6 +23,7 @@ from penstock.types import TopicPartition
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+SNAPSHOT_SUFFIX = ".snapshot"
 TMP_SUFFIX = ".tmp"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
@@ -47,6 +49,7 @@ _PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9
 _SET_ASIDE = re.compile(r"^(?P<partition>.+-[0-9]+)\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
 """Kafka's unique part has 32 characters, ours 22."""
 _SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
+_SNAPSHOT = re.compile(r"^(?P<offset>[0-9]{20})\.snapshot$")
 
 
 def file_stem(base_offset: int) -> str:
@@ -57,6 +60,12 @@ def parse_segment_file(name: str) -> tuple[int, str] | None:
     """(base offset, suffix) of a segment's file; None for any other name."""
     match = _SEGMENT.match(name)
     return (int(match["offset"]), match["suffix"]) if match else None
+
+
+def parse_snapshot_file(name: str) -> int | None:
+    """The offset of a snapshot of producers; None for any other name."""
+    match = _SNAPSHOT.match(name)
+    return int(match["offset"]) if match else None
 
 
 def partition_directory(topic_partition: TopicPartition) -> str:

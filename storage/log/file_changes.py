@@ -95,6 +95,10 @@ class FileChanges:
         finally:
             self._fs.close(fd)
 
+    def then(self, step: Step) -> None:
+        """Do this too, AFTER what is queued; it may be run again after a shortage."""
+        self._steps.append(step)
+
     def _rename(self, source: str, target: str) -> tuple[Step, Step]:
         """Two steps: if the second finds no descriptor, only the second is run again."""
         return lambda: self._fs.rename(source, target), lambda: self._fs.fsync_dir(self._directory)

@@ -21,6 +21,7 @@ from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.file_system import FileSystem
 from storage.log.partition_metadata import write_topic_id
+from storage.log.producer_snapshots import NotedSnapshot, ProducerSnapshots
 from storage.log.segment_list import SegmentList
 from storage.segment.epoch_cache import EpochCache, EpochSnapshot
 from storage.segment.segment import Segment
@@ -51,6 +52,8 @@ class PendingFlush:
     files: tuple[DirtyFile, ...]
     directories: tuple[str, ...]  # synced AFTER every file is in place, BEFORE the flush counts
     directory_changes: int
+    snapshots: ProducerSnapshots
+    noted: tuple[NotedSnapshot, ...]  # written AFTER the records are durable, so that they are of the log
     new_topic_id: tuple[str, str] | None = None  # directory and id of a new log; durable BEFORE the flush counts
     _abandoned: list[bool] = field(default_factory=list)
 
@@ -60,6 +63,7 @@ class PendingFlush:
             self._write_small_files()
             for file in self.files:
                 self.fs.fdatasync(file.fd)
+            self._write_snapshots()
             self._sync_directories()
         finally:
             self.abandon()
@@ -71,6 +75,13 @@ class PendingFlush:
             for directory in self.directories:
                 self.fs.fsync_dir(directory)
         except OSError as error:
+            raise_deferred(error)
+            raise
+
+    def _write_snapshots(self) -> None:
+        try:
+            self.snapshots.write(self.noted)
+        except OSError as error:  # of a clean stop; a flush leaves out what a shortage prevents
             raise_deferred(error)
             raise
 
@@ -110,6 +121,7 @@ class FlushTracker:
         "_new_in_parent",
         "_new_topic_id",
         "_segments",
+        "_snapshots",
         "_unsaved_indexes",
         "cut_is_unflushed",
         "flushes",
@@ -117,10 +129,16 @@ class FlushTracker:
     )
 
     def __init__(
-        self, fs: FileSystem, directory: str, segments: SegmentList, epoch_cache: EpochCache, recovery_point: int
+        self,
+        fs: FileSystem,
+        directory: str,
+        segments: SegmentList,
+        epoch_cache: EpochCache,
+        snapshots: ProducerSnapshots,
+        recovery_point: int,
     ) -> None:
         self._fs, self._directory = fs, directory
-        self._segments, self._epochs = segments, epoch_cache
+        self._segments, self._epochs, self._snapshots = segments, epoch_cache, snapshots
         self.recovery_point = recovery_point
         self.flushes = 0
         self.cut_is_unflushed = False
@@ -185,6 +203,8 @@ class FlushTracker:
             files=files,
             directories=directories or ((self._directory,) if closing else ()),
             directory_changes=self._directory_changes,
+            snapshots=self._snapshots,
+            noted=self._snapshots.noted(),
             new_topic_id=(self._directory, self._new_topic_id) if self._new_topic_id else None,
         )
 

@@ -22,7 +22,6 @@ from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage.append.batch_validation import check_fetched
 from storage.append.placing import Placed, fetched_runs, place_as_leader
-from storage.append.recompression import prepared
 from storage.append.stretched_batch import without_overlap
 from storage.disk.file_system import Bytes, FileSystem
 from storage.disk.small_file_writes import SmallFileWrites
@@ -35,9 +34,10 @@ from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log.log_writer import LogWriter
 from storage.log.partition_metadata import note_topic_id, write_topic_id
+from storage.log.producer_log import ProducerLog, replay_of
 from storage.log.segment_list import SegmentList
 from storage.log_config import FlushPolicy, LogConfig
-from storage.recovery.recovery import open_segments
+from storage.recovery.recovery import RecoveryOptions, open_segments
 from storage.segment.cold_read import ColdRead
 from storage.segment.segment import Segment, Wanted
 from storage.segment.timestamp_lookup import TimeLookUp
@@ -58,18 +58,24 @@ class Log:
         self.config = config
         self.flush_policy = options.flush_policy
         names = SmallFileWrites(options.threads)
-        recovered = open_segments(fs, directory, config, options.last_known, names, options.before_doubtful_cut)
+        ids = options.producer_ids if config.keeps_producers else None
+        recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids))
+        recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache
-        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
+        self._health = LogHealth(directory)
+        self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
+        snapshots, end = self.producers.snapshots, recovered.log_end_offset
+        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end)
         self._flush_schedule = FlushSchedule()
         self._changes = FileChanges(fs, directory, options.threads.lock())
-        self._span = LogSpan(recovered.log_start_offset, recovered.log_end_offset)
-        self._health = LogHealth(directory)
+        self._span = LogSpan(recovered.log_start_offset, end)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
-        self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
-        parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes)
+        self._writer = LogWriter(
+            self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers
+        )
+        parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
         lower = partial(options.lower_checkpoints, topic_partition)
         self._cut = LogCut(parts, self._health, self._counters, lower)
 
@@ -160,9 +166,13 @@ class Log:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
-        self._health.must_be_writable()
-        records, batches, _ = prepared(records, self.config, now_ms)
+        """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time. A
+        duplicate of a producer's batch is answered as the batch was."""
+        self._must_be_ready()
+        ready = self.producers.prepared_or_answered(records, self.config, now_ms)
+        if isinstance(ready, AppendInfo):
+            return ready
+        records, batches, _ = ready
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
@@ -171,12 +181,18 @@ class Log:
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Write the leader's batches as they are, all or none; they must continue this log."""
-        self._health.must_be_writable()
+        self._must_be_ready()
         records = without_overlap(records, self.log_end_offset)
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes
         return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
+
+    def _must_be_ready(self) -> None:
+        """For an append."""
+        self._health.must_be_writable()
+        if self.producers.is_stale:
+            self.producers.reload()
 
     def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
         self._span.end = self._writer.append(runs, self._span.end, self.config)
@@ -296,10 +312,13 @@ class Log:
         self._health.must_be_writable()
         flushed = sum(1 for segment in self.segments[:count] if segment.next_offset <= self.flushed_offset)
         removed = self._segments.oldest_full(flushed)  # a crash brings an unflushed one back, and it may be torn
+        if removed:
+            self.producers.leaving(removed[-1].next_offset, self.flushed_offset, self._changes)
         self._changes.remove(removed)  # BEFORE the list changes: another thread may read both
         self._segments.take(removed)
         self._counters.removed_segments += len(removed)
         self._flushing.segments_left()
+        self.producers.left(self.flushed_offset, self._changes)
         if self.log_start_offset < self._segments.oldest.base_offset:
             self.advance_log_start(self._segments.oldest.base_offset)
 
@@ -316,6 +335,7 @@ class Log:
         self._counters.replaced_segments += len(replaced)
         self._flushing.segments_left()
         self._changes.replace(new, replaced)
+        self.producers.left(self.flushed_offset, self._changes)
 
     @property
     def has_file_changes(self) -> bool:
@@ -342,7 +362,8 @@ class Log:
         """Flush everything and write the indexes, so that the next start has nothing to recover."""
         if not self.closed:
             try:
-                self._health.must_be_writable()  # a failed log is not durable, so its log dir gets no clean marker
+                self._must_be_ready()  # a failed log is not durable, so its log dir gets no clean marker
+                self.producers.closing(self.flushed_offset, self._changes)
                 self._changes.run()
                 self._changes.delete_all()
                 self._flush_now(closing=True)
@@ -353,6 +374,7 @@ class Log:
         """Close without a flush: the log dir failed, or the log will be deleted. `wait`, only BEFORE the directory is
         renamed: return when no other thread writes files by name; their disk may hang."""
         self._health.close()
+        self.producers.close()
         self._changes.cancel(wait=wait)
         self._epochs.names.end(wait=wait)
         self._segments.close()

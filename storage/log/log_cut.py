@@ -2,8 +2,9 @@
 
 The order keeps a crash from looking like rot. The checkpoints of the log dir are lowered BEFORE any record is cut, and
 until the cut has ended they claim nothing above it (`LogSpan.claims_below`), because a thread may write them at any
-time. Then the segments are cut. AFTER that the log's start, end, epochs and flush state follow what the segments hold:
-a shortage in between may leave more than was wanted. A cut waits for the disk, on the event loop.
+time. The snapshots of producers above the cut are removed BEFORE as well. Then the segments are cut. AFTER that the
+log's start, end, epochs, producers and flush state follow what the segments hold: a shortage in between may leave more
+than was wanted. A cut waits for the disk, on the event loop.
 
 Not here: the flush that makes a cut durable (log.py), and where a history leaves another one (the broker).
 """
@@ -18,6 +19,7 @@ from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker
 from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
+from storage.log.producer_log import ProducerLog
 from storage.log.segment_list import SegmentList
 from storage.segment.epoch_cache import EpochCache
 
@@ -43,6 +45,7 @@ class CutParts:
     epochs: EpochCache
     flushing: FlushTracker
     changes: FileChanges
+    producers: ProducerLog
 
 
 class LogCut:
@@ -80,6 +83,7 @@ class LogCut:
             with self._health.refusing("truncate"):
                 self._parts.changes.run()
                 self._lower_checkpoints(offset)
+                self._parts.producers.cutting(offset)
         except BaseException:
             span.claims_below = NO_LIMIT
             raise
@@ -88,13 +92,14 @@ class LogCut:
             with self._health.refusing("truncate"):
                 yield
         finally:
-            self._follow_segments()
+            self._follow_segments(all_of_it=offset == 0)
 
-    def _follow_segments(self) -> None:
+    def _follow_segments(self, *, all_of_it: bool) -> None:
         span, segments = self._parts.span, self._parts.segments
         oldest, span.end = segments.oldest.base_offset, segments.active.next_offset
         span.start = min(max(span.start, oldest), span.end)
         self._parts.epochs.truncate_from_end(span.end if span.end > oldest else 0)
+        self._parts.producers.cut(span.end, all_of_it=all_of_it)
         self._counters.truncations += 1
         self._parts.flushing.truncated()
         span.claims_below = NO_LIMIT

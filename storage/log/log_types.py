@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import BatchHeader
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.log.producer_ids import ProducerIds
 from storage.log_config import FlushPolicy
 from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
 from storage.segment.open_files import OpenFiles
@@ -34,6 +35,8 @@ class LogOptions:
     open_files: OpenFiles | None = None
     """Bounds the descriptors of all logs together; None: a log that stands alone."""
     before_doubtful_cut: BeforeDoubtfulCut | None = None
+    producer_ids: ProducerIds | None = None
+    """Bounds the producers of all logs together; None: the log takes no batches of idempotent producers."""
 
 
 class AppendInfo(NamedTuple):
@@ -46,6 +49,8 @@ class AppendInfo(NamedTuple):
     """The broker's time if the topic's records carry it, -1 otherwise."""
     record_count: int
     size_bytes: int
+    is_duplicate: bool = False
+    """The batch was in the log already; nothing was written."""
 
     @classmethod
     def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:

@@ -1,11 +1,11 @@
 """Writes batches at the end of a log, in the active segment or in new ones: all of an append, or nothing.
 
 If an append fails after its first byte, with any exception, the log is taken back to its old end: the file is cut, new
-segments are removed, and the indexes and the epoch cache forget the append. That needs no room and no descriptor, so a
-shortage in the middle of an append refuses the append and nothing else. A disk that cannot even cut a file fails the
-log. After a power cut, unflushed bytes of a refused append may be in the file, as those of any append may. If no whole
-batch of it was ever in a file, no recovery can find one. The error of a shortage then says that nothing was written,
-and a producer may send the records again without making duplicates.
+segments are removed, and the indexes, the epoch cache and the producers forget the append. That needs no room and no
+descriptor, so a shortage in the middle of an append refuses the append and nothing else. A disk that cannot even cut a
+file fails the log. After a power cut, unflushed bytes of a refused append may be in the file, as those of any append
+may. If no whole batch of it was ever in a file, no recovery can find one. The error of a shortage then says that
+nothing was written, and a producer may send the records again without making duplicates.
 
 `batch_validation.py` decides what may be appended, `placing.py` where, `segment_roll.py` when a segment is full.
 """
@@ -21,6 +21,7 @@ from storage.disk.disk_errors import is_shortage, storage_error
 from storage.log.flush import FlushTracker
 from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
+from storage.log.producer_log import ProducerLog
 from storage.log.segment_list import SegmentList
 from storage.log.segment_roll import roll_is_due
 from storage.log_config import LogConfig
@@ -31,7 +32,7 @@ from storage.segment.segment import Place, Segment
 class LogWriter:
     """Appends to one log: to its segments, indexes and epoch cache."""
 
-    __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_segments")
+    __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_producers", "_segments")
 
     def __init__(
         self,
@@ -40,14 +41,16 @@ class LogWriter:
         flushing: FlushTracker,
         health: LogHealth,
         counters: LogCounters,
+        producers: ProducerLog,
     ) -> None:
         self._segments, self._epochs, self._flushing = segments, epochs, flushing
-        self._health, self._counters = health, counters
+        self._health, self._counters, self._producers = health, counters, producers
 
     def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
         """Write all runs from the log end on, each in one segment; returns the new log end."""
         active, entries = self._segments.active, self._epochs.entries
         first_bytes, has_batch = 0, False
+        self._producers.begin_append()
         try:
             end = active.mark()
             try:
@@ -58,6 +61,7 @@ class LogWriter:
                 has_batch = self._may_have_batch(active, end, first_bytes)  # BEFORE it is taken back
                 self._epochs.restore(entries)
                 self._take_back(active, end)
+                self._producers.take_back(end.offset)
                 raise
             finally:
                 active.unpin()
@@ -73,6 +77,7 @@ class LogWriter:
             self.roll(log_end_offset, config)
             active = self._segments.active
         active.append(placed.buffers, placed.size_bytes, placed.headers)
+        self._producers.take(placed.headers)
         if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
             self._note_epochs(placed.headers)
         return last.next_offset
@@ -109,6 +114,7 @@ class LogWriter:
             self._flushing.sync_directories()
         self._segments.start_new(log_end_offset, config.index_interval_bytes)
         self._flushing.rolled(full)
+        self._producers.note_snapshot(log_end_offset)
         self._counters.rolls += 1
 
     def __repr__(self) -> str:

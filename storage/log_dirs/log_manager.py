@@ -23,6 +23,7 @@ from storage.disk.machine import Machine
 from storage.disk.stop_wait import StopWait
 from storage.log.log import Log
 from storage.log.log_types import LogManagerStatistics, OfflineLog
+from storage.log.producer_ids import ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.log_checkpoints import LogCheckpoints
@@ -56,7 +57,8 @@ class LogManager:
         self.removal = LogRemoval(machine, config.log_config, self._directories, self.table)
         open_files_max = config.open_files_max
         self.open_files = OpenFiles(share_of(machine.descriptors_max) if open_files_max is None else open_files_max)
-        self._opener = LogOpener(self._fs, config, self.open_files, machine.threads)
+        self.producer_ids = ProducerIds(config.producer_ids, self._clock, machine.threads)
+        self._opener = LogOpener(self._fs, config, self.open_files, self.producer_ids, machine.threads)
         self.checkpoints = LogCheckpoints(self._directories, self.table)
 
     @classmethod

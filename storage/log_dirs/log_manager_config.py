@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
+from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class LogManagerConfig:
     """num.recovery.threads.per.data.dir; with 1, everything happens in the caller's thread, in order."""
     open_files_max: int | None = None
     """How many segments of all logs have their files open; None: half of `Machine.descriptors_max`."""
+    producer_ids: ProducerIdConfig = field(default_factory=ProducerIdConfig)
     before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None
     """Called with the log's directory BEFORE a tail that may have been flushed is cut, in a loader's thread. If it
     raises, the log stays offline with that error, and nothing is cut."""

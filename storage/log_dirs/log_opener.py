@@ -20,6 +20,7 @@ from storage.disk.file_system import FileSystem, remove_tree
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log.partition_metadata import read_topic_id, remove_topic_id, sync_topic_id, write_topic_id
+from storage.log.producer_ids import ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LogManagerConfig
@@ -30,8 +31,16 @@ from storage.segment.open_files import OpenFiles
 class LogOpener:
     """See the module."""
 
-    def __init__(self, fs: FileSystem, config: LogManagerConfig, open_files: OpenFiles, threads: Threads) -> None:
-        self._fs, self._config, self._open_files, self._threads = fs, config, open_files, threads
+    def __init__(
+        self,
+        fs: FileSystem,
+        config: LogManagerConfig,
+        open_files: OpenFiles,
+        producer_ids: ProducerIds,
+        threads: Threads,
+    ) -> None:
+        self._fs, self._config, self._threads = fs, config, threads
+        self._open_files, self._producer_ids = open_files, producer_ids
 
     def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
         """Open the log in the dir; CorruptFileError or OSError when it cannot be used."""
@@ -93,6 +102,7 @@ class LogOpener:
             last_known=last_known,
             lower_checkpoints=directory.lower_checkpoints,
             open_files=self._open_files,
+            producer_ids=self._producer_ids,
         )
 
     def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:

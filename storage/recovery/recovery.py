@@ -37,11 +37,13 @@ from dataclasses import dataclass, replace
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
+from storage.append.producer_state import KnownProducers
 from storage.disk.file_system import FileSystem
 from storage.disk.small_file_writes import SmallFileWrites
 from storage.log_config import LogConfig
 from storage.recovery.doubtful_tail import is_torn_append
 from storage.recovery.epoch_check import EpochCheck
+from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, found_snapshots, load_producers
 from storage.segment import segment_faults
 from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
@@ -66,6 +68,15 @@ BeforeDoubtfulCut = Callable[[CorruptFileError], None]
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryOptions:
+    """What the owner of a log wants of its recovery."""
+
+    before_doubtful_cut: BeforeDoubtfulCut | None = None
+    replay: ProducerReplay | None = None
+    """How the batches of producers are replayed; None: the log keeps no producers."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveredLog:
     """The state of an opened log. Invariant: all of it is durable."""
 
@@ -75,6 +86,7 @@ class RecoveredLog:
     log_end_offset: int
     cut_bytes: int
     """Bytes of a torn tail that were cut."""
+    producers: LoadedProducers
 
 
 def open_segments(
@@ -83,15 +95,15 @@ def open_segments(
     config: LogConfig,
     last_known: LastKnown,
     names: SmallFileWrites,
-    before_doubtful_cut: BeforeDoubtfulCut | None = None,
+    options: RecoveryOptions | None = None,
 ) -> RecoveredLog:
     """Opens and recovers a log's segments; creates the first segment of an empty log."""
     entries = tidy(fs, directory)
     segments = find_segments(fs, directory, config.index_interval_bytes, entries)
-    recovery = _Recovery(fs, directory, config, last_known, segments, before_doubtful_cut)
+    recovery = _Recovery(fs, directory, config, last_known, segments, options or RecoveryOptions())
     try:
         recovery.run()
-        return recovery.result(names)
+        return recovery.result(names, found_snapshots(entries))
     except BaseException:  # a log that is offline keeps no file open
         for segment in segments:
             segment.close()
@@ -108,9 +120,11 @@ class _Recovery:
         config: LogConfig,
         last_known: LastKnown,
         segments: list[Segment],
-        before_doubtful_cut: BeforeDoubtfulCut | None,
+        options: RecoveryOptions,
     ) -> None:
-        self._before_doubtful_cut = before_doubtful_cut
+        self._options = options
+        self._needs_no_replay = False
+        """The log was stopped in order, and no producer has a batch at its end."""
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
         self._segments = segments
         self._cut_bytes = 0
@@ -138,19 +152,21 @@ class _Recovery:
         newest = self._segments[-1]
         try:
             self._epochs.learn(self._segments)
-            file = newest.file()
+            file, has_producers = newest.file(), False
             end = Place(0, newest.base_offset)
             for position, header in scan_headers(file, newest.indexes.peek_last_position(file)):
                 why = self._epochs.wrong(header, end.offset)
                 if why is not None:
                     raise CorruptFileError(file.path, position, why)
                 end = Place(position + header.size_bytes, header.next_offset)
+                has_producers |= header.producer_id >= 0
         except CorruptFileError as damage:
             _log.warning("%s; checking the log, although it was closed cleanly", damage)
             return False
         if end.offset != self._bound:
             return False
         newest.adopt(newest.size_bytes, end.offset)
+        self._needs_no_replay = not has_producers
         return True
 
     def _check_from_recovery_point(self) -> None:
@@ -220,8 +236,9 @@ class _Recovery:
             raise damage
         if self._last_known.recovery_point is None and at < len(self._segments) - 1:
             raise damage
-        if self._before_doubtful_cut is not None and not self._is_torn_append(at, place):
-            self._before_doubtful_cut(damage)
+        before_doubtful_cut = self._options.before_doubtful_cut
+        if before_doubtful_cut is not None and not self._is_torn_append(at, place):
+            before_doubtful_cut(damage)
         while len(self._segments) > at + 1:
             self._drop_newest()
         segment = self._segments[at]
@@ -252,12 +269,19 @@ class _Recovery:
         if why is not None:
             raise CorruptFileError(path, position, why)
 
-    def result(self, names: SmallFileWrites) -> RecoveredLog:
+    def result(self, names: SmallFileWrites, snapshots: tuple[int, ...]) -> RecoveredLog:
         first, newest = self._segments[0], self._segments[-1]
         log_end = newest.next_offset
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
         log_start = min(log_start, log_end)
         cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end), names)
+        producers = self._load_producers(snapshots, cache)
         for segment in self._segments:  # most logs of a node are idle: they keep no file open and no index in memory
             segment.release()
-        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)
+        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes, producers)
+
+    def _load_producers(self, snapshots: tuple[int, ...], cache: EpochCache) -> LoadedProducers:
+        replay = self._options.replay
+        if replay is None or (self._needs_no_replay and not snapshots):
+            return LoadedProducers(KnownProducers())
+        return load_producers(self._fs, self._directory, snapshots, self._segments, cache.entries, replay)

@@ -150,7 +150,7 @@ def _recover(request: ToolRequest, lines: _Lines) -> int:
     agreed_at = _agreed_at(target)
     options = RecoverOptions(request.rebuild_indexes, request.truncate_at, request.start_at, agreed_at, lines.on_read)
     logs = refused = changes = 0
-    for found in recover(fs, target, options, SystemThreads()):
+    for found in recover(fs, target, options, SystemThreads(), SystemClock()):
         lines.write(_line(found))
         logs += isinstance(found, Recovered)
         refused += isinstance(found, Finding)

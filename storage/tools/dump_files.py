@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
+from storage.append.producer_state import TakenBatch
 from storage.disk.atomic_file import read_text
 from storage.disk.checkpoint_file import OffsetLines, read_epochs, read_offset_lines
 from storage.disk.file_names import (
@@ -19,11 +20,14 @@ from storage.disk.file_names import (
     META_PROPERTIES,
     PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
+    parse_snapshot_file,
 )
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import unseal_json
 from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
+from storage.recovery.producer_recovery import found_snapshots
+from storage.recovery.producer_snapshot import read_snapshot, snapshot_path
 from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
 from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
 from storage.tools.verify_files import QUORUM_STATE
@@ -44,6 +48,10 @@ def dump(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
         if options.what == "epochs":
             yield from dump_epochs(fs, f"{log.directory}/{LEADER_EPOCH_CHECKPOINT}")
             continue
+        if options.what == "producers":
+            for offset in found_snapshots(fs.entries(log.directory)):
+                yield from dump_producers(fs, snapshot_path(log.directory, offset))
+            continue
         for segment in segment_paths(fs, log.directory, options.from_offset):
             yield from dump_indexes(fs, segment) if options.what == "index" else dump_segment(fs, segment, options)
 
@@ -54,9 +62,11 @@ def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]
         return dump_indexes(fs, path) if options.what == "index" else dump_segment(fs, path, options)
     if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX)):
         return dump_index(fs, path)
+    if parse_snapshot_file(name) is not None:
+        return dump_producers(fs, path)
     small = _SMALL_FILES.get(name)
     if small is None:
-        known = ", ".join(("*.log", "*.index", "*.timeindex", *_SMALL_FILES))
+        known = ", ".join(("*.log", "*.index", "*.timeindex", "*.snapshot", *_SMALL_FILES))
         raise ConfigError(f"{path}: not a file that can be dumped; these can: {known}")
     return small(fs, path)
 
@@ -91,6 +101,44 @@ def dump_epochs(fs: FileSystem, path: str) -> Iterator[Row]:
         return
     for entry in entries:
         yield {"type": "epoch", "file": path, "epoch": entry.epoch, "start_offset": entry.start_offset}
+
+
+def dump_producers(fs: FileSystem, path: str) -> Iterator[Row]:
+    """A snapshot of producers: what it is of, then each producer, the longest silent first."""
+    offset = parse_snapshot_file(os.path.basename(path))
+    try:
+        snapshot = read_snapshot(fs, os.path.dirname(path) or ".", offset) if offset is not None else None
+    except CorruptFileError as damage:
+        yield _problem(damage)
+        return
+    if snapshot is None:
+        return
+    yield {
+        "type": "snapshot",
+        "file": path,
+        "offset": snapshot.offset,
+        "leader_epoch": snapshot.leader_epoch,
+        "producers": len(snapshot.producers),
+    }
+    for producer_id, known in snapshot.producers.items():
+        yield {
+            "type": "producer",
+            "file": path,
+            "producer_id": producer_id,
+            "epoch": known.epoch,
+            "last_append_ms": known.last_append_ms,
+            "batches": [_taken(batch) for batch in known.batches],
+        }
+
+
+def _taken(batch: TakenBatch) -> Row:
+    return {
+        "base_sequence": batch.base_sequence,
+        "last_sequence": batch.last_sequence,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "append_time_ms": batch.append_time_ms,
+    }
 
 
 def _topic_id(fs: FileSystem, path: str) -> Iterator[Row]:

@@ -44,7 +44,7 @@ class DumpOptions:
     """Which rows of a log to dump."""
 
     what: str = "batches"
-    """`batches`, `records`, `index`, `epochs` or `checkpoints`."""
+    """`batches`, `records`, `index`, `epochs`, `producers` or `checkpoints`."""
     from_offset: int = 0
     max_bytes: int | None = None
     """How much of each key, value and header is shown; None: all."""

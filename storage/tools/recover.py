@@ -18,9 +18,10 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.clock import Clock
 from penstock.errors import CorruptFileError
 from penstock.threads import Threads
-from penstock.types import TopicPartition
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, parse_partition_directory, set_aside_suffix
@@ -28,6 +29,7 @@ from storage.disk.file_system import FileSystem, remove_tree
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log.partition_metadata import read_topic_id
+from storage.log.producer_ids import ProducerIdConfig, ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.log_directory import LogDirectory
@@ -41,6 +43,8 @@ from storage.tools.target import LogPath, Target
 
 _NOBODY = TopicPartition("unnamed", 0)
 """For a directory whose name is no partition's; a log needs a name only for its messages."""
+_UNBOUNDED = ProducerIdConfig(max_per_partition=2**31, max_per_node=2**31)
+"""The node has its own bounds, which are not known here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +72,25 @@ class Recovered:
 
 
 def recover(
-    fs: FileSystem, target: Target, options: RecoverOptions, threads: Threads
+    fs: FileSystem, target: Target, options: RecoverOptions, threads: Threads, clock: Clock
 ) -> Iterator[Change | Finding | Recovered]:
     """Yields each change when it is done."""
     recorded = RecordedFileSystem(fs, options.on_read)
+    ids = ProducerIds(_UNBOUNDED, clock, threads)
     if target.log_dir is None:
         for log in target.logs:
-            yield from _Recovery(recorded, None, options, threads).run(log)
+            yield from _Recovery(recorded, None, options, LogOptions(threads, producer_ids=ids)).run(log)
         return
-    yield from _in_log_dir(recorded, target, target.log_dir, options, threads)
+    yield from _in_log_dir(recorded, target, target.log_dir, options, LogOptions(threads, producer_ids=ids))
 
 
 def _in_log_dir(
-    fs: RecordedFileSystem, target: Target, log_dir: str, options: RecoverOptions, threads: Threads
+    fs: RecordedFileSystem, target: Target, log_dir: str, options: RecoverOptions, log_options: LogOptions
 ) -> Iterator[Change | Finding | Recovered]:
-    directory = LogDirectory(fs, log_dir, threads)
+    directory = LogDirectory(fs, log_dir, log_options.threads)
     closed = False
     try:
-        recovery = _Recovery(fs, directory, options, threads)
+        recovery = _Recovery(fs, directory, options, log_options)
         for log in target.logs:
             yield from recovery.run(log)
         if target.is_log_dir:
@@ -116,9 +121,13 @@ class _Recovery:
     """Of the logs of one target, one after another."""
 
     def __init__(
-        self, fs: RecordedFileSystem, directory: LogDirectory | None, options: RecoverOptions, threads: Threads
+        self,
+        fs: RecordedFileSystem,
+        directory: LogDirectory | None,
+        options: RecoverOptions,
+        log_options: LogOptions,
     ) -> None:
-        self._fs, self._directory, self._options, self._threads = fs, directory, options, threads
+        self._fs, self._directory, self._options, self._log_options = fs, directory, options, log_options
         self._recovered: dict[TopicPartition, Recovered] = {}
 
     def run(self, path: LogPath) -> Iterator[Change | Finding | Recovered]:
@@ -128,12 +137,13 @@ class _Recovery:
             yield Finding("damage", "changed", path.directory, what, "look again, and agree again")
             return
         last_known = self._last_known(path)
-        options = LogOptions(self._threads, last_known=last_known)
+        options = replace(self._log_options, last_known=last_known)
         if self._directory is not None and tp is not None:
             options = replace(options, lower_checkpoints=self._directory.lower_checkpoints)
         try:
             self._begin_behind_damage(path, last_known)
-            log = Log(self._fs, path.directory, tp or _NOBODY, LogConfig(), options)
+            config = LogConfig(keeps_producers=tp is None or tp.topic != METADATA_TOPIC)
+            log = Log(self._fs, path.directory, tp or _NOBODY, config, options)
         except CorruptFileError as damage:
             yield from self._fs.take_changes()
             remedy = remedy_for_damage(tp)

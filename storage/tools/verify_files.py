@@ -28,6 +28,7 @@ from storage.disk.file_names import (
     file_stem,
     parse_partition_directory,
     parse_segment_file,
+    parse_snapshot_file,
     set_aside_suffix,
 )
 from storage.disk.file_system import FileSystem
@@ -65,7 +66,7 @@ def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
             log = file_stem(parsed[0]) + LOG_SUFFIX
             if log not in names and log + SWAP_SUFFIX not in names:
                 yield Finding("warning", "index-orphan", path, "an index without its .log", TIDY)
-        elif parsed is None and name not in _OURS:
+        elif parsed is None and name not in _OURS and parse_snapshot_file(name) is None:
             yield Finding("note", "foreign", path, "not a file of ours; it is left alone")
 
 

@@ -2,8 +2,8 @@
 
 The directory is checked as the next start would find it: leftovers are reported, and tidied on an overlay
 (`overlay.py`), so that a half-finished swap is seen as its result. Checked are whole batches, their checksums, that
-offsets and epochs continue, indexes, small files, and with `deep` every record. `damage.py` judges a bad byte,
-`verify_log_dir.py` checks the checkpoints of the log dir, `recover.py` recovers.
+offsets and epochs continue, indexes, snapshots, small files, and with `deep` every record. `damage.py` judges a bad
+byte, `verify_log_dir.py` checks the checkpoints of the log dir, `recover.py` recovers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from storage.tools.findings import Finding, LogReport, remedy_for_damage
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import LogPath
 from storage.tools.verify_indexes import IndexCheck
+from storage.tools.verify_producers import ProducerCheck
 
 UNDECODABLE = "the bytes are as they were produced: the producer is at fault, and readers must go past this batch"
 
@@ -79,6 +80,7 @@ class _LogCheck:
         self._judge = DamageJudge(log, last_known, segments)
         self._epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
+        self._producers = ProducerCheck(fs, log.directory, self._first)
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""
         self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
@@ -111,6 +113,8 @@ class _LogCheck:
             yield from self._segment(segment)
             segment.close()
         yield from self._judge.tail(self._end)
+        if not (self._is_damaged or self._judge.is_torn):  # then it is known where the log ends, with which epochs
+            yield from self._producers.finish(self._end, self._epochs.entries)
 
     def _begins_where_the_last_ends(self, segment: Segment) -> Iterator[Finding]:
         expected, base = self._expected, segment.base_offset
@@ -144,6 +148,7 @@ class _LogCheck:
             self._expected = header.next_offset
             if is_sound:  # behind damage the entries would only repeat the finding
                 indexes.note(position, header)
+            yield from self._producers.note(header)
             found = self._good(segment, file, position, header)
             if found is not None:
                 yield found

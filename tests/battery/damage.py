@@ -11,7 +11,8 @@ the dir are exact, always.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from penstock.epochs import epoch_for_offset
@@ -26,12 +27,12 @@ from penstock.record.batch import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES, iter_head
 from penstock.types import TopicPartition
 from storage.append.batch_validation import check_fetched
 from storage.disk import file_names
-from storage.disk.file_names import LOG_SUFFIX, SWAP_SUFFIX
+from storage.disk.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
-from tests.battery.judge import Verdict, Wrong
+from tests.battery.judge import Verdict, Wrong, judge_producers
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.support.losing_fs import LosingFileSystem
@@ -64,6 +65,12 @@ def of_checkpoints(size: Size) -> Iterator[Result]:
     """The part of `run` that damages checkpoints."""
     for name in KINDS:
         yield from of_image(size, stopped(name, name in STOPPED_IN_ORDER), lambda path: "checkpoint" in path)
+
+
+def of_snapshots(size: Size) -> Iterator[Result]:
+    """The part of `run` that damages snapshots of producers. The images are made anew: mistakes show in them."""
+    for name in ("compacted", "plain"):
+        yield from of_image(size, image(name, clean=True), lambda path: SNAPSHOT_SUFFIX in path)
 
 
 def of_image(size: Size, of: Image, wanted: Callable[[str], bool] = lambda path: True) -> Iterator[Result]:
@@ -133,6 +140,23 @@ def others(size: Size, of: Image) -> Iterator[Case]:
                 yield what, path, partial(_replaced, of, path, wanted)
 
 
+def no_snapshots(size: Size, of: Image) -> Iterator[Case]:
+    """All of a log are missing, or damaged."""
+    for topic_partition in of.logs:
+        paths = [path for path in of.fs.files(f"{DIR}/{topic_partition}") if path.endswith(SNAPSHOT_SUFFIX)]
+        for what, content in (("are missing", None), ("are empty", b"")):
+            yield what, f"{DIR}/{topic_partition}/*{SNAPSHOT_SUFFIX}", partial(_all_replaced, of, paths, content)
+
+
+def _all_replaced(of: Image, paths: Sequence[str], content: bytes | None) -> LosingFileSystem:
+    damaged = of.fs.clone()
+    for path in paths:
+        damaged.unlink(path)
+        if content is not None:
+            put(damaged, path, content)
+    return damaged.clone()
+
+
 def strays(size: Size, of: Image) -> Iterator[Case]:
     """What an interrupted operation, or somebody, may have left beside a segment."""
     for path in of.fs.files():
@@ -148,7 +172,7 @@ def strays(size: Size, of: Image) -> Iterator[Case]:
         yield "is there", f"{partition}/{stray}", partial(_replaced, of, f"{partition}/{stray}", b"\x2a" * 24)
 
 
-ENOUGH: dict[Kind, int] = {flips: 120, cuts: 80, others: 25, strays: 25}
+ENOUGH: dict[Kind, int] = {flips: 120, cuts: 80, others: 25, no_snapshots: 6, strays: 25}
 """Cases of each kind for each image in the small battery."""
 
 
@@ -283,6 +307,8 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
         raise Wrong(f"{log!r}: begins at {log.log_start_offset}, not {truth.log_start_offset}")
     if not _epochs_are_true(log, truth):
         raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {truth.epochs}")
+    cut_into_cleaned = truth.is_compacted and log.log_end_offset < truth.log_end_offset
+    judge_producers(log, replace(truth.history, may_forget_producers=cut_into_cleaned))
     high_watermark = manager.checkpoints.high_watermarks().get(LogId.of(log), 0)
     if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
         raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")

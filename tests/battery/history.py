@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from penstock.types import TopicPartition
+from storage.append.producer_state import KnownProducers
 
 
 class Written(NamedTuple):
@@ -20,6 +21,15 @@ class Written(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+
+
+class Sent(NamedTuple):
+    """A batch of an idempotent producer as it was handed to the log."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+    count: int
 
 
 @dataclass
@@ -44,6 +54,10 @@ class LogHistory:
     latest_epoch: int = -1
     """The latest epoch that was flushed."""
     unflushed_epoch: int = -1
+    sent: dict[int, Sent] = field(default_factory=dict)
+    """The batches of producers by base offset, also those that were deleted: only a truncation makes them unknown."""
+    may_forget_producers: bool = False
+    """The log is being emptied, or was cut where it had been cleaned: some producers may be unknown."""
 
     def copy(self) -> LogHistory:
         return LogHistory(
@@ -58,10 +72,32 @@ class LogHistory:
             self.leaving_below,
             self.latest_epoch,
             self.unflushed_epoch,
+            dict(self.sent),
+            self.may_forget_producers,
         )
 
-    def appending(self, records: list[Written]) -> None:
+    def appending(self, records: list[Written], sent: dict[int, Sent] | None = None) -> None:
+        """`sent`: the batches of producers among them, by base offset."""
         self.written.update(records)
+        self.sent = {offset: batch for offset, batch in self.sent.items() if offset < records[0].offset}
+        self.sent.update(sent or {})
+
+    def producers(self, log_end: int) -> dict[int, tuple[int, list[int]]]:
+        """Of each producer its latest epoch, and the base offsets of its newest batches in it: five at most."""
+        found: dict[int, tuple[int, list[int]]] = {}
+        for offset, batch in sorted(self.sent.items()):
+            if offset < log_end:
+                epoch, offsets = found.get(batch.producer_id, (batch.epoch, []))
+                found[batch.producer_id] = batch.epoch, [*(offsets if epoch == batch.epoch else []), offset][-5:]
+        return found
+
+    def next_batch(self, producer_id: int, count: int, log_end: int, *, new_epoch: bool) -> Sent:
+        """What the producer sends next."""
+        epoch, offsets = self.producers(log_end).get(producer_id, (0, []))
+        last = self.sent[offsets[-1]] if offsets else None
+        if last is None or new_epoch:
+            return Sent(producer_id, epoch + new_epoch, 0, count)
+        return Sent(producer_id, epoch, last.sequence + last.count, count)
 
     def appended(self, records: list[Written], epoch: int) -> None:
         self.unflushed.update((record.offset, record) for record in records)
@@ -80,6 +116,7 @@ class LogHistory:
         self.latest_epoch = self.unflushed_epoch = -1  # which epoch ends the log now is not worth a second bookkeeping
 
     def truncated(self, cut_at: int) -> None:
+        self.sent = {at: batch for at, batch in self.sent.items() if at + batch.count <= cut_at}
         self.met_deletions = {offset: ms for offset, ms in self.met_deletions.items() if offset < cut_at}
         self.written = {record for record in self.written if record.offset < cut_at}
         self.flushed()
@@ -98,6 +135,14 @@ class LogHistory:
         self.log_start, self.leaving_below = log_start, 0
         self.unflushed = {offset: record for offset, record in self.unflushed.items() if offset < log_end}
         self.latest_epoch = self.unflushed_epoch = latest_epoch
+        self.sent = {offset: batch for offset, batch in self.sent.items() if offset < log_end}
+
+    def found_producers(self, known: KnownProducers) -> None:
+        """From now on nothing but this is known of producers; it was judged before."""
+        if self.may_forget_producers:
+            remembered = known.window_offsets()
+            self.sent = {offset: batch for offset, batch in self.sent.items() if offset in remembered}
+            self.may_forget_producers = False
 
     def survived(self, found: list[Written]) -> None:
         """The start has shown this: the rest is gone, and this is durable."""

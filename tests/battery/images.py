@@ -20,6 +20,7 @@ from storage.disk.file_names import LOG_SUFFIX, SWAP_SUFFIX
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
+from tests.battery.history import LogHistory
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
@@ -53,6 +54,8 @@ class LogTruth:
     """Checkpointed: what is below may not be lost."""
     high_watermark: int
     is_compacted: bool
+    history: LogHistory
+    """What was done to it."""
 
     def first_at_or_after(self, timestamp_ms: int, log_start_offset: int) -> int | None:
         times = sorted((offset, time_ms) for batch in self.batches for time_ms, offset in batch.times)
@@ -156,7 +159,8 @@ def image(name: str, clean: bool) -> Image:
     stopped = fs.clone()
     manager = start(stopped.clone())
     points = _checkpointed(stopped, clean)
-    logs = {log.topic_partition: _truth(manager, log, points) for log in manager.logs()}
+    histories = node.history.logs
+    logs = {log.topic_partition: _truth(manager, log, points, histories) for log in manager.logs()}
     vote = quorum_state(fs).load() if name == "metadata" else None
     directory_id = next(iter(manager.meta_properties.values())).directory_id
     has_swap = any(path.endswith(SWAP_SUFFIX) for path in stopped.files())
@@ -167,7 +171,9 @@ def _checkpointed(fs: LosingFileSystem, clean: bool) -> dict[TopicPartition, int
     return read_offsets(fs, f"{DIR}/recovery-point-offset-checkpoint") or {}
 
 
-def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> LogTruth:
+def _truth(
+    manager: LogManager, log: Log, points: dict[TopicPartition, int], histories: dict[TopicPartition, LogHistory]
+) -> LogTruth:
     batches: list[Batch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -187,4 +193,5 @@ def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> 
         recovery_point=points.get(log.topic_partition, 0),
         high_watermark=manager.checkpoints.high_watermarks().get(LogId.of(log), 0),
         is_compacted=log.config.is_compacted,
+        history=histories[log.topic_partition],
     )

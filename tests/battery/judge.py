@@ -9,6 +9,7 @@ Damaged bytes are judged elsewhere (`damage.py`).
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 from penstock.epochs import epoch_for_offset
 from penstock.errors import PenstockError
@@ -27,6 +28,8 @@ from tests.support.storage import NOW_MS, log_named
 
 READ_BYTES = 300
 NEVER_MS = 2**62
+NEW_EPOCH = 1000
+"""Of whoever leads after a start: above every epoch of a script."""
 Verdict = tuple[Outcome, str]
 
 
@@ -39,9 +42,10 @@ def judge(fs: LosingFileSystem, history: History) -> Verdict:
     try:
         found = _first_start(fs, history)
         again = _second_start(fs.after_crash())
-        for topic_partition, records in again.items():
-            if records != found.get(topic_partition):
-                raise Wrong(f"{topic_partition}: a power cut after the start changed {found.get(topic_partition)}")
+        for topic_partition, shown in again.items():
+            if shown != found.get(topic_partition):
+                before = found.get(topic_partition)
+                raise Wrong(f"{topic_partition}: a power cut after the start changed {before} to {shown}")
         if again.keys() != found.keys():
             raise Wrong(f"a power cut after the start left {sorted(again)} of {sorted(found)}")
     except Wrong as wrong:
@@ -50,11 +54,23 @@ def judge(fs: LosingFileSystem, history: History) -> Verdict:
         return Outcome.WRONG, f"refused: {error}"
     except Exception as error:  # whatever else comes out of storage has no type that a broker could act on
         return Outcome.WRONG, f"untyped {error!r}"
-    whole = all(set(log.unflushed.values()) <= set(found.get(tp, ())) for tp, log in history.logs.items())
+    there = {topic_partition: set(shown.records) for topic_partition, shown in found.items()}
+    whole = all(set(log.unflushed.values()) <= there.get(tp, set()) for tp, log in history.logs.items())
     return (Outcome.EXACT if whole else Outcome.TAIL_LOST), ""
 
 
-def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition, list[Written]]:
+class Shown(NamedTuple):
+    """What a start shows of one log."""
+
+    records: list[Written]
+    producers: dict[int, tuple[int, list[int]]]
+
+    @classmethod
+    def of(cls, log: Log) -> Shown:
+        return cls(read_whole(log), producers_of(log))
+
+
+def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition, Shown]:
     if not is_formatted(fs):
         format_disk(fs)
     manager = start(fs)
@@ -62,11 +78,11 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
         raise Wrong(f"refused: {offline.error}")
     if manager.previous_broker_epoch not in history.marker_epochs:
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}, not one of {sorted(history.marker_epochs)}")
-    found = {log.topic_partition: read_whole(log) for log in manager.logs()}
+    found = {log.topic_partition: Shown.of(log) for log in manager.logs()}
     for topic_partition, log_history in history.logs.items():
         log = log_named(manager, topic_partition)
         if log is not None:
-            judge_log(log, found[topic_partition], log_history)
+            judge_log(log, found[topic_partition].records, log_history)
         elif log_history.must_exist:
             raise Wrong(f"{topic_partition} is gone")
     for topic_partition in history.gone & found.keys():
@@ -90,20 +106,20 @@ def _judge_strays(fs: LosingFileSystem, manager: LogManager, history: History) -
                 raise Wrong(f"{path}/{name}: what was flushed is gone from a stray directory")
 
 
-def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, list[Written]]:
+def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
     """The power was cut once more; then the logs are written, and stopped in order."""
     manager = start(fs)
-    found = {log.topic_partition: read_whole(log) for log in manager.logs()}
+    found = {log.topic_partition: Shown.of(log) for log in manager.logs()}
     for log in manager.logs():
         end = log.log_end_offset
         after = build_batch([b"after"], keys=[b"after"], timestamps_ms=NOW_MS)
-        log.append_as_leader(after, max(log.latest_epoch, 0), NOW_MS)
+        log.append_as_leader(after, NEW_EPOCH, NOW_MS)
         if log.flush() != end + 1:
             raise Wrong(f"{log!r}: cannot be flushed")
     manager.close(True, 77)
     manager = start(fs.after_crash())
     for log in manager.logs():
-        if read_whole(log)[:-1] != found[log.topic_partition]:
+        if (read_whole(log)[:-1], producers_of(log)) != found[log.topic_partition]:
             raise Wrong(f"{log!r}: an append after the start changed it")
     if manager.previous_broker_epoch != 77:
         raise Wrong("a clean stop was not seen")
@@ -128,8 +144,33 @@ def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
         older = [r for r in found if r.key == tombstone.key and r.offset < tombstone.offset]
         if older and tombstone not in there:
             raise Wrong(f"{log!r}: {older} live again, for {tombstone} is gone")
+    judge_producers(log, history)
     if found and log.latest_epoch < history.latest_epoch:  # an epoch without records may go, as Kafka has it
         raise Wrong(f"{log!r}: epoch {history.latest_epoch} is forgotten")
+
+
+def judge_producers(log: Log, history: LogHistory) -> None:
+    """What the log knows of its producers is what all batches that were ever written to it say."""
+    known = producers_of(log)
+    said = history.producers(log.log_end_offset)
+    if history.may_forget_producers:
+        wrong = [one for one, (epoch, offsets) in known.items() if not _is_true(history, one, epoch, offsets)]
+        if wrong:
+            raise Wrong(f"{log!r}: knows {known} of producers, and there was {history.sent}")
+    elif known != said:
+        raise Wrong(f"{log!r}: knows {known} of producers, and was told {said}")
+
+
+def producers_of(log: Log) -> dict[int, tuple[int, list[int]]]:
+    """Of each producer its epoch, and the base offsets of the batches that the log would know again."""
+    log.producers.reload()
+    entries = log.producers.known.copy()
+    return {one: (entry.epoch, [batch.base_offset for batch in entry.batches]) for one, entry in entries.items()}
+
+
+def _is_true(history: LogHistory, producer_id: int, epoch: int, offsets: list[int]) -> bool:
+    sent = [history.sent.get(offset) for offset in offsets]
+    return all(batch is not None and batch[:2] == (producer_id, epoch) for batch in sent)
 
 
 def read_whole(log: Log) -> list[Written]:

@@ -13,17 +13,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import CorruptFileError
+from storage.append import producer_state
+from storage.append.producer_state import KnownProducers
 from storage.cleaner import batch_filter
 from storage.cleaner.cleaned_file import CleanedFile
 from storage.disk import checkpoint_file
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.log import producer_log
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
+from storage.log.producer_log import ProducerLog
+from storage.log.producer_snapshots import ProducerSnapshots
 from storage.log_dirs import log_directory
 from storage.log_dirs.clean_shutdown import CleanStop, _parse
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_removal import LogRemoval
+from storage.recovery import producer_recovery, producer_snapshot
+from storage.recovery.producer_recovery import LoadedProducers
+from storage.recovery.producer_snapshot import ProducerSnapshot
 from storage.recovery.recovery import _Recovery
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
@@ -176,6 +184,23 @@ def _remove_youngest_first(self: FileChanges, segments: Any) -> None:
         self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
 
 
+def _load_nothing(*_: object) -> LoadedProducers:
+    return LoadedProducers(KnownProducers())
+
+
+_note = ProducerLog.note_snapshot
+
+
+def _note_nobody(self: ProducerLog, offset: int, **options: bool) -> None:
+    known, self._known = self._known, KnownProducers()
+    _note(self, offset, **options)
+    self._known = known
+
+
+def _no_offsets(self: KnownProducers) -> frozenset[int]:
+    return frozenset()
+
+
 MUTANTS = {
     "truncates at rot": Mutant(
         "rot below the recovery point is cut like a torn tail",
@@ -239,6 +264,38 @@ MUTANTS = {
     ),
     "removes the youngest first": Mutant(
         "retention leaves a hole if it is interrupted", crashes.run, ((FileChanges, "remove", _remove_youngest_first),)
+    ),
+    "remembers four batches": Mutant("a window that is too short", crashes.run, ((producer_state, "WINDOW", 4),)),
+    "forgets producers in a truncation": Mutant(
+        "what was not cut is forgotten, too", crashes.run, ((producer_log, "load_producers", _load_nothing),)
+    ),
+    "forgets producers at a roll": Mutant(
+        "a snapshot has none", crashes.run, ((ProducerLog, "note_snapshot", _note_nobody),)
+    ),
+    "keeps what was cut": Mutant(
+        "producers know batches that are gone", crashes.run, ((ProducerLog, "cut", _nothing),)
+    ),
+    "believes any snapshot": Mutant(
+        "one above the log end, or of another history, that a power cut has left",
+        crashes.run,
+        (
+            (ProducerSnapshot, "is_of", _true),
+            (ProducerSnapshots, "cutting", _nothing),
+            (producer_recovery, "remove_snapshots", _nothing),
+        ),
+    ),
+    "believes a damaged snapshot": Mutant(
+        "the checksum of snapshots is not looked at",
+        damage.of_snapshots,
+        ((producer_snapshot, "unseal", _unseal_anything),),
+    ),
+    "removes the only snapshot": Mutant(
+        "segments go before what tells their producers is durable",
+        crashes.run,
+        ((ProducerSnapshots, "write_noted", _nothing),),
+    ),
+    "cleans what producers may repeat": Mutant(
+        "a batch without records is removed", damage.of_snapshots, ((KnownProducers, "window_offsets", _no_offsets),)
     ),
     "keeps the marker of a clean stop": Mutant(
         "a crash is taken for a clean stop", crashes.run, ((log_directory, "take_marker", _peek_marker),)

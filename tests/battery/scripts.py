@@ -43,7 +43,7 @@ def every_change(node: Workload) -> None:
 def _truncate(node: Workload) -> None:
     node.append(ONE, 3, 2)
     node.truncate(ONE, 10)
-    node.append(ONE, 4, 3)
+    node.append(ONE, 1, 3, per_batch=4)
     node.flush(ONE)
 
 
@@ -94,7 +94,10 @@ def _after_a_restart(node: Workload) -> None:
     node.create(TWO, NEW_ID)
     node.append(TWO, 3, 0)
     node.flush(TWO)
-    node.remove_oldest(ONE, 3)
+    node.append(ONE, 1, 5)
+    node.flush(ONE)
+    node.roll(ONE)
+    node.remove_full(ONE)
     node.change_files(ONE)
 
 

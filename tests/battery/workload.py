@@ -19,13 +19,18 @@ from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.cleaning import NodeCleaner, may_go
-from tests.battery.history import History, LogHistory, Written
-from tests.battery.judge import judge_log, read_whole
+from tests.battery.history import History, LogHistory, Sent, Written
+from tests.battery.judge import judge_log, judge_producers, read_whole
 from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, log_named
 
 Cell = tuple[bytes | None, bytes | None]
+
+
+def _fields(sent: Sent) -> dict[str, int]:
+    """Of a batch."""
+    return {"producer_id": sent.producer_id, "producer_epoch": sent.epoch, "base_sequence": sent.sequence}
 
 
 def _batch_base(log: Log, offset: int) -> int:
@@ -58,7 +63,7 @@ class Workload:
         self.now_ms = NOW_MS
         self.manager: LogManager | None = None
         self._cleaner: NodeCleaner | None = None
-        self._counter = 0
+        self._counter = self._sent = 0
 
     # -- the node ------------------------------------------------------------------------------------------------------
 
@@ -71,6 +76,7 @@ class Workload:
             for log in self._manager().logs():
                 history = self.history.logs[log.topic_partition]
                 history.started(log.log_start_offset, log.log_end_offset, log.latest_epoch)
+                history.found_producers(log.producers.known)
 
     def _open(self) -> None:
         self.manager = start(self.fs)
@@ -96,6 +102,7 @@ class Workload:
             found = read_whole(log)
             judge_log(log, found, history)
             history.started(log.log_start_offset, log.log_end_offset, log.latest_epoch)
+            history.found_producers(log.producers.known)
             history.survived(found)
 
     def _marker_is_there(self) -> bool:
@@ -139,10 +146,19 @@ class Workload:
             return
         end = log.log_end_offset
         records = [Written(end + n, key, value) for n, (key, value) in enumerate(cells)]
-        history.appending(records)
-        content = build_batch([v for _, v in cells], keys=[k for k, _ in cells], timestamps_ms=self.now_ms)
+        sent = self._send(history, end, len(cells))
+        history.appending(records, {end: sent})
+        content = build_batch(
+            [v for _, v in cells], keys=[k for k, _ in cells], timestamps_ms=self.now_ms, **_fields(sent)
+        )
         if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms)):
             history.appended(records, epoch)
+
+    def _send(self, history: LogHistory, log_end: int, count: int) -> Sent:
+        """The next batch of one of three producers; now and then one begins a new epoch."""
+        self._sent += 1
+        producer_id = 0 if self._sent % 3 else self._sent // 3 % 3
+        return history.next_batch(producer_id, count, log_end, new_epoch=self._sent % 17 == 0)
 
     def wait(self, ms: int) -> None:
         self.now_ms += ms
@@ -154,11 +170,12 @@ class Workload:
             return
         end = log.log_end_offset
         records = [Written(end + n, key, self._value()) for n in range(count)]
-        history.appending(records)
-        content = b"".join(
-            build_batch([r.value], keys=[key], timestamps_ms=self.now_ms, base_offset=r.offset, leader_epoch=epoch)
-            for r in records
-        )
+        content = b""
+        for record in records:
+            sent = self._send(history, record.offset, 1)
+            history.appending([record], {record.offset: sent})
+            place = {"base_offset": record.offset, "leader_epoch": epoch}
+            content += build_batch([record.value], keys=[key], timestamps_ms=self.now_ms, **place, **_fields(sent))
 
         def append_the_rest() -> None:
             rest = [at for at, header in iter_headers(content) if header.base_offset >= log.log_end_offset]
@@ -204,18 +221,23 @@ class Workload:
             self.attempt("truncate_to", lambda: log.truncate_to(offset))
             return
         history.truncating(_batch_base(log, offset))
+        history.may_forget_producers |= log.config.is_compacted
         if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
             history.truncated(offset)
             history.log_start = min(history.log_start, log.log_start_offset)
+            judge_producers(log, history)
+            history.found_producers(log.producers.known)
 
     def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
         if log is None:
             return
         history.truncating(0)
+        history.may_forget_producers = True
         if self.attempt("truncate_fully", lambda: log.truncate_fully_and_start_at(offset)):
             history.truncated(0)
             history.log_start = offset
+            history.may_forget_producers = False
 
     def advance_log_start(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
@@ -233,6 +255,12 @@ class Workload:
         history.advancing(log.segments[count].base_offset)
         if self.attempt("remove_oldest", lambda: log.remove_oldest(count)):
             history.leaving_below = log.segments[0].base_offset
+
+    def remove_full(self, topic_partition: TopicPartition) -> None:
+        """Retention took all but the active one."""
+        log, _ = self._log(topic_partition)
+        if log is not None:
+            self.remove_oldest(topic_partition, len(log.segments) - 1)
 
     def clean(self) -> None:
         """Run the node's cleaner over all its compacted logs until it has nothing to do."""

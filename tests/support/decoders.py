@@ -36,6 +36,7 @@ from penstock.record.reader import batch_body, read_columns, read_records
 from penstock.record.row_scan import scan_rows
 from penstock.record.varint import decode_varint, encode_varint
 from penstock.types import EpochEntry
+from storage.append.producer_state import ProducerEntry, TakenBatch
 from storage.append.recompression import prepared
 from storage.disk import checkpoint_file
 from storage.disk.file_system import FileSystem
@@ -44,6 +45,7 @@ from storage.log import partition_metadata
 from storage.log_config import LogConfig
 from storage.log_dirs import clean_shutdown, meta_properties
 from storage.log_dirs.meta_properties import MetaProperties
+from storage.recovery import producer_snapshot
 from storage.segment.batch_scan import LogFile, scan_verified
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
@@ -221,6 +223,12 @@ def _offsets(random: Random) -> bytes:
     return _checkpoint(random, lines)
 
 
+def _producers(random: Random) -> bytes:
+    batches = tuple(TakenBatch(random.randrange(2**31), at * 9, 3, -1) for at in range(random.randint(1, 5)))
+    producers = {random.randrange(2**63): ProducerEntry(2, batches, NOW_MS) for _ in range(random.randrange(8))}
+    return producer_snapshot.snapshot_content(producer_snapshot.ProducerSnapshot(900, 4, producers))
+
+
 def _epochs(random: Random) -> bytes:
     entries = [EpochEntry(3 * n, 1_000 * n + random.randrange(99)) for n in range(random.choice((0, 1, 40)))]
     return _checkpoint(random, [f"{entry.epoch} {entry.start_offset}" for entry in entries])
@@ -235,6 +243,11 @@ def _checkpoint(random: Random, lines: list[str]) -> bytes:
     version = random.randrange(2)
     text = "".join(f"{line}\n" for line in (version, len(lines), *lines))
     return seal(text) if version else text.encode()
+
+
+def _numbers(data: bytes) -> int:
+    """Of a snapshot: a number between two colons is a value of its own."""
+    return max(_lines(data), ITEM_FLOOR_BYTES * data.count(b":"))
 
 
 def _lines(data: bytes) -> int:
@@ -269,6 +282,13 @@ _FILES = (
     ),
     Decoder(
         "leader-epoch checkpoint", _epochs, lambda d: checkpoint_file.read_epochs(_disk(d), "p"), _resealed, _lines
+    ),
+    Decoder(
+        "snapshot of producers",
+        _producers,
+        lambda data: producer_snapshot.read_snapshot(_disk(data), "d", 900),
+        _resealed,
+        _numbers,
     ),
     Decoder(
         "meta.properties",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
@@ -18,10 +19,11 @@ BATCH_BYTES = len(batch(b"value-00"))
 OTHER = TopicPartition("other", 0)
 
 
-def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES) -> Path:
+def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES, producers: int = 0) -> Path:
     """orders-0 with three segments, 0..6, 7..13 and 14..19, of two epochs; and other-0, empty.
 
-    Not clean: the process ends when `flushed` of the batches were flushed and checkpointed.
+    Not clean: the process ends when `flushed` of the batches were flushed and checkpointed. `producers`: so many
+    idempotent ones write in turn.
     """
     fs = OsFileSystem()
     format_directory(fs, str(path), CLUSTER_ID, 1, IDS.new_id())
@@ -29,7 +31,11 @@ def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES) -> P
     manager.get_or_create(OTHER, TOPIC_ID, SMALL, is_new=True).flush()
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True)
     for n in range(BATCHES):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // 8, NOW_MS)
+        fields = (
+            {"producer_id": n % producers, "producer_epoch": 0, "base_sequence": n // producers} if producers else {}
+        )
+        records = build_batch([b"value-%02d" % n], timestamps_ms=NOW_MS + n, **fields)  # type: ignore[arg-type]
+        log.append_as_leader(records, n // 8, NOW_MS)
         if n + 1 == flushed:
             log.flush()
             manager.checkpoints.write_recovery_points()

@@ -1,7 +1,7 @@
 """Where requests wait without holding a handler: for an offset to be reached, or for a time-out.
 
-`OffsetWaiters` keeps the waiters for one partition's high watermark or flushed offset. Offsets are given out in order,
-so the waiters below a reached offset are at the left. `LowWatermarkWaiters` keeps deletions, whose offsets have no
+`OffsetWaiters` keeps the waiters for one partition's high watermark or flushed offset, in the order of their offsets:
+the waiters below a reached offset are at the left. `LowWatermarkWaiters` keeps deletions, whose offsets have no
 order. `DelayedOperation` is one produce or delete-records request waiting for all its partitions. Delayed fetches wait
 in their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an event loop needs.
 """
@@ -17,14 +17,19 @@ Waiter = Callable[[ApiError | None], None]
 
 
 class OffsetWaiters:
-    """Callbacks in the order of the offsets that they wait for."""
+    """Callbacks in the order of the offsets that they wait for. A duplicate waits for an older offset than others."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, Waiter]] = deque()
 
     def add(self, offset: int, waiter: Waiter) -> None:
-        """Call `waiter(None)` once `offset` is reached; offsets must not decrease from call to call."""
-        self._waiting.append((offset, waiter))
+        """Call `waiter(None)` once `offset` is reached."""
+        waiting = self._waiting
+        if waiting and offset < waiting[-1][0]:
+            at = next(at for at, (later, _) in enumerate(waiting) if later > offset)
+            waiting.insert(at, (offset, waiter))
+        else:
+            waiting.append((offset, waiter))
 
     def reached(self, offset: int) -> None:
         waiting = self._waiting

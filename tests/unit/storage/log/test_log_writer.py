@@ -12,14 +12,17 @@ from penstock.errors import KafkaStorageError
 from penstock.record.batch import read_header
 from storage.append.batch_validation import whole_batches
 from storage.append.placing import Placed, place_as_leader
+from storage.append.producer_state import KnownProducers
 from storage.disk.file_system import Bytes
 from storage.log.flush import FlushTracker
 from storage.log.log import Log
 from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
 from storage.log.log_writer import LogWriter
+from storage.log.producer_log import ProducerLog
 from storage.log.segment_list import SegmentList
 from storage.log_config import LogConfig
+from storage.recovery.producer_recovery import LoadedProducers
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
 from tests.support.losing_fs import LosingFileSystem
@@ -127,8 +130,9 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
     first.create()
     segments = SegmentList(fs, "/d", [first])
     epochs = EpochCache(fs, "/d", (), small_file_writes())
-    flushing = FlushTracker(fs, "/d", segments, epochs, 0)
-    writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters())
+    producers = ProducerLog(fs, LogHealth("/d"), None, segments, epochs, LoadedProducers(KnownProducers()))
+    flushing = FlushTracker(fs, "/d", segments, epochs, producers.snapshots, 0)
+    writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters(), producers)
     good = batch(b"a") * 3
     end = writer.append([place_as_leader(good, list(whole_batches(good)), 0, 1, -1)], 0, TIGHT)
     before = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.contents()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import OffsetLines, read_offset_lines, write_offsets
@@ -132,7 +133,7 @@ def test_checkpoint_of_an_older_release_gets_the_topic_ids_when_it_is_written_ne
 
 def test_recovery_by_hand_does_not_forget_a_gone_log(tmp_path: Path) -> None:
     vanishes(tmp_path)
-    list(recover(FS, find_target(FS, str(tmp_path / "d")), RecoverOptions(), THREADS))
+    list(recover(FS, find_target(FS, str(tmp_path / "d")), RecoverOptions(), THREADS, ManualClock()))
     manager = opened(tmp_path)
     assert manager.table.vanished.ids() == (LogId(ORDERS, TOPIC_ID),)
     manager.close(clean=False)

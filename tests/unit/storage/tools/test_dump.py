@@ -169,3 +169,20 @@ def test_a_file_of_no_known_kind_is_refused(data: Path) -> None:
     (data / "README").touch()
     with pytest.raises(ConfigError, match="not a file that can be dumped"):
         rows(data / "README")
+
+
+def test_the_producers_of_a_snapshot(tmp_path: Path) -> None:
+    data = make_log_dir(tmp_path / "data", producers=2)
+    snapshots = sorted((data / "orders-0").glob("*.snapshot"))
+    assert [path.stem for path in snapshots] == [f"{base:020d}" for base in (7, 14, 20)]
+
+    first, *producers = rows(snapshots[-1])
+    assert (first["type"], first["offset"], first["leader_epoch"], first["producers"]) == ("snapshot", 20, 2, 2)
+    assert [row["producer_id"] for row in producers] == [0, 1]
+    assert producers[1]["batches"] == [
+        {"base_sequence": n // 2, "last_sequence": n // 2, "base_offset": n, "last_offset": n, "append_time_ms": -1}
+        for n in range(11, 20, 2)
+    ]
+    assert rows(data / "orders-0", "producers")[-3:] == [first, *producers]
+    flip(snapshots[0], 3)
+    assert rows(snapshots[0])[0]["type"] == "problem"

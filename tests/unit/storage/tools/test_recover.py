@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
@@ -59,7 +60,7 @@ def killed(tmp_path: Path) -> Path:
 def recovered(path: Path, fs: FileSystem | None = None, **options: object) -> list[Change | Finding | Recovered]:
     fs = fs or OsFileSystem()
     options["agreed_at"] = agreed_at(path)
-    return list(recover(fs, find_target(fs, str(path)), RecoverOptions(**options), THREADS))  # type: ignore[arg-type]
+    return list(recover(fs, find_target(fs, str(path)), RecoverOptions(**options), THREADS, ManualClock()))  # type: ignore[arg-type]
 
 
 def agreed_at(path: Path) -> Callable[[LogPath], int | None]:
@@ -373,7 +374,7 @@ def crashes(fs: LosingFileSystem, options: RecoverOptions) -> Iterator[LosingFil
         running = fs.clone()
         running.crash_at = at
         try:
-            list(recover(running, find_target(running, "/d"), options, THREADS))
+            list(recover(running, find_target(running, "/d"), options, THREADS, ManualClock()))
         except Crashed:
             yield running.after_crash(Random(at))
             continue
@@ -418,6 +419,6 @@ def test_a_crash_while_a_log_is_begun_behind_its_damage_loses_nothing_and_the_ne
     for crashed in crashes(fs, options):
         outcomes += 1
         assert found_at_start(crashed.clone()) in (None, WHOLE[10:])
-        list(recover(crashed, find_target(crashed, "/d"), options, THREADS))
+        list(recover(crashed, find_target(crashed, "/d"), options, THREADS, ManualClock()))
         assert found_at_start(crashed) == WHOLE[10:]
     assert outcomes > 10

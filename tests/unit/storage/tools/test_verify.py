@@ -14,6 +14,7 @@ from penstock.types import EpochEntry, TopicPartition
 from storage.disk.checkpoint_file import write_epochs, write_offsets
 from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
+from storage.recovery.producer_snapshot import read_snapshot, snapshot_content
 from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target
@@ -340,3 +341,39 @@ def test_a_log_dir_that_a_node_uses_is_verified_and_it_is_said(data: Path) -> No
         assert [finding.kind for finding in verified(data)[0]] == ["in-use"]
     finally:
         fs.close(lock)
+
+
+def test_snapshots_of_producers_that_are_right_are_sound(tmp_path: Path) -> None:
+    data = make_log_dir(tmp_path / "data", producers=2)
+    assert verified(data)[0] == []
+
+
+def test_a_snapshot_that_a_start_does_not_use_is_a_warning(tmp_path: Path) -> None:
+    data = make_log_dir(tmp_path / "data", producers=2)
+    orders = data / "orders-0"
+    good = (orders / f"{14:020d}.snapshot").read_bytes()
+
+    flip(orders / f"{14:020d}.snapshot", 5)
+    assert [(found.severity, found.kind) for found in problems(data)] == [("warning", "snapshot")]
+
+    told = read_snapshot(OsFileSystem(), str(orders), 20)
+    assert told is not None
+    (orders / f"{14:020d}.snapshot").write_bytes(good)
+    (orders / f"{25:020d}.snapshot").write_bytes(snapshot_content(told._replace(offset=25)))
+    assert "the log ends at 20" in only(data).what
+    (orders / f"{25:020d}.snapshot").unlink()
+    (orders / f"{20:020d}.snapshot").write_bytes(snapshot_content(told._replace(leader_epoch=1)))
+    assert "does not have leader epoch 1" in only(data).what
+
+
+def test_a_snapshot_that_contradicts_the_batches_is_damage(tmp_path: Path) -> None:
+    data = make_log_dir(tmp_path / "data", producers=2)
+    path = data / "orders-0" / f"{14:020d}.snapshot"
+    told = read_snapshot(OsFileSystem(), str(path.parent), 14)
+    assert told is not None
+    entry = told.producers[1]
+    for wrong in (entry._replace(batches=entry.batches[:-1]), entry._replace(epoch=3)):
+        path.write_bytes(snapshot_content(told._replace(producers={**told.producers, 1: wrong})))
+        assert (only(data).severity, only(data).kind) == ("damage", "snapshot")
+    path.write_bytes(snapshot_content(told._replace(producers={0: told.producers[0]})))
+    assert problems(data) == [], "a producer that was silent for too long is forgotten"

@@ -17,6 +17,16 @@ def test_waiters_are_called_once_in_order_when_their_offset_is_reached() -> None
     assert len(waiters) == 1
 
 
+def test_a_duplicate_waits_for_the_offset_of_an_older_batch() -> None:
+    waiters, called = OffsetWaiters(), []
+    for number, offset in enumerate((3, 5, 9, 5, 1)):
+        waiters.add(offset, lambda error, number=number: called.append(number))  # type: ignore[misc]
+    waiters.reached(4)
+    assert called == [4, 0]
+    waiters.reached(9)
+    assert called == [4, 0, 1, 3, 2]
+
+
 def test_failing_tells_every_waiter_and_forgets_them() -> None:
     waiters, called = OffsetWaiters(), []
     error = KafkaStorageError("gone")

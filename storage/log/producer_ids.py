@@ -1,0 +1,124 @@
+"""The producers that the logs of a node know, together: how many there may be, and when one is forgotten.
+
+A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
+by a regular job. At a bound, the producer that was silent longest makes room for a new one, if it was silent for longer
+than a client retries (`SILENT_MS`): so no batch of it can come again. Otherwise the new one is refused, and may try
+again. Batches from a leader are never refused: a follower above the bound of one log forgets the longest silent one,
+which its leader has forgotten too.
+
+The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.clock import Clock
+from penstock.errors import ResourceExhaustedError
+from penstock.threads import Threads
+from storage.log_config import DAY_MS
+
+SILENT_MS = 10 * 60_000
+"""Longer than any client retries by default (delivery_timeout_ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdConfig:
+    """The producer.id.* keys of a node."""
+
+    expiration_ms: int = DAY_MS
+    max_per_partition: int = 5_000
+    max_per_node: int = 100_000
+
+
+class KnowsProducers(Protocol):
+    """One log's producers."""
+
+    @property
+    def silent_since_ms(self) -> int | None: ...
+
+    def forget_oldest(self) -> None: ...
+
+
+@dataclass(slots=True)
+class ProducerIdCounts:
+    """Of all logs, since the start of the node."""
+
+    duplicates: int = 0
+    """Batches that were in the log already: answered as the first time, not written."""
+    out_of_order: int = 0
+    """Batches refused with OUT_OF_ORDER_SEQUENCE_NUMBER."""
+    fenced: int = 0
+    """Refused with INVALID_PRODUCER_EPOCH."""
+    unknown: int = 0
+    """Refused with UNKNOWN_PRODUCER_ID."""
+    refused_full: int = 0
+    """New producers refused at a bound."""
+    expired: int = 0
+    snapshots_left_out: int = 0
+    """Snapshots that were not written, for lack of room or descriptors."""
+
+
+class ProducerIds:
+    """One for a node."""
+
+    def __init__(self, config: ProducerIdConfig, clock: Clock, threads: Threads) -> None:
+        self.config, self.clock = config, clock
+        self.counts = ProducerIdCounts()
+        self._adding = threads.lock()
+        self._total = 0
+        self._holders: dict[KnowsProducers, None] = {}
+        self._full_until_ms = 0
+        """Until then no producer of the node has been silent for long enough."""
+
+    def __len__(self) -> int:
+        """Producers of all logs together."""
+        return self._total
+
+    def add(self, holder: KnowsProducers, count: int) -> None:
+        """The log knows `count` producers more; negative: fewer."""
+        with self._adding:
+            self._holders[holder] = None
+            self._total += count
+        if count < 0:
+            self._full_until_ms = 0
+
+    def remove(self, holder: KnowsProducers, count: int) -> None:
+        """The log is closed."""
+        self.add(holder, -count)
+        self._holders.pop(holder, None)
+
+    def make_room(self, known: int, silent_since_ms: int | None) -> None:
+        """For one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""
+        config, now_ms = self.config, self.clock.wall_ms()
+        if known >= config.max_per_partition:
+            if not _is_silent(silent_since_ms, now_ms):
+                raise self._exhausted(f"the partition knows {known}", "producer.id.max.per.partition")
+        elif self._total >= config.max_per_node:
+            self._make_room_in_node(now_ms)
+
+    def _make_room_in_node(self, now_ms: int) -> None:
+        if not 0 < self._full_until_ms - now_ms <= SILENT_MS:
+            silent = [(holder.silent_since_ms, holder) for holder in tuple(self._holders) if holder.silent_since_ms]
+            since_ms, longest = min(silent, key=lambda one: one[0] or 0, default=(None, None))
+            if longest is not None and _is_silent(since_ms, now_ms):
+                longest.forget_oldest()
+                return
+            self._full_until_ms = (since_ms or now_ms) + SILENT_MS
+        raise self._exhausted(f"this node knows {self._total}", "producer.id.max.per.node")
+
+    def _exhausted(self, found: str, key: str) -> ResourceExhaustedError:
+        self.counts.refused_full += 1
+        return ResourceExhaustedError(
+            f"{found} producers that wrote within the last {SILENT_MS // 60_000} minutes, as many as {key} allows; "
+            "raise it, or use fewer producers: one for each process, not one for each record"
+        )
+
+    def __repr__(self) -> str:
+        return f"ProducerIds({self._total} in {len(self._holders)} logs)"
+
+
+def _is_silent(since_ms: int | None, now_ms: int) -> bool:
+    """Whether a producer that last appended then may be forgotten."""
+    return since_ms is not None and now_ms - since_ms >= SILENT_MS

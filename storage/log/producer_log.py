@@ -1,0 +1,287 @@
+"""What one log knows of its idempotent producers, from its opening to its end: asked by appends, told by what is
+written, cut and removed.
+
+    leader's append    `prepared_or_answered` before the write: a duplicate is answered, what does not fit is refused
+    any append         `take` after each write; a failed append is taken back
+    roll, stop         a snapshot is noted, and the next flush writes it (`producer_snapshots.py`)
+    truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left
+    retention          takes nothing from here: a producer is known, though its batches are deleted
+    expiry             `expire`, by a regular job
+
+A log without bounds (`ids` is None: the quorum's own) takes no batches of producers and keeps no files. Used from one
+thread. The rules are in `producer_state.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+
+from penstock import epochs
+from penstock.errors import (
+    ApiError,
+    CorruptMessageError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    OutOfOrderSequenceError,
+    UnknownProducerIdError,
+)
+from penstock.record.batch import BatchHeader, read_header, verify_crc
+from storage.append.producer_state import KnownProducers, must_fit
+from storage.append.recompression import Converted, prepared
+from storage.disk.file_system import Bytes, FileSystem
+from storage.log.file_changes import FileChanges
+from storage.log.log_health import LogHealth
+from storage.log.log_types import AppendInfo
+from storage.log.producer_ids import ProducerIds
+from storage.log.producer_snapshots import ProducerSnapshots
+from storage.log.segment_list import SegmentList
+from storage.log_config import LogConfig
+from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, load_producers
+from storage.recovery.producer_snapshot import ProducerSnapshot
+from storage.segment.epoch_cache import EpochCache
+
+
+class ProducerLog:
+    """See the module."""
+
+    __slots__ = (
+        "_counted",
+        "_epochs",
+        "_fs",
+        "_health",
+        "_ids",
+        "_is_saved",
+        "_known",
+        "_segments",
+        "is_stale",
+        "snapshots",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        health: LogHealth,
+        ids: ProducerIds | None,
+        segments: SegmentList,
+        epoch_cache: EpochCache,
+        loaded: LoadedProducers,
+    ) -> None:
+        self._fs, self._health, self._ids = fs, health, ids
+        self._segments, self._epochs = segments, epoch_cache
+        self._known = loaded.known
+        self._counted = 0
+        self.is_stale = False
+        """A truncation took batches of producers: `reload` before the next use."""
+        self.snapshots = ProducerSnapshots(fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out)
+        newest = loaded.snapshots[-1] if loaded.snapshots else -1
+        self._is_saved = newest == segments.active.next_offset
+        """Whether the newest snapshot has all that is known."""
+        if (len(segments) > 1 or self._known) and newest < segments.active.base_offset:
+            self.note_snapshot(segments.active.next_offset)  # the next start need not read so much
+        self._recount()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def known(self) -> KnownProducers:
+        """To be looked at."""
+        return self._known
+
+    # -- a leader's batch ----------------------------------------------------------------------------------------------
+
+    def answer_duplicate(self, records: Bytes) -> AppendInfo | None:
+        """The answer to records that were refused before an append, if they are a duplicate; None if they are not."""
+        self._health.must_be_writable()
+        self.reload()
+        return self._answer_refused(records)
+
+    def prepared_or_answered(self, records: Bytes, config: LogConfig, now_ms: int) -> Converted | AppendInfo:
+        """A produce request's records after every check of the leader; or the answer, if they are a duplicate."""
+        try:
+            ready = prepared(records, config, now_ms)
+        except ApiError:
+            again = self._answer_refused(records)
+            if again is None:
+                raise
+            return again
+        first = ready.batches[0][1]
+        if first.producer_id < 0:
+            return ready
+        return self._check(first) or ready  # it is the only batch
+
+    def _check(self, header: BatchHeader) -> AppendInfo | None:
+        """The answer to a duplicate; None for a batch that is to be written. Raises if it does not fit."""
+        ids = self._ids
+        if ids is None:
+            raise InvalidRecordError("this log takes no batches of idempotent producers")
+        known = self._known.get(header.producer_id)
+        if known is not None and (first := known.has(header)) is not None:
+            ids.counts.duplicates += 1
+            return AppendInfo(
+                first_offset=first.base_offset,
+                last_offset=first.last_offset,
+                max_timestamp_ms=header.max_timestamp_ms,
+                log_append_time_ms=first.append_time_ms,
+                record_count=header.record_count,
+                size_bytes=header.size_bytes,
+                is_duplicate=True,
+            )
+        try:
+            must_fit(header, known)
+        except ApiError as refusal:
+            _count(ids, refusal)
+            raise
+        if known is None:
+            ids.make_room(len(self._known), self._known.silent_since_ms)
+        return None
+
+    def _answer_refused(self, records: Bytes) -> AppendInfo | None:
+        """The answer to records that the log's present configuration refuses, if they are a duplicate: it was accepted
+        once. None if they are not."""
+        with contextlib.suppress(CorruptMessageError):
+            header = read_header(records)
+            known = self._known.get(header.producer_id)
+            if known is not None and known.has(header) is not None:
+                is_whole = header.size_bytes == len(records) and verify_crc(records, 0, header)
+                return self._check(header) if is_whole else None
+        return None
+
+    # -- what is written -----------------------------------------------------------------------------------------------
+
+    def begin_append(self) -> None:
+        """From now on `take_back` returns to what is known now."""
+        self._known.begin_append()
+
+    def take(self, headers: Sequence[BatchHeader]) -> None:
+        """These batches were written."""
+        for header in headers:
+            if header.producer_id >= 0:
+                self._take(header)
+
+    def _take(self, header: BatchHeader) -> None:
+        ids, known = self._ids, self._known
+        if ids is None or header.base_sequence < 0:
+            return
+        known.take(header, ids.clock.wall_ms())
+        self._is_saved = False
+        if len(known) != self._counted:
+            while len(known) > ids.config.max_per_partition:
+                known.forget_oldest()
+            self._recount()
+
+    def take_back(self, log_end_offset: int) -> None:
+        """The append failed."""
+        self._known.take_back()
+        self.snapshots.forget_above(log_end_offset)
+        self._recount()
+
+    def note_snapshot(self, offset: int, *, must_be_written: bool = False) -> None:
+        """Of all that is known, at the log end."""
+        if self._ids is not None and not self.is_stale:
+            leader_epoch = epochs.epoch_for_offset(self._epochs.entries, offset - 1)
+            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy())
+            self.snapshots.note(snapshot, must_be_written=must_be_written)
+
+    def closing(self, flushed_offset: int, changes: FileChanges) -> None:
+        """A clean stop: the flush that follows must write a snapshot, unless there is nothing to tell."""
+        if (self._known or self.snapshots.offsets) and not self._is_saved:
+            self.note_snapshot(self._segments.active.next_offset, must_be_written=True)
+            self.left(flushed_offset, changes)
+
+    # -- what is cut and removed ---------------------------------------------------------------------------------------
+
+    def cutting(self, offset: int) -> None:
+        """The log is about to be cut there. Blocks."""
+        if self._ids is not None:
+            self.snapshots.cutting(offset)
+
+    def cut(self, log_end_offset: int, *, all_of_it: bool) -> None:
+        """The log was cut. What was known of cut batches is forgotten at once; `reload` finds out what is left."""
+        if all_of_it or self._known.newest_offset >= log_end_offset:
+            self._known, self.is_stale, self._is_saved = KnownProducers(), self._ids is not None, False
+            self._recount()
+
+    def reload(self) -> None:
+        """Load anew what the log tells. Waits for the disk."""
+        replay = replay_of(self._ids)
+        if replay is not None and self.is_stale:
+            offsets, segments, entries = self.snapshots.offsets, tuple(self._segments), self._epochs.entries
+            with self._health.refusing("read the producers"):
+                loaded = load_producers(self._fs, self._health.path, offsets, segments, entries, replay)
+            if loaded.snapshots != offsets:
+                self.snapshots.removed(set(offsets).difference(loaded.snapshots))
+            self._known, self.is_stale = loaded.known, False
+            self._recount()
+
+    def leaving(self, first_offset: int, flushed_offset: int, changes: FileChanges) -> None:
+        """The segments below the offset are about to be removed: a snapshot that a start can use instead of them is
+        written BEFORE."""
+        if self._ids is not None:
+            if not self.snapshots.covers(first_offset, flushed_offset):
+                self.note_snapshot(self._segments.active.next_offset)
+            if self.snapshots.noted():
+                changes.then(self.snapshots.write_noted)
+
+    def left(self, flushed_offset: int, changes: FileChanges) -> None:
+        """Segments were removed or replaced. Snapshots that are not needed any more go AFTER these changes: until then
+        a crash brings the old segments back."""
+        if self._ids is not None and self.snapshots.offsets:
+            bases = frozenset(segment.base_offset for segment in self._segments)
+            first_offset = self._segments.oldest.base_offset
+            changes.then(partial(self.snapshots.remove_unneeded, bases, first_offset, flushed_offset))
+
+    # -- silence, and the end ------------------------------------------------------------------------------------------
+
+    @property
+    def silent_since_ms(self) -> int | None:
+        return self._known.silent_since_ms
+
+    def forget_oldest(self) -> None:
+        """The producer that was silent longest."""
+        self._known.forget_oldest()
+        self._is_saved = False
+        self._recount()
+
+    def expire(self, now_ms: int) -> None:
+        """Forget the producers that were silent for `producer.id.expiration.ms`; `now_ms` is wall time."""
+        ids = self._ids
+        if ids is not None and self._known:
+            silent = self._known.silent_before(now_ms - ids.config.expiration_ms)
+            self._known.forget(silent)
+            self._is_saved = self._is_saved and not silent
+            ids.counts.expired += len(silent)
+            self._recount()
+
+    def close(self) -> None:
+        if self._ids is not None:
+            self._ids.remove(self, self._counted)
+            self._counted = 0
+
+    def _recount(self) -> None:
+        """Tell the node how many there are now."""
+        count = len(self._known)
+        if count != self._counted and self._ids is not None:
+            self._ids.add(self, count - self._counted)
+            self._counted = count
+
+    def _left_out(self) -> None:
+        if self._ids is not None:
+            self._ids.counts.snapshots_left_out += 1
+
+    def __repr__(self) -> str:
+        return f"ProducerLog({self._health.path}, {self._known!r}, {self.snapshots!r})"
+
+
+def replay_of(ids: ProducerIds | None) -> ProducerReplay | None:
+    """How the batches of a log are replayed now; None if it keeps no producers."""
+    return ProducerReplay(ids.clock.wall_ms(), ids.config.max_per_partition) if ids is not None else None
+
+
+def _count(ids: ProducerIds, refusal: ApiError) -> None:
+    counts = ids.counts
+    counts.out_of_order += isinstance(refusal, OutOfOrderSequenceError)
+    counts.fenced += isinstance(refusal, InvalidProducerEpochError)
+    counts.unknown += isinstance(refusal, UnknownProducerIdError)

@@ -1,0 +1,143 @@
+"""The `.snapshot` files of one log: which there are, which are to be written, and which may go.
+
+    roll              what the log knows below the new segment is noted on the loop; the next flush writes it, in its
+                      thread, AFTER the records are durable. So the loop neither formats nor waits
+    clean stop        the same of the log end; it must be written, or the stop does not count as clean
+    truncation        the snapshots above the cut go, durably BEFORE the log is cut. What was noted before the cut is
+                      never written after it (`_generation`)
+    retention         a snapshot of what is left is durable BEFORE segments are removed; theirs go AFTER them
+
+A snapshot that cannot be written for lack of room or descriptors is left out: a start then reads more headers. At most
+`NOTED_MAX` wait to be written, the newest. `producer_snapshot.py` has the format, `producer_log.py` says when.
+"""
+
+from __future__ import annotations
+
+import bisect
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from storage.disk.atomic_file import write_atomically
+from storage.disk.disk_errors import is_shortage
+from storage.disk.file_system import FileSystem
+from storage.disk.small_file_writes import SmallFileWrites
+from storage.recovery.producer_recovery import remove_snapshots
+from storage.recovery.producer_snapshot import ProducerSnapshot, snapshot_content, snapshot_path
+
+_log = logging.getLogger(__name__)
+
+NOTED_MAX = 2
+"""Without flushes (flush.policy=os) they would pile up."""
+
+
+class NotedSnapshot(NamedTuple):
+    """A snapshot that is to be written; its values never change."""
+
+    snapshot: ProducerSnapshot
+    generation: int
+    must_be_written: bool = False
+
+
+class ProducerSnapshots:
+    """Of one log. Noted on the loop, written and removed in any thread."""
+
+    __slots__ = ("_directory", "_fs", "_generation", "_left_out", "_names", "_noted", "_offsets")
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        names: SmallFileWrites,
+        offsets: Sequence[int],
+        left_out: Callable[[], None],
+    ) -> None:
+        """`offsets`: of the files that are there, ascending; `left_out` counts a snapshot that was not written."""
+        self._fs, self._directory, self._names, self._left_out = fs, directory, names, left_out
+        self._offsets = list(offsets)
+        self._noted: dict[int, NotedSnapshot] = {}
+        self._generation = 0
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Of the files that are there, ascending."""
+        return tuple(self._offsets)
+
+    def note(self, snapshot: ProducerSnapshot, *, must_be_written: bool = False) -> None:
+        """The next flush writes it."""
+        self._noted.pop(snapshot.offset, None)
+        self._noted[snapshot.offset] = NotedSnapshot(snapshot, self._generation, must_be_written)
+        while len(self._noted) > NOTED_MAX:
+            self._noted.pop(min(self._noted), None)
+
+    def forget_above(self, offset: int) -> None:
+        """The append that noted them failed."""
+        for noted in tuple(self._noted):  # a flush may be writing one in its thread
+            if noted > offset:
+                self._noted.pop(noted, None)
+
+    def noted(self) -> tuple[NotedSnapshot, ...]:
+        """To be written, oldest first."""
+        return tuple(self._noted.values())
+
+    def write_noted(self) -> None:
+        """Now, and not with the next flush. Blocks, in any thread."""
+        self.write(self.noted())
+
+    def covers(self, first_offset: int, bound: int) -> bool:
+        """Whether a snapshot that is there, or noted, is in `first_offset..bound`."""
+        return any(first_offset <= offset <= bound for offset in (*self._offsets, *self._noted))
+
+    def write(self, noted: Sequence[NotedSnapshot]) -> None:
+        """Blocks. OSError if the disk failed, or if one that must be written cannot be."""
+        for one in noted:
+            offset = one.snapshot.offset
+            try:
+                content = snapshot_content(one.snapshot)
+                with self._names.one:
+                    if one.generation == self._generation:
+                        path = snapshot_path(self._directory, offset)
+                        write_atomically(self._fs, path, content, sync_directory=False, step=self._names.step)
+                        if offset not in self._offsets:
+                            bisect.insort(self._offsets, offset)
+            except OSError as error:
+                if one.must_be_written or not is_shortage(error):
+                    raise
+                _log.warning("%s: no snapshot of the producers at %d is written: %s", self._directory, offset, error)
+                self._left_out()
+            if self._noted.get(offset) is one:
+                self._noted.pop(offset, None)
+
+    def cutting(self, offset: int) -> None:
+        """The log is about to be cut there: those above go, durably, and none of them is written any more. Blocks."""
+        with self._names.one:
+            self._generation += 1
+            self._noted.clear()
+            above = [found for found in self._offsets if found > offset]
+            remove_snapshots(self._fs, self._directory, above)
+            del self._offsets[len(self._offsets) - len(above) :]
+
+    def removed(self, offsets: Collection[int]) -> None:
+        """These were found bad, and are removed."""
+        with self._names.one:
+            self._offsets[:] = [found for found in self._offsets if found not in offsets]
+
+    def remove_unneeded(self, bases: Collection[int], first_offset: int, flushed_offset: int) -> None:
+        """Keeps the newest one that a start can surely begin from, those behind it, and those at the beginning of a
+        segment for a truncation. Blocks, in any thread."""
+        with self._names.one:
+            usable = [found for found in self._offsets if first_offset <= found <= flushed_offset]
+            if not usable:
+                return
+            kept = [
+                found for found in self._offsets if found >= usable[-1] or (found >= first_offset and found in bases)
+            ]
+            gone = sorted(set(self._offsets).difference(kept))
+            with self._names.step() as may_be_named:
+                if may_be_named and gone:
+                    self._fs.fsync_dir(self._directory)  # those that are kept must be durable BEFORE
+                    remove_snapshots(self._fs, self._directory, gone)
+                    self._offsets[:] = kept
+
+    def __repr__(self) -> str:
+        return f"ProducerSnapshots({self._directory}, {self._offsets}, {len(self._noted)} to be written)"

@@ -1,0 +1,129 @@
+"""Finds out what a log knows of its producers, at a start and after a truncation: the newest good snapshot at or below
+the log end, and the headers of the batches behind it.
+
+A bad snapshot costs time only: an older one is used, and else every header from the log's first segment on. After a
+clean stop there is a snapshot of the log end where there were producers. So a log that was stopped in order and has no
+snapshot has no producers (older releases refused their batches), and nothing is read. If batches at its end say
+otherwise, somebody removed the file, and all headers are read.
+
+A replayed batch counts as appended now, because the time of its append is not known; a snapshot has its own times.
+Snapshots above the log end, damaged ones and those of another history are removed, durably.
+
+`recovery.py` calls this at a start, `producer_log.py` after a truncation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from penstock.types import EpochEntry
+from storage.append.producer_state import KnownProducers
+from storage.disk.file_names import parse_snapshot_file
+from storage.disk.file_system import FileSystem
+from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
+from storage.segment.batch_scan import scan_headers
+from storage.segment.segment import Segment
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerReplay:
+    """How batches are replayed."""
+
+    now_ms: int
+    """This node's wall time."""
+    producers_max: int
+    """Above it, the producer that was silent longest is forgotten. Its leader has forgotten it before."""
+
+    def take(self, known: KnownProducers, header: BatchHeader) -> None:
+        """A batch of a producer that is in the log."""
+        if header.base_sequence >= 0:
+            known.take(header, self.now_ms)
+            while len(known) > self.producers_max:
+                known.forget_oldest()
+
+
+class LoadedProducers(NamedTuple):
+    """What a log knows of its producers, and its snapshots."""
+
+    known: KnownProducers
+    snapshots: tuple[int, ...] = ()
+    """The offsets of the files that are there, ascending; only the newest was looked into."""
+    batches_read: int = 0
+    """How many headers it took."""
+
+
+def found_snapshots(entries: Mapping[str, bool]) -> tuple[int, ...]:
+    """The offsets of the snapshots among a directory's names, ascending; `entries`: whether each is a directory."""
+    offsets = (parse_snapshot_file(name) for name, is_directory in entries.items() if not is_directory)
+    return tuple(sorted(offset for offset in offsets if offset is not None))
+
+
+def load_producers(
+    fs: FileSystem,
+    directory: str,
+    offsets: Sequence[int],
+    segments: Sequence[Segment],
+    entries: Sequence[EpochEntry],
+    replay: ProducerReplay,
+) -> LoadedProducers:
+    """From the snapshots at these offsets and the segments, whose ends are known."""
+    first, end = segments[0].base_offset, segments[-1].next_offset
+    left = list(offsets)
+    snapshot: ProducerSnapshot | None = None
+    while left and snapshot is None and left[-1] >= first:
+        snapshot = _good(fs, directory, left[-1], first, end, entries)
+        if snapshot is None:
+            left.pop()
+    remove_snapshots(fs, directory, offsets[len(left) :])
+    known = KnownProducers(snapshot.producers if snapshot is not None else None)
+    begin = snapshot.offset if snapshot is not None else first
+    return LoadedProducers(known, tuple(left), _replay(known, segments, begin, replay))
+
+
+def _good(
+    fs: FileSystem, directory: str, offset: int, first: int, end: int, entries: Sequence[EpochEntry]
+) -> ProducerSnapshot | None:
+    if offset > end:
+        return None
+    try:
+        snapshot = read_snapshot(fs, directory, offset)
+    except CorruptFileError as damage:
+        _log.warning("%s; reading the producers from an older snapshot, or from the log", damage)
+        return None
+    return snapshot if snapshot is not None and snapshot.is_of(first, end, entries) else None
+
+
+def remove_snapshots(fs: FileSystem, directory: str, offsets: Iterable[int]) -> None:
+    """Durable when it returns."""
+    removed = False
+    for offset in offsets:
+        with contextlib.suppress(FileNotFoundError):
+            fs.unlink(snapshot_path(directory, offset))
+            removed = True
+    if removed:
+        fs.fsync_dir(directory)
+
+
+def _replay(known: KnownProducers, segments: Sequence[Segment], begin: int, replay: ProducerReplay) -> int:
+    """Take every batch from the offset on; returns the number of batches."""
+    count = 0
+    for segment in segments:
+        if segment.next_offset <= begin or not segment.size_bytes:
+            continue
+        position = segment.place_of(begin).position if begin > segment.base_offset else 0
+        for _, header in scan_headers(segment.file(), position):
+            count += 1
+            if header.producer_id >= 0 and header.base_offset >= begin:
+                replay.take(known, header)
+        if segment is not segments[-1]:
+            segment.release()
+    known.begin_append()
+    return count

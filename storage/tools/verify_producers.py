@@ -1,0 +1,86 @@
+"""Checks the snapshots of a log's producers against its batches, as these are walked.
+
+A damaged snapshot, one above the log end, or one of another history costs only time: a start does not use it, and
+removes it. So these are warnings. One that a start would use, and that contradicts the batches, is damage: it would
+answer a producer wrongly. Compared are only batches that are still there, because a cleaned log may have lost those
+that no producer can send again. A producer that the snapshot does not know was silent for too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from penstock.types import EpochEntry
+from storage.append.producer_state import KnownProducers
+from storage.disk.file_system import FileSystem
+from storage.recovery.producer_recovery import ProducerReplay, found_snapshots
+from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
+from storage.tools.findings import Finding
+
+COSTS_TIME = "costs only time: the next start removes it, and reads an older one or the log"
+REMOVE = "remove the file while the node is stopped: the next start reads an older one or the log"
+PRODUCERS_MAX = 100_000
+"""Of a log that many wrote to, the newest are compared."""
+
+
+class ProducerCheck:
+    """The snapshots of one log; given every good batch in order."""
+
+    __slots__ = ("_directory", "_first", "_fs", "_known", "_left", "_replay", "_seen")
+
+    def __init__(self, fs: FileSystem, directory: str, first_offset: int) -> None:
+        self._fs, self._directory, self._first = fs, directory, first_offset
+        self._left = list(found_snapshots(fs.entries(directory)))
+        self._seen: list[tuple[int, int]] = []
+        """Offset and leader epoch of the good snapshots so far."""
+        self._known = KnownProducers()
+        self._replay = ProducerReplay(0, PRODUCERS_MAX)
+
+    def note(self, header: BatchHeader) -> Iterator[Finding]:
+        """A good batch; finds what is wrong with the snapshots below it."""
+        while self._left and self._left[0] <= header.base_offset:
+            yield from self._compare(self._left.pop(0))
+        if header.producer_id >= 0:
+            self._known.begin_append()
+            self._replay.take(self._known, header)
+
+    def finish(self, log_end_offset: int, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
+        """After the last batch."""
+        for offset in self._left:
+            yield from self._compare(offset)
+        for offset, leader_epoch in self._seen:
+            if offset > log_end_offset:
+                yield self._finding("warning", offset, f"it is of offset {offset}, the log ends at {log_end_offset}")
+            elif not ProducerSnapshot(offset, leader_epoch, {}).is_of(
+                min(self._first, offset), log_end_offset, entries
+            ):
+                why = f"the record before offset {offset} does not have leader epoch {leader_epoch} here"
+                yield self._finding("warning", offset, why)
+
+    def _compare(self, offset: int) -> Iterator[Finding]:
+        try:
+            snapshot = read_snapshot(self._fs, self._directory, offset)
+        except CorruptFileError as damage:
+            yield Finding("warning", "snapshot", damage.path, damage.why, COSTS_TIME, position=damage.position)
+            return
+        if snapshot is None:
+            return
+        self._seen.append((offset, snapshot.leader_epoch))
+        for producer_id, told in snapshot.producers.items():
+            known = self._known.get(producer_id)
+            begin = told.batches[0].base_offset
+            here = [batch for batch in known.batches if begin <= batch.base_offset] if known is not None else []
+            if known is not None and here and (known.epoch != told.epoch or not set(here) <= set(told.batches)):
+                why = f"producer id {producer_id}: it does not have the batches that begin at offset {begin} or behind"
+                yield self._finding("damage", offset, why)
+
+    def _finding(self, severity: str, offset: int, what: str) -> Finding:
+        path = snapshot_path(self._directory, offset)
+        if severity == "damage":
+            return Finding("damage", "snapshot", path, what, REMOVE)
+        return Finding("warning", "snapshot", path, what, COSTS_TIME)
+
+    def __repr__(self) -> str:
+        return f"ProducerCheck({self._directory}, {len(self._left)} snapshots left)"

@@ -1,0 +1,501 @@
+"""What a log knows of its producers through appends, failures, rolls, cuts, retention, stops and crashes."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+
+import pytest
+
+from penstock.clock import ManualClock
+from penstock.errors import (
+    ApiError,
+    CorruptMessageError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    KafkaStorageError,
+    MessageTooLargeError,
+    OutOfOrderSequenceError,
+    ResourceExhaustedError,
+    UnknownProducerIdError,
+)
+from penstock.record.batch import set_placement
+from penstock.record.builder import build_batch
+from storage.log.log import Log
+from storage.log.log_types import AppendInfo
+from storage.log.producer_ids import SILENT_MS, ProducerIdConfig
+from storage.log_config import LogConfig
+from storage.log_dirs.log_manager import LogManager
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, log_named, open_manager, reopened
+
+ME = 7
+
+
+def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = ME) -> bytes:
+    fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
+    return build_batch([b"value-00"] * count, timestamps_ms=NOW_MS, **fields)  # type: ignore[arg-type]
+
+
+def placed(records: bytes, offset: int, leader_epoch: int = 0) -> bytes:
+    """As a leader sends it to a follower."""
+    buffer = bytearray(records)
+    set_placement(buffer, 0, offset, leader_epoch)
+    return bytes(buffer)
+
+
+class NoRoomForSnapshots(LosingFileSystem):
+    """The disk is full whenever one is to be written."""
+
+    refused = 0
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if create and ".snapshot" in path:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, "no room")
+        return super().open(path, create=create)
+
+
+class Node:
+    """One log of one node."""
+
+    def __init__(self, fs: LosingFileSystem | None = None, config: LogConfig = SMALL, **bounds: int) -> None:
+        self.fs = fs or LosingFileSystem()
+        self.clock = ManualClock(wall_ms=NOW_MS)
+        self.config, self._bounds = config, bounds
+        self.manager = self._open()
+        self.log: Log = self.manager.get_or_create(TP, TOPIC_ID, config)
+
+    def _open(self) -> LogManager:
+        return open_manager(
+            self.fs, config=self.config, clock=self.clock, producer_ids=ProducerIdConfig(**self._bounds)
+        )
+
+    def send(self, *sequences: int, epoch: int = 0, producer_id: int = ME) -> AppendInfo:
+        for sequence in sequences:
+            info = self.log.append_as_leader(sent(sequence, epoch=epoch, producer_id=producer_id), 0, NOW_MS)
+        return info
+
+    def restart(self, fs: LosingFileSystem | None = None, *, clean: bool = False) -> None:
+        self.manager.close(clean)
+        self.fs = fs or self.fs
+        self.manager = self._open()
+        log = log_named(self.manager, TP)
+        assert log is not None, self.manager.table.offline
+        self.log = log
+
+    def known(self, producer_id: int = ME) -> list[tuple[int, int]]:
+        """(base sequence, base offset) of the remembered batches."""
+        self.log.producers.reload()
+        entry = self.log.producers.known.get(producer_id)
+        return [(found.base_sequence, found.base_offset) for found in entry.batches] if entry is not None else []
+
+    def snapshots(self) -> list[int]:
+        names = self.fs.listdir(self.log.directory)
+        return sorted(int(name.split(".")[0]) for name in names if name.endswith(".snapshot"))
+
+
+# -- a leader's appends ------------------------------------------------------------------------------------------------
+
+
+def test_a_duplicate_is_answered_as_the_first_time_and_not_written() -> None:
+    node = Node(config=replace(SMALL, message_timestamp_type="LogAppendTime"))
+    node.log.append_as_leader(batch(b"other"), 0, NOW_MS)
+    first = node.log.append_as_leader(sent(0, 3), 0, NOW_MS + 5)
+    node.log.append_as_leader(batch(b"another"), 0, NOW_MS + 6)
+    before = node.log.size_bytes, node.log.log_end_offset
+
+    again = node.log.append_as_leader(sent(0, 3), 0, NOW_MS + 9)
+
+    assert again.is_duplicate and not first.is_duplicate
+    assert (again.first_offset, again.last_offset, again.log_append_time_ms) == (1, 3, NOW_MS + 5)
+    assert (node.log.size_bytes, node.log.log_end_offset) == before
+    assert node.manager.producer_ids.counts.duplicates == 1
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        (sent(3), OutOfOrderSequenceError),
+        (sent(0, 2), OutOfOrderSequenceError),
+        (sent(5, epoch=1), OutOfOrderSequenceError),
+        (sent(2, producer_id=8), UnknownProducerIdError),
+        (sent(0) + sent(1), InvalidRecordError),
+        (batch(b"a") + sent(2), InvalidRecordError),
+        (build_batch([b"v"], timestamps_ms=NOW_MS, producer_id=ME, producer_epoch=0), InvalidRecordError),
+        (build_batch([b"v"], timestamps_ms=NOW_MS, producer_epoch=0, base_sequence=0), InvalidRecordError),
+        (build_batch([b"v"], timestamps_ms=NOW_MS, producer_id=ME, base_sequence=0), InvalidRecordError),
+    ],
+)
+def test_a_refused_batch_changes_nothing(records: bytes, error: type[ApiError]) -> None:
+    node = Node()
+    node.send(0, 1)
+
+    with pytest.raises(error) as refused:
+        node.log.append_as_leader(records, 0, NOW_MS)
+
+    assert type(refused.value) is error and refused.value.nothing_written
+    assert node.known() == [(0, 0), (1, 1)] and node.log.log_end_offset == 2
+    node.send(2)
+
+
+def test_an_old_epoch_is_fenced_and_every_refusal_is_counted() -> None:
+    node = Node()
+    node.send(0)
+    node.send(0, epoch=1)
+    with pytest.raises(InvalidProducerEpochError):
+        node.send(1)
+    with pytest.raises(OutOfOrderSequenceError):
+        node.send(7, epoch=1)
+    with pytest.raises(UnknownProducerIdError):
+        node.send(7, producer_id=8)
+    counts = node.manager.producer_ids.counts
+    assert (counts.fenced, counts.out_of_order, counts.unknown) == (1, 1, 1)
+
+
+def test_a_duplicate_is_answered_although_its_size_is_not_allowed_any_more() -> None:
+    node = Node()
+    node.send(0)
+    node.log.update_config(replace(SMALL, max_message_bytes=10))
+
+    assert node.send(0).is_duplicate
+    with pytest.raises(MessageTooLargeError):
+        node.send(1)
+    damaged = sent(0)[:-1] + b"?"
+    with pytest.raises((MessageTooLargeError, CorruptMessageError)):
+        node.log.append_as_leader(damaged, 0, NOW_MS)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_an_append_that_the_disk_refuses_is_not_known(code: int) -> None:
+    node = Node()
+    node.send(0, 1)
+    node.fs.fail_on = {"write": code}
+    with pytest.raises(KafkaStorageError):
+        node.send(2)
+    node.fs.fail_on = {}
+
+    assert node.known() == [(0, 0), (1, 1)]
+    if code == errno.ENOSPC:
+        assert node.send(2).first_offset == 2
+
+
+def test_a_log_without_bounds_takes_no_producers() -> None:
+    """The quorum's own: it is opened with a configuration that says so."""
+    node = Node(config=replace(SMALL, keeps_producers=False))
+    with pytest.raises(InvalidRecordError):
+        node.send(0)
+    for _ in range(20):
+        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+    node.restart(clean=True)
+    assert node.snapshots() == []
+
+
+# -- a follower's appends ----------------------------------------------------------------------------------------------
+
+
+def test_a_follower_takes_what_its_leader_has_without_checks() -> None:
+    node = Node()
+    records = [(0, 0), (1, 0), (0, 2), (9, 2), (0, 1)]
+    fetched = b"".join(placed(sent(sequence, epoch=epoch), at) for at, (sequence, epoch) in enumerate(records))
+    node.log.append_as_follower(fetched)
+
+    assert node.known() == [(0, 4)]
+    assert node.send(1, epoch=1).first_offset == 5
+
+
+def test_an_append_over_segments_that_fails_in_the_last_is_taken_back() -> None:
+    node = Node()
+    node.log.append_as_follower(b"".join(placed(sent(n), n) for n in range(3)))
+    before = node.known()
+    rest = b"".join(placed(sent(n), n) for n in range(3, 20))
+    node.fs.fail_at[node.fs.operations + 5] = errno.ENOSPC
+    with pytest.raises(KafkaStorageError):
+        node.log.append_as_follower(rest)
+    assert (node.known(), node.log.log_end_offset, len(node.log.segments)) == (before, 3, 1)
+    node.log.flush()
+    assert node.snapshots() == []
+
+    node.log.append_as_follower(rest)
+    assert node.known() == [(n, n) for n in range(15, 20)]
+
+
+# -- truncation --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+@pytest.mark.parametrize("offset", [0, 1, 6, 7, 8, 13, 19, 20])
+def test_after_a_truncation_the_last_five_are_exact(offset: int, flushes: bool) -> None:
+    node = Node()
+    for n in range(20):
+        node.send(n)
+        if flushes:
+            node.log.flush()
+    node.log.truncate_to(offset)
+
+    assert node.known() == [(n, n) for n in range(max(0, offset - 5), offset)]
+    assert [found for found in node.snapshots() if found > offset] == []
+    node.log.append_as_leader(sent(offset), 1, NOW_MS)
+    node.restart(node.fs.after_kill())
+    assert node.known() == [(n, n) for n in range(max(0, offset - 4), offset + 1)]
+
+
+def test_a_truncation_above_the_last_batch_of_a_producer_reads_nothing() -> None:
+    node = Node()
+    node.send(0, 1)
+    for _ in range(4):
+        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+    node.log.truncate_to(3)
+
+    assert not node.log.producers.is_stale
+    assert node.known() == [(0, 0), (1, 1)]
+
+
+def test_an_emptied_log_knows_nobody() -> None:
+    node = Node()
+    node.send(*range(10))
+    node.log.flush()
+    node.log.truncate_fully_and_start_at(50)
+
+    assert node.known() == [] and node.snapshots() == []
+    with pytest.raises(UnknownProducerIdError):
+        node.send(10)
+    node.restart(node.fs.after_crash())
+    assert node.known() == []
+
+
+def test_a_flush_that_began_before_a_truncation_writes_no_snapshot_of_what_was_cut() -> None:
+    node = Node()
+    node.send(*range(10))
+    pending = node.log.prepare_flush()
+    assert pending is not None and pending.noted
+    node.log.truncate_to(3)
+    pending.run()
+
+    assert node.snapshots() == []
+
+
+# -- stops and crashes -------------------------------------------------------------------------------------------------
+
+
+def test_a_flush_writes_the_snapshot_of_a_roll_and_a_roll_writes_nothing() -> None:
+    node = Node()
+    node.send(*range(8))
+    assert len(node.log.segments) == 2 and node.snapshots() == []
+
+    node.log.flush()
+    assert node.snapshots() == [node.log.segments[1].base_offset]
+
+
+@pytest.mark.parametrize("end", ["clean", "kill", "power cut"])
+def test_producers_are_known_after_every_end(end: str) -> None:
+    node = Node()
+    node.send(*range(30))
+    node.send(*range(3), producer_id=8, epoch=4)
+    node.log.flush()
+    ends = {"clean": node.fs, "kill": node.fs.after_kill(), "power cut": node.fs.after_crash()}
+    node.restart(ends[end], clean=end == "clean")
+
+    assert node.known() == [(n, n) for n in range(25, 30)]
+    assert node.known(8) == [(n, 30 + n) for n in range(3)]
+    assert node.send(29).is_duplicate and not node.send(30).is_duplicate
+
+
+def test_the_time_of_a_last_append_comes_from_the_snapshot_and_else_it_is_now() -> None:
+    node = Node()
+    node.send(0)
+    node.restart(clean=True)
+    node.clock.advance(5_000)
+    node.send(0, producer_id=8)
+    node.log.flush()
+    node.restart(node.fs.after_kill())
+
+    entries = node.log.producers.known.copy()
+    assert entries[ME].last_append_ms == NOW_MS
+    assert entries[8].last_append_ms == NOW_MS + 5_000
+
+
+def test_a_clean_log_without_producers_has_no_snapshot_and_is_not_read() -> None:
+    node = Node(config=LogConfig())
+    for _ in range(10):
+        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+    node.restart(clean=True)
+
+    assert node.snapshots() == []
+
+
+def test_a_clean_stop_needs_its_snapshot() -> None:
+    """Without one the log would have no producers at the next start, for a log without snapshots has none."""
+    fs = NoRoomForSnapshots()
+    node = Node(fs, config=LogConfig())
+    node.send(0)
+    node.log.flush()
+    node.manager.close(True)
+
+    assert fs.refused == 1
+    node.restart(node.fs.after_kill())
+    assert not node.manager.was_clean_shutdown
+    assert node.known() == [(0, 0)]
+
+
+def test_a_snapshot_that_does_not_fit_on_the_disk_is_left_out() -> None:
+    node = Node(NoRoomForSnapshots())
+    node.send(*range(8))
+    assert node.log.flush() == 8
+
+    assert node.snapshots() == []
+    assert node.manager.producer_ids.counts.snapshots_left_out == 1
+    node.restart(node.fs.after_crash())
+    assert node.known() == [(n, n) for n in range(3, 8)]
+
+
+def test_an_idle_log_writes_its_snapshot_once() -> None:
+    node = Node()
+    node.send(0)
+    node.restart(clean=True)
+    before = node.fs.operations
+    node.restart(clean=True)
+
+    assert node.snapshots() == [1]
+    assert not [step for step in node.fs.trace[before:] if "snapshot" in step]
+
+
+def test_snapshots_of_stops_do_not_pile_up() -> None:
+    node = Node()
+    for n in range(6):
+        node.send(n)
+        node.restart(clean=True)
+    assert len(node.snapshots()) <= 2
+    assert node.known() == [(n, n) for n in range(1, 6)]
+
+
+def test_a_damaged_snapshot_costs_time_only() -> None:
+    node = Node()
+    node.send(*range(10))
+    node.manager.close(True)
+    for path in node.fs.files(node.log.directory):
+        if path.endswith(".snapshot"):
+            node.fs.damage(path, 9, 1)
+    node.restart(node.fs)
+
+    assert node.known() == [(n, n) for n in range(5, 10)]
+    assert node.snapshots() == [], "what is not good is removed"
+
+
+# -- what goes, and what stays -----------------------------------------------------------------------------------------
+
+
+def test_producers_outlive_their_records() -> None:
+    node = Node()
+    node.send(*range(5))
+    for _ in range(15):
+        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+    node.log.flush()
+    node.log.remove_oldest(2)
+    node.log.advance_log_start(18)
+    node.log.run_file_changes(sync=True)
+
+    assert min(node.snapshots()) >= node.log.segments[0].base_offset
+    for fs in (node.fs.after_crash(), node.fs.after_kill()):
+        node.restart(fs)
+        assert node.known() == [(n, n) for n in range(5)]
+
+
+def test_a_snapshot_is_durable_before_the_segments_below_it_go() -> None:
+    node = Node()
+    node.send(*range(7))
+    node.log.flush()
+    node.log.roll()
+    node.log.remove_oldest(1)
+    node.log.run_file_changes(sync=True)
+
+    assert node.snapshots() == [7]
+    node.restart(node.fs.after_crash())
+    assert node.log.log_start_offset == 7 and node.known() == [(n, n) for n in range(2, 7)]
+
+
+def test_with_flush_policy_os_snapshots_of_removed_segments_go_too() -> None:
+    node = Node()
+    node.log.update_config(SMALL, "os")
+    for n in range(40):
+        node.send(n)
+        node.log.remove_oldest(len(node.log.segments) - 1)
+        node.log.run_file_changes()
+
+    assert len(node.snapshots()) <= 2
+    node.restart(node.fs.after_kill())
+    assert node.known() == [(n, n) for n in range(35, 40)]
+
+
+def test_a_silent_producer_expires() -> None:
+    node = Node(expiration_ms=1_000)
+    node.send(0)
+    node.clock.advance(900)
+    node.send(0, producer_id=8)
+    node.clock.advance(200)
+    node.log.producers.expire(node.clock.wall_ms())
+
+    assert node.known() == [] and node.known(8) == [(0, 1)]
+    assert len(node.manager.producer_ids) == 1 and node.manager.producer_ids.counts.expired == 1
+    node.restart(clean=True)
+    assert node.known() == []
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["max_per_partition", "max_per_node"])
+def test_above_a_bound_a_new_producer_is_refused_until_one_is_silent(bound: str) -> None:
+    node = Node(**{bound: 2})
+    node.send(0, producer_id=1)
+    node.clock.advance(1_000)
+    node.send(0, producer_id=2)
+    with pytest.raises(ResourceExhaustedError) as refused:
+        node.send(0, producer_id=3)
+    assert refused.value.retriable and refused.value.nothing_written
+    assert node.send(0, producer_id=1).is_duplicate and node.send(1, producer_id=2).first_offset == 2
+
+    node.clock.advance(SILENT_MS - 1_000)
+    node.send(0, producer_id=3)
+    assert [node.known(one) for one in (1, 2, 3)] == [[], [(0, 1), (1, 2)], [(0, 3)]]
+    assert len(node.manager.producer_ids) == 2
+
+
+def test_a_follower_refuses_nobody_and_forgets_the_longest_silent() -> None:
+    node = Node(max_per_partition=2)
+    node.log.append_as_follower(b"".join(placed(sent(0, producer_id=one), one) for one in range(4)))
+
+    assert list(node.log.producers.known) == [2, 3]
+    assert len(node.manager.producer_ids) == 2
+
+
+def test_closed_logs_do_not_count() -> None:
+    node = Node()
+    node.send(0)
+    ids = node.manager.producer_ids
+    assert len(ids) == 1
+    node.manager.close(True)
+    assert len(ids) == 0
+
+
+def test_a_log_of_an_older_release_is_read_once() -> None:
+    """It has several segments and no snapshot: the first flush writes one, so that a crash costs less."""
+    fs = LosingFileSystem()
+    old = Node(fs, config=replace(SMALL, keeps_producers=False))
+    for _ in range(10):
+        old.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+    old.manager.close(True)
+    node = Node(fs)
+    assert node.snapshots() == []
+    node.send(0)
+    node.log.flush()
+
+    assert node.snapshots() == [10]
+
+
+def test_a_log_that_stands_alone_takes_no_producers() -> None:
+    fs = LosingFileSystem()
+    Node(fs).log.flush()
+    log = reopened(fs, 0)
+    with pytest.raises(InvalidRecordError):
+        log.append_as_leader(sent(0), 0, NOW_MS)
