@@ -277,8 +277,8 @@ RETENTION = (
     _int(
         "producer.id.max.per.partition",
         5_000,
-        "Idempotent producers that a partition remembers; about 1 KB each. Above it, those that are silent for 10 "
-        "minutes make room for new ones. Not a key of Kafka's.",
+        "Idempotent producers that a partition remembers; 1,000 bytes of memory each. Above it, those that are "
+        "silent for 10 minutes make room for new ones. Not a key of Kafka's.",
         1,
     ),
     _int(

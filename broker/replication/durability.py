@@ -36,9 +36,12 @@ class Durability:
         """Like `request_flush`, but once no other flush waits for that disk."""
         self._group_commit.flush_when_idle(partition.log)
 
-    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
-        """Call `then` on the loop, once the partition's log dir has completed a sync; with the error of that sync."""
-        self._group_commit.when_disk_answers(partition.log, then)
+    def when_disk_answers(
+        self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None
+    ) -> None:
+        """Call `then` on the loop, once the partition's log dir has completed a sync and a thread has done `work`; with
+        the error of either."""
+        self._group_commit.when_disk_answers(partition.log, then, work)
 
     def flush_due(self, partitions: Iterable[Partition], now_ms: int) -> None:
         """flush.messages and flush.ms: a flush is due only with flush.policy=os."""

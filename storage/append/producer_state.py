@@ -108,7 +108,7 @@ def must_fit(header: BatchHeader, known: ProducerEntry | None) -> None:
 class KnownProducers:
     """The producers of one log. The values are immutable, so that a copy costs little."""
 
-    __slots__ = ("_before", "_producers", "newest_offset")
+    __slots__ = ("_before", "_newest_before", "_producers", "newest_offset")
 
     def __init__(self, producers: Mapping[int, ProducerEntry] | None = None) -> None:
         """`producers`: in the order of their last appends."""
@@ -117,6 +117,7 @@ class KnownProducers:
         """What the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
         """No producer has a batch above it."""
+        self._newest_before = self.newest_offset
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -146,17 +147,20 @@ class KnownProducers:
 
     def begin_append(self) -> None:
         """From now on `take_back` returns to this state."""
+        self._newest_before = self.newest_offset
         if self._before:
             self._before = {}
 
     def take_back(self) -> None:
         """The append failed: its batches were never there."""
+        evicted: dict[int, ProducerEntry] = {}
         for producer_id, known in self._before.items():
-            self._producers.pop(producer_id, None)
+            is_there = self._producers.pop(producer_id, None) is not None
             if known is not None:
-                self._producers[producer_id] = known
-        if self._before:
-            self._before, self.newest_offset = {}, self._find_newest()
+                (self._producers if is_there else evicted)[producer_id] = known
+        if evicted:
+            self._producers = evicted | self._producers  # they were silent longest
+        self._before, self.newest_offset = {}, self._newest_before
 
     def _find_newest(self) -> int:
         return max((known.batches[-1].last_offset for known in self._producers.values()), default=NO_OFFSET)

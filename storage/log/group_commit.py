@@ -62,12 +62,14 @@ class _LogDir:
     """The logs that wait for one log dir's threads, and these threads."""
 
     threads: DirThreads
+    workers: DirThreads
+    """One, for work that may take long."""
     queue: deque[Log] = field(default_factory=deque)
     idle: dict[Log, None] = field(default_factory=dict)
     """Logs for which no request waits: they are flushed when the queue is empty."""
     busy: int = 0
     probes: int = 0
-    """Syncs under way that only ask whether the disk answers."""
+    """Syncs under way that only ask whether the disk answers, and what is done after them."""
 
 
 class GroupCommit:
@@ -139,10 +141,11 @@ class GroupCommit:
             self._log_dir(log).idle[log] = None
             self._schedule_turn()
 
-    def when_disk_answers(self, log: Log, then: OnAnswer) -> None:
+    def when_disk_answers(self, log: Log, then: OnAnswer, work: Callable[[], object] | None = None) -> None:
         """Call `then` on the loop once a sync of the log's directory has returned, with its error. For work that waits
         for the disk on the loop: if the disk hangs, that work is not begun, and the loop goes on. A failed sync fails
-        the log dir, as that of a flush does, because the kernel reports it once."""
+        the log dir, as that of a flush does, because the kernel reports it once. `work` is done in a thread in between;
+        it may take long, so no flush waits for that thread."""
         loop = asyncio.get_running_loop()
         if log.log_dir in self._failed:
             loop.call_soon(then, OSError(errno.EIO, f"{log.log_dir} has failed"))
@@ -151,21 +154,34 @@ class GroupCommit:
 
         def answered(error: BaseException | None) -> None:
             log_dir.probes -= 1
-            if isinstance(error, OSError) and not is_shortage(error):
+            if isinstance(error, OSError) and not (is_shortage(error) or isinstance(error, NoThreadError)):
                 self._not_flushed(log, error)  # BEFORE `then`: the caller may not need the answer any more
+            if error is None and work is not None:
+                self._probe(log_dir, log_dir.workers, work, worked)
+            else:
+                then(error)
+
+        def worked(error: BaseException | None) -> None:
+            log_dir.probes -= 1
             then(error)
 
+        self._probe(log_dir, log_dir.threads, functools.partial(log.run_file_changes, sync=True), answered)
+
+    def _probe(self, log_dir: _LogDir, threads: DirThreads, work: Callable[[], object], done: OnAnswer) -> None:
+        log_dir.probes += 1
         try:
-            log_dir.threads.run(functools.partial(log.run_file_changes, sync=True), answered)
+            threads.run(work, done)
         except (OSError, MemoryError) as error:
-            loop.call_soon(then, error)
-        else:
-            log_dir.probes += 1
+            asyncio.get_running_loop().call_soon(done, error)
 
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
         if found is None:
-            found = self._log_dirs[log.log_dir] = _LogDir(DirThreads(self._threads, "flush", self._flush_threads))
+            threads, workers = (
+                DirThreads(self._threads, "flush", self._flush_threads),
+                DirThreads(self._threads, "cut", 1),
+            )
+            found = self._log_dirs[log.log_dir] = _LogDir(threads, workers)
         return found
 
     def _schedule_turn(self) -> None:
@@ -291,6 +307,7 @@ class GroupCommit:
         self._deferred.clear()
         for path, log_dir in self._log_dirs.items():
             log_dir.threads.close(wait=path not in wait.given_up)
+            log_dir.workers.close(wait=path not in wait.given_up)
 
     def _log_dirs_under_way(self) -> set[str]:
         if self._queued:

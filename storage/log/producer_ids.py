@@ -56,6 +56,8 @@ class ProducerIdCounts:
     refused_full: int = 0
     """New producers refused at a bound."""
     expired: int = 0
+    evicted: int = 0
+    """Producers that made room at a bound."""
     snapshots_left_out: int = 0
     """Snapshots that were not written, for lack of room or descriptors."""
 
@@ -103,7 +105,8 @@ class ProducerIds:
             silent = [(holder.silent_since_ms, holder) for holder in tuple(self._holders) if holder.silent_since_ms]
             since_ms, longest = min(silent, key=lambda one: one[0] or 0, default=(None, None))
             if longest is not None and _is_silent(since_ms, now_ms):
-                longest.forget_oldest()
+                longest.forget_oldest()  # right, even if the new one's append then fails: no batch of it comes again
+                self.counts.evicted += 1
                 return
             self._full_until_ms = (since_ms or now_ms) + SILENT_MS
         raise self._exhausted(f"this node knows {self._total}", "producer.id.max.per.node")

@@ -4,7 +4,8 @@ written, cut and removed.
     leader's append    `prepared_or_answered` before the write: a duplicate is answered, what does not fit is refused
     any append         `take` after each write; a failed append is taken back
     roll, stop         a snapshot is noted, and the next flush writes it (`producer_snapshots.py`)
-    truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left
+    truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left: by a thread
+                       BEFORE the cut (`producer_cut.py`), else by the next append
     retention          takes nothing from here: a producer is known, though its batches are deleted
     expiry             `expire`, by a regular job
 
@@ -21,9 +22,11 @@ from functools import partial
 from penstock import epochs
 from penstock.errors import (
     ApiError,
+    CorruptFileError,
     CorruptMessageError,
     InvalidProducerEpochError,
     InvalidRecordError,
+    KafkaStorageError,
     OutOfOrderSequenceError,
     UnknownProducerIdError,
 )
@@ -34,6 +37,7 @@ from storage.disk.file_system import Bytes, FileSystem
 from storage.log.file_changes import FileChanges
 from storage.log.log_health import LogHealth
 from storage.log.log_types import AppendInfo
+from storage.log.producer_cut import PreparedCut
 from storage.log.producer_ids import ProducerIds
 from storage.log.producer_snapshots import ProducerSnapshots
 from storage.log.segment_list import SegmentList
@@ -54,6 +58,7 @@ class ProducerLog:
         "_ids",
         "_is_saved",
         "_known",
+        "_prepared",
         "_segments",
         "is_stale",
         "snapshots",
@@ -72,6 +77,7 @@ class ProducerLog:
         self._segments, self._epochs = segments, epoch_cache
         self._known = loaded.known
         self._counted = 0
+        self._prepared: PreparedCut | None = None
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
         self.snapshots = ProducerSnapshots(fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out)
@@ -95,7 +101,10 @@ class ProducerLog:
     def answer_duplicate(self, records: Bytes) -> AppendInfo | None:
         """The answer to records that were refused before an append, if they are a duplicate; None if they are not."""
         self._health.must_be_writable()
-        self.reload()
+        try:
+            self.reload()
+        except CorruptFileError as damage:  # the next append meets it, too, and has it repaired
+            raise KafkaStorageError(f"{self._health.path}: {damage}") from damage
         return self._answer_refused(records)
 
     def prepared_or_answered(self, records: Bytes, config: LogConfig, now_ms: int) -> Converted | AppendInfo:
@@ -170,6 +179,7 @@ class ProducerLog:
         if len(known) != self._counted:
             while len(known) > ids.config.max_per_partition:
                 known.forget_oldest()
+                ids.counts.evicted += 1
             self._recount()
 
     def take_back(self, log_end_offset: int) -> None:
@@ -193,15 +203,30 @@ class ProducerLog:
 
     # -- what is cut and removed ---------------------------------------------------------------------------------------
 
+    def prepare_cut(self, offset: int) -> PreparedCut | None:
+        """What a thread should `run` before the log is cut there; None if a cut needs nothing, or has to do without."""
+        self._prepared = None
+        replay = replay_of(self._ids)
+        if replay is not None and (self.is_stale or self._known.newest_offset >= offset):
+            with contextlib.suppress(OSError):  # no descriptors
+                self._prepared = PreparedCut(
+                    self._fs, offset, self._segments, self._epochs.entries, self.snapshots, replay
+                )
+        return self._prepared
+
     def cutting(self, offset: int) -> None:
         """The log is about to be cut there. Blocks."""
         if self._ids is not None:
             self.snapshots.cutting(offset)
 
     def cut(self, log_end_offset: int, *, all_of_it: bool) -> None:
-        """The log was cut. What was known of cut batches is forgotten at once; `reload` finds out what is left."""
-        if all_of_it or self._known.newest_offset >= log_end_offset:
-            self._known, self.is_stale, self._is_saved = KnownProducers(), self._ids is not None, False
+        """The log was cut. What was known of cut batches is forgotten at once. What is left was found out before, or
+        `reload` does."""
+        prepared, self._prepared = self._prepared, None
+        if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
+            left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
+            self._known = KnownProducers() if left is None else left
+            self.is_stale, self._is_saved = left is None and self._ids is not None, False
             self._recount()
 
     def reload(self) -> None:
@@ -221,9 +246,11 @@ class ProducerLog:
         written BEFORE."""
         if self._ids is not None:
             if not self.snapshots.covers(first_offset, flushed_offset):
+                self.reload()
                 self.note_snapshot(self._segments.active.next_offset)
-            if self.snapshots.noted():
-                changes.then(self.snapshots.write_noted)
+            noted = self.snapshots.noted()  # now: while an append is under way there may be one that is taken back
+            if noted:
+                changes.then(partial(self.snapshots.write, noted))
 
     def left(self, flushed_offset: int, changes: FileChanges) -> None:
         """Segments were removed or replaced. Snapshots that are not needed any more go AFTER these changes: until then

@@ -4,7 +4,7 @@
                       thread, AFTER the records are durable. So the loop neither formats nor waits
     clean stop        the same of the log end; it must be written, or the stop does not count as clean
     truncation        the snapshots above the cut go, durably BEFORE the log is cut. What was noted before the cut is
-                      never written after it (`_generation`)
+                      never written after it (`_generation`), unless it is below the cut
     retention         a snapshot of what is left is durable BEFORE segments are removed; theirs go AFTER them
 
 A snapshot that cannot be written for lack of room or descriptors is left out: a start then reads more headers. At most
@@ -42,7 +42,7 @@ class NotedSnapshot(NamedTuple):
 class ProducerSnapshots:
     """Of one log. Noted on the loop, written and removed in any thread."""
 
-    __slots__ = ("_directory", "_fs", "_generation", "_left_out", "_names", "_noted", "_offsets")
+    __slots__ = ("_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "directory")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ProducerSnapshots:
         left_out: Callable[[], None],
     ) -> None:
         """`offsets`: of the files that are there, ascending; `left_out` counts a snapshot that was not written."""
-        self._fs, self._directory, self._names, self._left_out = fs, directory, names, left_out
+        self._fs, self.directory, self._names, self._left_out = fs, directory, names, left_out
         self._offsets = list(offsets)
         self._noted: dict[int, NotedSnapshot] = {}
         self._generation = 0
@@ -80,10 +80,6 @@ class ProducerSnapshots:
         """To be written, oldest first."""
         return tuple(self._noted.values())
 
-    def write_noted(self) -> None:
-        """Now, and not with the next flush. Blocks, in any thread."""
-        self.write(self.noted())
-
     def covers(self, first_offset: int, bound: int) -> bool:
         """Whether a snapshot that is there, or noted, is in `first_offset..bound`."""
         return any(first_offset <= offset <= bound for offset in (*self._offsets, *self._noted))
@@ -96,14 +92,14 @@ class ProducerSnapshots:
                 content = snapshot_content(one.snapshot)
                 with self._names.one:
                     if one.generation == self._generation:
-                        path = snapshot_path(self._directory, offset)
+                        path = snapshot_path(self.directory, offset)
                         write_atomically(self._fs, path, content, sync_directory=False, step=self._names.step)
                         if offset not in self._offsets:
                             bisect.insort(self._offsets, offset)
             except OSError as error:
                 if one.must_be_written or not is_shortage(error):
                     raise
-                _log.warning("%s: no snapshot of the producers at %d is written: %s", self._directory, offset, error)
+                _log.warning("%s: no snapshot of the producers at %d is written: %s", self.directory, offset, error)
                 self._left_out()
             if self._noted.get(offset) is one:
                 self._noted.pop(offset, None)
@@ -112,9 +108,10 @@ class ProducerSnapshots:
         """The log is about to be cut there: those above go, durably, and none of them is written any more. Blocks."""
         with self._names.one:
             self._generation += 1
-            self._noted.clear()
+            below = [noted for noted in self._noted.values() if noted.snapshot.offset <= offset]
+            self._noted = {noted.snapshot.offset: noted._replace(generation=self._generation) for noted in below}
             above = [found for found in self._offsets if found > offset]
-            remove_snapshots(self._fs, self._directory, above)
+            remove_snapshots(self._fs, self.directory, above)
             del self._offsets[len(self._offsets) - len(above) :]
 
     def removed(self, offsets: Collection[int]) -> None:
@@ -135,9 +132,9 @@ class ProducerSnapshots:
             gone = sorted(set(self._offsets).difference(kept))
             with self._names.step() as may_be_named:
                 if may_be_named and gone:
-                    self._fs.fsync_dir(self._directory)  # those that are kept must be durable BEFORE
-                    remove_snapshots(self._fs, self._directory, gone)
+                    self._fs.fsync_dir(self.directory)  # those that are kept must be durable BEFORE
+                    remove_snapshots(self._fs, self.directory, gone)
                     self._offsets[:] = kept
 
     def __repr__(self) -> str:
-        return f"ProducerSnapshots({self._directory}, {self._offsets}, {len(self._noted)} to be written)"
+        return f"ProducerSnapshots({self.directory}, {self._offsets}, {len(self._noted)} to be written)"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from storage.segment.batch_scan import scan_headers
 from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
+_NO_LIMIT = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +77,26 @@ def load_producers(
 ) -> LoadedProducers:
     """From the snapshots at these offsets and the segments, whose ends are known."""
     first, end = segments[0].base_offset, segments[-1].next_offset
-    left = list(offsets)
-    snapshot: ProducerSnapshot | None = None
-    while left and snapshot is None and left[-1] >= first:
-        snapshot = _good(fs, directory, left[-1], first, end, entries)
-        if snapshot is None:
-            left.pop()
+    snapshot = newest_good(fs, directory, offsets, first, end, entries)
+    left = [offset for offset in offsets if offset < first or (snapshot is not None and offset <= snapshot.offset)]
     remove_snapshots(fs, directory, offsets[len(left) :])
     known = KnownProducers(snapshot.producers if snapshot is not None else None)
     begin = snapshot.offset if snapshot is not None else first
-    return LoadedProducers(known, tuple(left), _replay(known, segments, begin, replay))
+    count, _ = replay_batches(known, segments, begin, replay)
+    return LoadedProducers(known, tuple(left), count)
+
+
+def newest_good(
+    fs: FileSystem, directory: str, offsets: Sequence[int], first: int, end: int, entries: Sequence[EpochEntry]
+) -> ProducerSnapshot | None:
+    """The newest of the snapshots at these offsets, ascending, that is of a log from `first` to `end`."""
+    for offset in reversed(offsets):
+        if offset < first:
+            break
+        snapshot = _good(fs, directory, offset, first, end, entries)
+        if snapshot is not None:
+            return snapshot
+    return None
 
 
 def _good(
@@ -112,18 +123,28 @@ def remove_snapshots(fs: FileSystem, directory: str, offsets: Iterable[int]) -> 
         fs.fsync_dir(directory)
 
 
-def _replay(known: KnownProducers, segments: Sequence[Segment], begin: int, replay: ProducerReplay) -> int:
-    """Take every batch from the offset on; returns the number of batches."""
-    count = 0
+def replay_batches(
+    known: KnownProducers,
+    segments: Sequence[Segment],
+    begin: int,
+    replay: ProducerReplay,
+    below: int = _NO_LIMIT,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> tuple[int, int]:
+    """Take every batch from `begin` on that ends at or below `below`, while it is wanted; returns how many headers were
+    read, and where the last batch ended."""
+    count, end = 0, begin
     for segment in segments:
         if segment.next_offset <= begin or not segment.size_bytes:
             continue
         position = segment.place_of(begin).position if begin > segment.base_offset else 0
         for _, header in scan_headers(segment.file(), position):
-            count += 1
+            if header.next_offset > below or not is_wanted():
+                return count, end
+            count, end = count + 1, max(end, header.next_offset)
             if header.producer_id >= 0 and header.base_offset >= begin:
                 replay.take(known, header)
         if segment is not segments[-1]:
             segment.release()
     known.begin_append()
-    return count
+    return count, end

@@ -20,7 +20,7 @@ from storage.cleaner.cleaned_file import CleanedFile
 from storage.disk import checkpoint_file
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from storage.log import producer_log
+from storage.log import producer_cut, producer_log
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.producer_log import ProducerLog
@@ -30,7 +30,7 @@ from storage.log_dirs.clean_shutdown import CleanStop, _parse
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_removal import LogRemoval
 from storage.recovery import producer_recovery, producer_snapshot
-from storage.recovery.producer_recovery import LoadedProducers
+from storage.recovery.producer_recovery import LoadedProducers, replay_batches
 from storage.recovery.producer_snapshot import ProducerSnapshot
 from storage.recovery.recovery import _Recovery
 from storage.segment.epoch_cache import EpochCache
@@ -184,6 +184,12 @@ def _remove_youngest_first(self: FileChanges, segments: Any) -> None:
         self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
 
 
+def _replay_all(
+    known: KnownProducers, segments: Any, begin: int, replay: Any, below: int, _: object
+) -> tuple[int, int]:
+    return replay_batches(known, segments, begin, replay)[0], below
+
+
 def _load_nothing(*_: object) -> LoadedProducers:
     return LoadedProducers(KnownProducers())
 
@@ -275,6 +281,9 @@ MUTANTS = {
     "keeps what was cut": Mutant(
         "producers know batches that are gone", crashes.run, ((ProducerLog, "cut", _nothing),)
     ),
+    "takes what will be cut for known": Mutant(
+        "a thread reads behind the cut that it prepares", crashes.run, ((producer_cut, "replay_batches", _replay_all),)
+    ),
     "believes any snapshot": Mutant(
         "one above the log end, or of another history, that a power cut has left",
         crashes.run,
@@ -292,7 +301,7 @@ MUTANTS = {
     "removes the only snapshot": Mutant(
         "segments go before what tells their producers is durable",
         crashes.run,
-        ((ProducerSnapshots, "write_noted", _nothing),),
+        ((ProducerLog, "leaving", _nothing),),
     ),
     "cleans what producers may repeat": Mutant(
         "a batch without records is removed", damage.of_snapshots, ((KnownProducers, "window_offsets", _no_offsets),)

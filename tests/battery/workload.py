@@ -63,7 +63,7 @@ class Workload:
         self.now_ms = NOW_MS
         self.manager: LogManager | None = None
         self._cleaner: NodeCleaner | None = None
-        self._counter = self._sent = 0
+        self._counter = self._sent = self._cuts = 0
 
     # -- the node ------------------------------------------------------------------------------------------------------
 
@@ -222,11 +222,19 @@ class Workload:
             return
         history.truncating(_batch_base(log, offset))
         history.may_forget_producers |= log.config.is_compacted
-        if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
+        if self.attempt("truncate_to", lambda: self._cut(log, offset)):
             history.truncated(offset)
             history.log_start = min(history.log_start, log.log_start_offset)
             judge_producers(log, history)
             history.found_producers(log.producers.known)
+
+    def _cut(self, log: Log, offset: int) -> None:
+        """Every other time as a follower does: a thread reads first what is known of producers below the cut."""
+        self._cuts += 1
+        prepared = log.producers.prepare_cut(offset) if self._cuts % 2 else None
+        if prepared is not None:
+            prepared.run(lambda: True)
+        log.truncate_to(offset)
 
     def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from metadata.registrations import PartitionRegistration
+from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint, TopicPartition
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
+from storage.log.producer_ids import ProducerIdConfig, ProducerIds
 from storage.log_config import LogConfig
 from tests.support.machine import THREADS
 
@@ -28,7 +30,9 @@ def make_log(
     """A new log below `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = str(directory / str(partition))
-    return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), LogOptions(THREADS, TOPIC_ID))
+    ids = ProducerIds(ProducerIdConfig(), ManualClock(), THREADS)
+    options = LogOptions(THREADS, TOPIC_ID, producer_ids=ids)
+    return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), options)
 
 
 def make_partition(

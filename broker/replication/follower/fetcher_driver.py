@@ -28,7 +28,7 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
-from broker.replication.follower.fetcher_effects import perform
+from broker.replication.follower.fetcher_effects import perform, prepare
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
@@ -238,6 +238,8 @@ class ReplicaFetcher:
         that hangs would stop the partitions of every other log dir. Until then nothing is fetched for the partition."""
         key = effect.partition
         self._cuts[key] = effect
+        prepared = prepare(effect, partition)
+        work = functools.partial(prepared.run, lambda: self._cuts.get(key) is effect) if prepared else None
 
         def cut(error: BaseException | None) -> None:
             if error is not None:
@@ -245,6 +247,8 @@ class ReplicaFetcher:
             self._perform(effect, partition, leader_epoch, [])
 
         def answered(error: BaseException | None) -> None:
+            if prepared is not None:
+                prepared.close()
             if self._cuts.get(key) is not effect:
                 return  # it is not followed any more, or from another position
             del self._cuts[key]
@@ -257,7 +261,7 @@ class ReplicaFetcher:
                 self._on_fatal(fatal)
             self.kick()
 
-        self._node.when_disk_answers(partition, answered)
+        self._node.when_disk_answers(partition, answered, work)
 
     def _try(self, work: Callable[[], None], partition: Partition, leader_epoch: int, now_ms: int) -> None:
         """Do it, and decide what its error means for the partition; only a violated invariant is raised."""

@@ -14,6 +14,8 @@ from broker.replication.follower.fetcher_core import (
 )
 from broker.replication.partition import Partition
 from penstock.epochs import truncation_offset
+from penstock.types import EpochEndOffset
+from storage.log.producer_cut import PreparedCut
 
 _log = logging.getLogger(__name__)
 
@@ -21,14 +23,13 @@ _log = logging.getLogger(__name__)
 def perform(effect: Effect, partition: Partition) -> bool:
     """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
     to begin anew (`Partition.append_as_follower`)."""
-    partition_log = partition.log
     rebased = False
     match effect:
         case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
             rebased = partition.append_as_follower(records, start)
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer, leader_log_start_offset=start):
-            offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
+            offset = cut_offset(answer, partition)
             _log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
             if offset <= start:  # the leader has forgotten the epochs below: what is left here may be another history
                 partition.truncate_fully_and_start_at(start)
@@ -42,3 +43,16 @@ def perform(effect: Effect, partition: Partition) -> bool:
         case AdvanceLogStart(leader_log_start_offset=start):
             partition.follower_log_start(start)
     return rebased
+
+
+def prepare(effect: Truncate | StartOver, partition: Partition) -> PreparedCut | None:
+    """What a thread should do before the truncation is performed; None: nothing."""
+    if isinstance(effect, StartOver):
+        return None
+    offset = cut_offset(effect.answer, partition)
+    return partition.log.producers.prepare_cut(offset) if offset > effect.leader_log_start_offset else None
+
+
+def cut_offset(answer: EpochEndOffset, partition: Partition) -> int:
+    """Where the log is cut by the leader's answer."""
+    return truncation_offset(partition.log.epoch_entries, partition.log.log_end_offset, answer)

@@ -38,8 +38,11 @@ class FetcherNode(Protocol):
 
     def request_flush(self, partition: Partition) -> None: ...
 
-    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
-        """`then` on the loop, once the partition's log dir has shown that it takes a sync; with what that raised."""
+    def when_disk_answers(
+        self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None
+    ) -> None:
+        """`then` on the loop, once the partition's log dir has shown that it takes a sync, and a thread has done `work`
+        after that; with what either raised."""
         ...
 
     def make_log_start_durable(self, partition: Partition, done: Callable[[ApiError | None], None]) -> None: ...

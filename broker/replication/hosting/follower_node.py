@@ -29,8 +29,10 @@ class FollowerNode:
     def request_flush(self, partition: Partition) -> None:
         self._durability.request_flush(partition)
 
-    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
-        self._durability.when_disk_answers(partition, then)
+    def when_disk_answers(
+        self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None
+    ) -> None:
+        self._durability.when_disk_answers(partition, then, work)
 
     def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
         self._durability.make_log_start_durable(partition, done)

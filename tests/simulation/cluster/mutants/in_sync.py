@@ -33,7 +33,7 @@ IN_SYNC = (
         "KIP-966",
         (
             Edit(LeaderState.committed_offset, "if not self.may_commit(min_insync_replicas):", "if False:"),
-            Edit(Partition.append_as_leader, "if acks == -1 and not", "if 0 and not"),
+            Edit(Partition._must_have_enough, "if acks == -1 and not", "if 0 and not"),
         ),
         (*CRASHES, *CUTS),
         stories=LEFT_ALONE,

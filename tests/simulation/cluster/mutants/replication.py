@@ -9,7 +9,7 @@ from broker.apis.produce import ProduceApi, _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
-from broker.replication.follower.fetcher_effects import perform
+from broker.replication.follower.fetcher_effects import cut_offset
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
@@ -89,9 +89,9 @@ REPLICATION = (
         "KIP-279",
         (
             Edit(
-                perform,
-                "truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)",
-                "min(answer.end_offset, partition_log.log_end_offset)",
+                cut_offset,
+                "truncation_offset(partition.log.epoch_entries, partition.log.log_end_offset, answer)",
+                "min(answer.end_offset, partition.log.log_end_offset)",
             ),
         ),
         (*CRASHES, *CUTS),
@@ -258,7 +258,7 @@ REPLICATION = (
         "seam: ack paths",
         (
             Edit(
-                ProduceApi._append,
+                ProduceApi._wait,
                 "(partition.acks_all if acks == ACKS_ALL else partition.acks_one)",
                 "partition.acks_one",
             ),

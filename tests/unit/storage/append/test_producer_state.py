@@ -105,6 +105,17 @@ def test_a_failed_append_leaves_what_was_known() -> None:
     assert known.copy() == before, "once only"
 
 
+def test_a_producer_that_made_room_in_a_failed_append_is_the_longest_silent_again() -> None:
+    known = taken(header(0), header(0, producer_id=8, at=1))
+
+    known.begin_append()
+    known.take(header(0, producer_id=9, at=2), NOW_MS + 1)
+    known.forget_oldest()
+    known.take_back()
+
+    assert list(known) == [ME, 8]
+
+
 def test_the_producers_are_in_the_order_of_their_last_appends() -> None:
     known = taken(header(0), header(0, producer_id=8, at=1), header(1, at=2))
 

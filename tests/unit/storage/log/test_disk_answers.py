@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
+from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
@@ -48,9 +51,9 @@ class Asking:
         self.group_commit = GroupCommit(lambda log_dir, error: self.failed.append(log_dir), THREADS)
         self.log = log_in(self.fs, directory)
 
-    async def answer(self) -> BaseException | None:
+    async def answer(self, work: Callable[[], object] | None = None) -> BaseException | None:
         told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-        self.group_commit.when_disk_answers(self.log, told.set_result)
+        self.group_commit.when_disk_answers(self.log, told.set_result, work)
         return await asyncio.wait_for(told, 10)
 
 
@@ -64,6 +67,24 @@ def test_an_error_of_the_disk_is_the_answer_and_fails_the_log_dir(tmp_path: Path
         assert isinstance(error, OSError) and error.errno == errno.EIO
         assert asking.failed == [str(tmp_path / "a")]
         await asking.group_commit.close(stop_wait())
+
+    asyncio.run(run())
+
+
+def test_work_for_a_cut_is_done_in_a_thread_once_the_disk_has_answered(tmp_path: Path) -> None:
+    async def run() -> None:
+        asking, done = Asking(tmp_path / "a"), list[str]()
+
+        def fails() -> None:
+            raise CorruptFileError("a.log", 7, "rotten")
+
+        assert await asking.answer(lambda: done.append(threading.current_thread().name)) is None
+        assert done[0] != threading.current_thread().name
+        assert isinstance(await asking.answer(fails), CorruptFileError)
+        with asking.fs.failing("fsync_dir", "t-0", errno.EMFILE):
+            assert isinstance(await asking.answer(lambda: done.append("at once")), OSError)
+        assert asking.failed == [] and len(done) == 1, "nothing is done on a disk that does not answer"
+        await asyncio.wait_for(asking.group_commit.close(stop_wait()), 10)
 
     asyncio.run(run())
 

@@ -56,6 +56,10 @@ class NoRoomForSnapshots(LosingFileSystem):
         return super().open(path, create=create)
 
 
+def no_descriptor(*_: object) -> int:
+    raise OSError(errno.EMFILE, "no descriptors")
+
+
 class Node:
     """One log of one node."""
 
@@ -240,6 +244,63 @@ def test_after_a_truncation_the_last_five_are_exact(offset: int, flushes: bool) 
     assert node.known() == [(n, n) for n in range(max(0, offset - 4), offset + 1)]
 
 
+@pytest.mark.parametrize("flushes", [False, True])
+@pytest.mark.parametrize("offset", [0, 1, 6, 7, 8, 13, 19, 20])
+def test_a_thread_finds_out_before_a_truncation_what_is_known_after_it(offset: int, flushes: bool) -> None:
+    node = Node()
+    for n in range(20):
+        node.send(n)
+        if flushes:
+            node.log.flush()
+    prepared = node.log.producers.prepare_cut(offset)
+    if prepared is not None:
+        prepared.run(lambda: True)
+    node.log.truncate_to(offset)
+
+    assert not node.log.producers.is_stale or offset == 0
+    assert node.known() == [(n, n) for n in range(max(0, offset - 5), offset)]
+    assert len(node.manager.producer_ids) == (offset > 0)
+
+
+@pytest.mark.parametrize("why", ["not wanted", "cut elsewhere", "file gone", "no descriptor"])
+def test_without_a_good_preparation_the_next_append_reads(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node()
+    node.send(*range(20))
+    node.log.flush()
+    with monkeypatch.context() as patched:
+        if why == "no descriptor":
+            patched.setattr(node.fs, "dup", no_descriptor)
+        else:
+            for segment in node.log.segments[:-1]:
+                segment.close()
+        prepared = node.log.producers.prepare_cut(12)
+    assert (prepared is None) == (why == "no descriptor")
+    path = node.log.segments[1].log_path
+    if why == "file gone":
+        node.fs.rename(path, path + "-gone")
+    if prepared is not None:
+        prepared.run(lambda: why != "not wanted")
+    if why == "file gone":
+        node.fs.rename(path + "-gone", path)
+    node.log.truncate_to(11 if why == "cut elsewhere" else 12)
+
+    assert node.log.producers.is_stale
+    end = node.log.log_end_offset
+    assert node.send(end).first_offset == end
+    assert node.known() == [(n, n) for n in range(end - 4, end + 1)]
+
+
+def test_a_snapshot_that_waits_to_be_written_outlives_a_cut_above_it() -> None:
+    node = Node()
+    node.send(*range(8))
+    base = node.log.segments[1].base_offset
+    node.send(8, 9)
+    node.log.truncate_to(base + 1)
+    node.log.flush()
+
+    assert node.snapshots() == [base]
+
+
 def test_a_truncation_above_the_last_batch_of_a_producer_reads_nothing() -> None:
     node = Node()
     node.send(0, 1)
@@ -412,6 +473,20 @@ def test_a_snapshot_is_durable_before_the_segments_below_it_go() -> None:
     assert node.snapshots() == [7]
     node.restart(node.fs.after_crash())
     assert node.log.log_start_offset == 7 and node.known() == [(n, n) for n in range(2, 7)]
+
+
+def test_a_removal_of_segments_writes_no_snapshot_of_an_append_that_fails_meanwhile() -> None:
+    """The removal runs in a thread. Records of other producers may come to these offsets, in the same epoch."""
+    node = Node()
+    node.send(*range(8))
+    node.log.flush()
+    node.log.remove_oldest(1)
+    end = node.log.log_end_offset
+    node.log.producers.note_snapshot(end + 3)  # as the roll of an append does
+    node.log.run_file_changes()
+    node.log.producers.take_back(end)
+
+    assert max(node.snapshots()) <= end
 
 
 def test_with_flush_policy_os_snapshots_of_removed_segments_go_too() -> None:

@@ -16,6 +16,7 @@ from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFet
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition, PartitionReports
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.leader_stream import until
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, state
@@ -24,6 +25,7 @@ from tests.support.virtual_time import run_virtual, virtual_clock
 OTHER = TopicPartition("t", 1)
 CONFIG = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
 OLD_EPOCH, EPOCH = 4, 5
+ME = 7
 OnAnswer = Callable[[BaseException | None], None]
 
 
@@ -64,17 +66,19 @@ class Stage:
             key: Partition(2, make_log(directory / str(key), partition=key), 0, 1, reports) for key in KEYS
         }
         for follower in self.followers.values():
-            for _ in range(3):
-                follower.log.append_as_leader(batch(b"old"), OLD_EPOCH, 1_700_000_000_000)
+            for n in range(3):
+                old = build_batch([b"old"], timestamps_ms=0, producer_id=ME, producer_epoch=0, base_sequence=n)
+                follower.log.append_as_leader(old, OLD_EPOCH, 1_700_000_000_000)
             follower.log.flush()
             follower.become_follower(state(), NOBODY)
+        self.work: Callable[[], object] | None = None
         self.probes: list[tuple[TopicPartition, OnAnswer]] = []
         self.stream = Stream()
         node = SimpleNamespace(
             broker_epoch=102,
             find=self.followers.get,
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
-            when_disk_answers=lambda partition, then: self.probes.append((partition.topic_partition, then)),
+            when_disk_answers=self.ask_disk,
         )
         self.fetcher = ReplicaFetcher(
             "1-0", CONFIG, virtual_clock(), Random(0), lambda: self.stream, cast(FetcherNode, node), pytest.fail
@@ -82,6 +86,10 @@ class Stage:
         self.cut = self.followers[PARTITION]
         for follower in self.followers.values():
             self.fetcher.add(follower, EPOCH)
+
+    def ask_disk(self, partition: Partition, then: OnAnswer, work: Callable[[], object] | None) -> None:
+        self.work = work
+        self.probes.append((partition.topic_partition, then))
 
     async def diverges(self) -> OnAnswer:
         """The leader's log of the old epoch ends at 1; who is waited for then."""
@@ -97,6 +105,22 @@ class Stage:
 
 
 KEYS = (PARTITION, OTHER)
+
+
+def test_what_is_known_of_producers_below_a_cut_is_read_while_the_disk_is_asked(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        at = Stage(tmp_path)
+        producers = at.cut.log.producers
+        await at.diverges()
+        assert at.work is not None and not producers.is_stale
+        at.work()
+        at.probes[-1][1](None)
+        assert at.cut.log.log_end_offset == 1 and not producers.is_stale
+        entry = producers.known.get(ME)
+        assert entry is not None and [found.base_offset for found in entry.batches] == [0]
+        await at.fetcher.stop()
+
+    run_virtual(scenario())
 
 
 def test_a_truncation_waits_for_its_disk_and_the_other_partitions_do_not(tmp_path: Path) -> None:
