@@ -34,6 +34,7 @@ def storage_readings(node: NodeView) -> Iterator[Reading]:
         yield from _log_starts(node.broker)
         yield from _refused_appends(node.broker)
         yield from _retention(node.broker)
+        yield from _producers(node)
         yield from _cleaner(node.broker)
         yield from _logs(node)
         yield from _disks(node.broker)
@@ -110,6 +111,30 @@ def _retention(broker: BrokerView) -> Iterator[Reading]:
         "0 after the clock has jumped: nothing is deleted by age until the clock is right again.",
         float(found.clock_is_believed),
     )
+
+
+def _producers(node: NodeView) -> Iterator[Reading]:
+    """Kafka's ProducerIdCount, and what became of the batches of idempotent producers that were not appended."""
+    ids = node.log_manager.producer_ids
+    help_text = "Idempotent producers that the logs here know; one that writes to several partitions counts in each."
+    yield Reading("penstock_producer_ids", help_text, len(ids))
+    help_text = "Batches that were in the log already: answered with their first offsets, not written again."
+    yield Reading("penstock_producer_duplicates", help_text, ids.counts.duplicates, True)
+    help_text = "Batches of idempotent producers that did not fit, by the error."
+    for why, count in (
+        ("out_of_order_sequence_number", ids.counts.out_of_order),
+        ("invalid_producer_epoch", ids.counts.fenced),
+        ("unknown_producer_id", ids.counts.unknown),
+    ):
+        yield Reading("penstock_producer_batches_refused", help_text, count, True, (("why", why),))
+    help_text = "New producers that were refused at producer.id.max.per.partition or producer.id.max.per.node."
+    yield Reading("penstock_producers_refused", help_text, ids.counts.refused_full, True)
+    help_text = "Producers that were forgotten after producer.id.expiration.ms."
+    yield Reading("penstock_producers_expired", help_text, ids.counts.expired, True)
+    help_text = "Producers that were silent for 10 minutes and made room for new ones at a bound."
+    yield Reading("penstock_producers_evicted", help_text, ids.counts.evicted, True)
+    help_text = "Snapshots of producers that found no room or no descriptor; a start then reads more of the log."
+    yield Reading("penstock_producer_snapshots_left_out", help_text, ids.counts.snapshots_left_out, True)
 
 
 def _cleaner(broker: BrokerView) -> Iterator[Reading]:

@@ -9,6 +9,7 @@ from ops.dashboards.panels import (
     Row,
     Unit,
     Variable,
+    gauge,
     graph,
     quantiles,
     rate,
@@ -80,6 +81,24 @@ SERVED = Row(
             Unit.COUNT,
             rise("penstock_requests_total", "{{instance}}", "instance", NEW_PRODUCER),
             Query(f"sum by (instance) ({selected('penstock_purgatory_size', NEW_PRODUCER)})", "waiting {{instance}}"),
+        ),
+        graph(
+            "Idempotent producers",
+            "What partitions know of them, bounded by producer.id.max.per.node. Forgotten: after"
+            " producer.id.expiration.ms, or at a bound after 10 silent minutes.",
+            Unit.COUNT,
+            gauge("penstock_producer_ids"),
+            rise("penstock_producers_expired_total", "expired {{instance}}"),
+            rise("penstock_producers_evicted_total", "made room {{instance}}"),
+        ),
+        graph(
+            "Batches sent again, or refused",
+            "Duplicates are answered and not written. Refused: a sequence number that does not follow, an epoch that is"
+            " over, a producer that is not known; the producer goes on by itself. At a bound: new producers.",
+            Unit.COUNT,
+            rise("penstock_producer_duplicates_total", "duplicates {{instance}}"),
+            rise("penstock_producer_batches_refused_total", "{{why}}", "why"),
+            rise("penstock_producers_refused_total", "at a bound {{instance}}"),
         ),
     ),
 )

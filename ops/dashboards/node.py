@@ -148,6 +148,7 @@ LOG = Row(
             gauge("penstock_partitions_refusing_appends", "partitions {{instance}}"),
             rise("penstock_log_flushes_deferred_total", "flushes {{instance}}"),
             rise("penstock_appends_refused_total", "appends {{instance}}"),
+            rise("penstock_producer_snapshots_left_out_total", "snapshots {{instance}}"),
         ),
     ),
 )
