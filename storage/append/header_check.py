@@ -98,7 +98,7 @@ def from_leader(offset: int, fault: str) -> str:
 
 def _check_producer(header: BatchHeader, at: int, size_bytes: int) -> None:
     producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
-    if min(producer_id, epoch, sequence) < 0:
+    if producer_id < 0 or epoch < 0 or sequence < 0:
         raise InvalidRecordError(
             f"the batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: either all "
             "three must be -1, or none of them negative"

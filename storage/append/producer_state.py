@@ -49,13 +49,6 @@ class TakenBatch(NamedTuple):
     def last_offset(self) -> int:
         return self.base_offset + self.last_offset_delta
 
-    @classmethod
-    def of(cls, header: BatchHeader) -> TakenBatch:
-        append_time_ms = NO_TIMESTAMP
-        if header.attributes & LOG_APPEND_TIME_BIT:  # the cleaner leaves it there when it takes all records out
-            append_time_ms = header.max_timestamp_ms if header.record_count else header.base_timestamp_ms
-        return cls(header.base_sequence, header.base_offset, header.last_offset_delta, append_time_ms)
-
 
 class ProducerEntry(NamedTuple):
     """One producer in one log."""
@@ -75,12 +68,12 @@ class ProducerEntry(NamedTuple):
         return None
 
     def next_sequence(self) -> int:
-        return (self.batches[-1].last_sequence + 1) % SEQUENCES
+        last = self.batches[-1]
+        return (last.base_sequence + last.last_offset_delta + 1) % SEQUENCES
 
-    def after(self, batch: TakenBatch, epoch: int, now_ms: int) -> ProducerEntry:
-        """The producer after the log took this batch."""
-        before = self.batches[1 - WINDOW :] if epoch == self.epoch else ()
-        return ProducerEntry(epoch, (*before, batch), now_ms)
+    def goes_on_with(self, header: BatchHeader) -> bool:
+        """Whether the batch is the producer's next one, in the same epoch. It is no duplicate then."""
+        return header.producer_epoch == self.epoch and header.base_sequence == self.next_sequence()
 
 
 def must_fit(header: BatchHeader, known: ProducerEntry | None) -> None:
@@ -133,23 +126,23 @@ class KnownProducers:
         """As of now, in the order of the last appends."""
         return self._producers.copy()
 
-    def take(self, header: BatchHeader, now_ms: int) -> None:
-        """The log has this batch of a producer now, at its end."""
-        producer_id, batch = header.producer_id, TakenBatch.of(header)
+    def take(self, header: BatchHeader, now_ms: int) -> bool:
+        """The log has this batch of a producer now, at its end. True if the producer was not known."""
+        producer_id, epoch, append_time_ms = header.producer_id, header.producer_epoch, NO_TIMESTAMP
+        if header.attributes & LOG_APPEND_TIME_BIT:  # the cleaner leaves it there when it takes all records out
+            append_time_ms = header.max_timestamp_ms if header.record_count else header.base_timestamp_ms
+        batch = TakenBatch(header.base_sequence, header.base_offset, header.last_offset_delta, append_time_ms)
         known = self._producers.pop(producer_id, None)
         self._before.setdefault(producer_id, known)
-        if known is None:
-            known = ProducerEntry(header.producer_epoch, (batch,), now_ms)
-        else:
-            known = known.after(batch, header.producer_epoch, now_ms)
-        self._producers[producer_id] = known
-        self.newest_offset = header.last_offset
+        older = known.batches[1 - WINDOW :] if known is not None and known.epoch == epoch else ()
+        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms)
+        self.newest_offset = header.base_offset + header.last_offset_delta
+        return known is None
 
     def begin_append(self) -> None:
         """From now on `take_back` returns to this state."""
         self._newest_before = self.newest_offset
-        if self._before:
-            self._before = {}
+        self._before.clear()
 
     def take_back(self) -> None:
         """The append failed: its batches were never there."""

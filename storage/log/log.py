@@ -18,10 +18,11 @@ from collections.abc import Iterable
 from functools import partial
 
 from penstock import epochs
-from penstock.errors import InvariantViolation, OffsetOutOfRangeError
+from penstock.errors import ApiError, InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage.append.batch_validation import check_fetched
 from storage.append.placing import Placed, fetched_runs, place_as_leader
+from storage.append.recompression import prepared
 from storage.append.stretched_batch import without_overlap
 from storage.disk.file_system import Bytes, FileSystem
 from storage.disk.small_file_writes import SmallFileWrites
@@ -166,13 +167,16 @@ class Log:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time. A
-        duplicate of a producer's batch is answered as the batch was."""
-        self._must_be_ready()
-        ready = self.producers.prepared_or_answered(records, self.config, now_ms)
-        if isinstance(ready, AppendInfo):
-            return ready
-        records, batches, _ = ready
+        """Check the batches, place them, and write all or none; a producer's duplicate is only answered. Wall time."""
+        self._health.must_be_writable()
+        if self.producers.is_stale:
+            self.producers.reload()
+        try:
+            records, batches, _ = prepared(records, self.config, now_ms)
+        except ApiError as refusal:
+            return self.producers.answer_refused(records, refusal)
+        if batches[0][1].producer_id >= 0 and (answer := self.producers.answer(batches[0][1])) is not None:
+            return answer
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
@@ -181,18 +185,13 @@ class Log:
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Write the leader's batches as they are, all or none; they must continue this log."""
-        self._must_be_ready()
+        self._health.must_be_writable()
+        self.producers.reload()
         records = without_overlap(records, self.log_end_offset)
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes
         return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
-
-    def _must_be_ready(self) -> None:
-        """For an append."""
-        self._health.must_be_writable()
-        if self.producers.is_stale:
-            self.producers.reload()
 
     def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
         self._span.end = self._writer.append(runs, self._span.end, self.config)
@@ -362,7 +361,8 @@ class Log:
         """Flush everything and write the indexes, so that the next start has nothing to recover."""
         if not self.closed:
             try:
-                self._must_be_ready()  # a failed log is not durable, so its log dir gets no clean marker
+                self._health.must_be_writable()  # a failed log is not durable, so its log dir gets no clean marker
+                self.producers.reload()
                 self.producers.closing(self.flushed_offset, self._changes)
                 self._changes.run()
                 self._changes.delete_all()

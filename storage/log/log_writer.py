@@ -50,7 +50,8 @@ class LogWriter:
         """Write all runs from the log end on, each in one segment; returns the new log end."""
         active, entries = self._segments.active, self._epochs.entries
         first_bytes, has_batch = 0, False
-        self._producers.begin_append()
+        if self._producers.is_changed:
+            self._producers.begin_append()
         try:
             end = active.mark()
             try:
@@ -77,7 +78,8 @@ class LogWriter:
             self.roll(log_end_offset, config)
             active = self._segments.active
         active.append(placed.buffers, placed.size_bytes, placed.headers)
-        self._producers.take(placed.headers)
+        if last.producer_id >= 0 or len(placed.headers) > 1:
+            self._producers.take(placed.headers)
         if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
             self._note_epochs(placed.headers)
         return last.next_offset

@@ -1,7 +1,7 @@
 """What one log knows of its idempotent producers, from its opening to its end: asked by appends, told by what is
 written, cut and removed.
 
-    leader's append    `prepared_or_answered` before the write: a duplicate is answered, what does not fit is refused
+    leader's append    `answer` before the write: a duplicate is answered, what does not fit is refused
     any append         `take` after each write; a failed append is taken back
     roll, stop         a snapshot is noted, and the next flush writes it (`producer_snapshots.py`)
     truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left: by a thread
@@ -32,7 +32,6 @@ from penstock.errors import (
 )
 from penstock.record.batch import BatchHeader, read_header, verify_crc
 from storage.append.producer_state import KnownProducers, must_fit
-from storage.append.recompression import Converted, prepared
 from storage.disk.file_system import Bytes, FileSystem
 from storage.log.file_changes import FileChanges
 from storage.log.log_health import LogHealth
@@ -41,7 +40,6 @@ from storage.log.producer_cut import PreparedCut
 from storage.log.producer_ids import ProducerIds
 from storage.log.producer_snapshots import ProducerSnapshots
 from storage.log.segment_list import SegmentList
-from storage.log_config import LogConfig
 from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, load_producers
 from storage.recovery.producer_snapshot import ProducerSnapshot
 from storage.segment.epoch_cache import EpochCache
@@ -60,6 +58,7 @@ class ProducerLog:
         "_known",
         "_prepared",
         "_segments",
+        "is_changed",
         "is_stale",
         "snapshots",
     )
@@ -77,6 +76,8 @@ class ProducerLog:
         self._segments, self._epochs = segments, epoch_cache
         self._known = loaded.known
         self._counted = 0
+        self.is_changed = True
+        """Since the last `begin_append`."""
         self._prepared: PreparedCut | None = None
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
@@ -105,28 +106,24 @@ class ProducerLog:
             self.reload()
         except CorruptFileError as damage:  # the next append meets it, too, and has it repaired
             raise KafkaStorageError(f"{self._health.path}: {damage}") from damage
-        return self._answer_refused(records)
+        return self._answer_again(records)
 
-    def prepared_or_answered(self, records: Bytes, config: LogConfig, now_ms: int) -> Converted | AppendInfo:
-        """A produce request's records after every check of the leader; or the answer, if they are a duplicate."""
-        try:
-            ready = prepared(records, config, now_ms)
-        except ApiError:
-            again = self._answer_refused(records)
-            if again is None:
-                raise
-            return again
-        first = ready.batches[0][1]
-        if first.producer_id < 0:
-            return ready
-        return self._check(first) or ready  # it is the only batch
+    def answer_refused(self, records: Bytes, refusal: ApiError) -> AppendInfo:
+        """The answer to records that an append refuses, if they are a duplicate; else it raises the refusal."""
+        again = self._answer_again(records)
+        if again is None:
+            raise refusal
+        return again
 
-    def _check(self, header: BatchHeader) -> AppendInfo | None:
-        """The answer to a duplicate; None for a batch that is to be written. Raises if it does not fit."""
+    def answer(self, header: BatchHeader) -> AppendInfo | None:
+        """The answer to a producer's checked batch if it is a duplicate; None if it is to be written. Raises if it does
+        not fit."""
         ids = self._ids
         if ids is None:
             raise InvalidRecordError("this log takes no batches of idempotent producers")
         known = self._known.get(header.producer_id)
+        if known is not None and known.goes_on_with(header):
+            return None
         if known is not None and (first := known.has(header)) is not None:
             ids.counts.duplicates += 1
             return AppendInfo(
@@ -147,7 +144,7 @@ class ProducerLog:
             ids.make_room(len(self._known), self._known.silent_since_ms)
         return None
 
-    def _answer_refused(self, records: Bytes) -> AppendInfo | None:
+    def _answer_again(self, records: Bytes) -> AppendInfo | None:
         """The answer to records that the log's present configuration refuses, if they are a duplicate: it was accepted
         once. None if they are not."""
         with contextlib.suppress(CorruptMessageError):
@@ -155,32 +152,33 @@ class ProducerLog:
             known = self._known.get(header.producer_id)
             if known is not None and known.has(header) is not None:
                 is_whole = header.size_bytes == len(records) and verify_crc(records, 0, header)
-                return self._check(header) if is_whole else None
+                return self.answer(header) if is_whole else None
         return None
 
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def begin_append(self) -> None:
-        """From now on `take_back` returns to what is known now."""
+        """From now on `take_back` returns to what is known now. Needed only if `is_changed`."""
         self._known.begin_append()
+        self.is_changed = False
 
     def take(self, headers: Sequence[BatchHeader]) -> None:
         """These batches were written."""
-        for header in headers:
-            if header.producer_id >= 0:
-                self._take(header)
-
-    def _take(self, header: BatchHeader) -> None:
         ids, known = self._ids, self._known
-        if ids is None or header.base_sequence < 0:
+        if ids is None:
             return
-        known.take(header, ids.clock.wall_ms())
-        self._is_saved = False
-        if len(known) != self._counted:
-            while len(known) > ids.config.max_per_partition:
-                known.forget_oldest()
-                ids.counts.evicted += 1
-            self._recount()
+        for header in headers:
+            if header.producer_id >= 0 and header.base_sequence >= 0:
+                self.is_changed, self._is_saved = True, False
+                if known.take(header, ids.clock.wall_ms()):
+                    self._make_room(ids)
+
+    def _make_room(self, ids: ProducerIds) -> None:
+        known = self._known
+        while len(known) > ids.config.max_per_partition:
+            known.forget_oldest()
+            ids.counts.evicted += 1
+        self._recount()
 
     def take_back(self, log_end_offset: int) -> None:
         """The append failed."""
@@ -225,20 +223,20 @@ class ProducerLog:
         prepared, self._prepared = self._prepared, None
         if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
-            self._known = KnownProducers() if left is None else left
+            self._known, self.is_changed = KnownProducers() if left is None else left, True
             self.is_stale, self._is_saved = left is None and self._ids is not None, False
             self._recount()
 
     def reload(self) -> None:
-        """Load anew what the log tells. Waits for the disk."""
-        replay = replay_of(self._ids)
-        if replay is not None and self.is_stale:
+        """If it is stale, load anew what the log tells. Waits for the disk."""
+        replay = replay_of(self._ids) if self.is_stale else None
+        if replay is not None:
             offsets, segments, entries = self.snapshots.offsets, tuple(self._segments), self._epochs.entries
             with self._health.refusing("read the producers"):
                 loaded = load_producers(self._fs, self._health.path, offsets, segments, entries, replay)
             if loaded.snapshots != offsets:
                 self.snapshots.removed(set(offsets).difference(loaded.snapshots))
-            self._known, self.is_stale = loaded.known, False
+            self._known, self.is_stale, self.is_changed = loaded.known, False, True
             self._recount()
 
     def leaving(self, first_offset: int, flushed_offset: int, changes: FileChanges) -> None:
@@ -269,7 +267,7 @@ class ProducerLog:
     def forget_oldest(self) -> None:
         """The producer that was silent longest."""
         self._known.forget_oldest()
-        self._is_saved = False
+        self.is_changed, self._is_saved = True, False
         self._recount()
 
     def expire(self, now_ms: int) -> None:

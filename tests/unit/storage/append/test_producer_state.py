@@ -135,8 +135,9 @@ def test_a_stamped_batch_is_answered_with_its_append_time() -> None:
         )
     )
 
-    assert TakenBatch.of(stamped).append_time_ms == NOW_MS
-    assert TakenBatch.of(header(0)).append_time_ms == -1
+    known = taken(stamped, header(0))
+    found = {one: entry.batches[-1].append_time_ms for one, entry in known.copy().items()}
+    assert found == {1: NOW_MS, ME: -1}
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
