@@ -359,7 +359,7 @@ class Partition:
             self._after_isr_change()
 
     def isr_rejected(self, proposed: ProposedIsr) -> None:
-        """The controller refused the proposal for good: it is not committed and never will be."""
+        """The controller refused the proposal for good: its partition epoch is over, so it never will be committed."""
         if self.leading is not None:
             self.leading.reject_proposal(proposed)
             self.maybe_advance_high_watermark()

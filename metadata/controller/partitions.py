@@ -3,6 +3,11 @@
 Every check compares the leader's belief with the committed state, so an outdated proposal changes nothing. The broker
 epoch of each proposed member is compared as well: a replica that was in sync and has restarted since, perhaps with an
 empty disk, has the same id but another epoch (KIP-903). No epoch is exempt from the check, not even -1.
+
+INELIGIBLE_REPLICA is final: the refusal raises the partition epoch. A leader that is told so counts on the ISR without
+that replica (KIP-841), but the network may still have an earlier copy of its request, to which it got no answer. When
+the replica is in service again, that copy must not be accepted. The record is made once for each time that the leader
+learns of an epoch: a request of the epoch before is refused without one.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.election import changed
 from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
-from metadata.records import Record
+from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import (
     AlterPartitionData,
@@ -50,6 +55,8 @@ def alter_partition(
             seen.add(key)
             partition = _checked_partition(context, request.broker_id, data)
         except ApiError as error:
+            if isinstance(error, IneligibleReplicaError):
+                records.append(_only_next_epoch(context.state.topics[data.topic_id].partitions[data.partition]))
             results.append(AlterPartitionResult(data.topic_id, data.partition, error))
             continue
         isr = tuple(member.broker_id for member in data.new_isr)
@@ -123,6 +130,11 @@ def _check_eligible(context: DecisionContext, name: str, partition: PartitionReg
         raise IneligibleReplicaError(
             f"{name}: the log dir of the replica on broker {member.broker_id} is offline: {where}"
         )
+
+
+def _only_next_epoch(partition: PartitionRegistration) -> PartitionChangeRecord:
+    """Nothing changes but the partition epoch, and so every request of the present one is refused from now on."""
+    return PartitionChangeRecord(*partition.key, isr=partition.isr)
 
 
 def _accepted(partition: PartitionRegistration) -> AlterPartitionResult:

@@ -2,7 +2,9 @@
 
 One request is under way at a time and carries all partitions that have a proposal, up to a limit (KIP-497).
 While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again
-until the controller has accepted or refused it, or the partition has moved to another epoch.
+until the controller has accepted or refused it, or the partition has moved to another epoch. A refusal with
+INELIGIBLE_REPLICA ends it at once (KIP-841): the controller has raised the partition epoch before it answered, so that
+no earlier copy of the request can be accepted later.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _log = logging.getLogger(__name__)
 RETRY_MS = 50
 RETRY_MS_MAX = 200
 """A proposal that waits may hold up every acks=all of its partition, so the waits stay short; a controller can bear a
-request from each broker that often."""
+request from each broker that often. Refused proposals wait as long, because each refusal is a record of metadata."""
 PARTITIONS_MAX = 1_000
 """The most partitions of one request. The controller refuses a request with more than 10,000, and when a broker dies,
 leaders may have that many proposals at once."""
@@ -94,13 +96,14 @@ class AlterPartitionManager:
             self._answered(wanted, response)
             if self._proposals:
                 self._has_work.set()
-            if self._proposals.keys() & wanted.keys():
+            is_refused = any(isinstance(result.error, IneligibleReplicaError) for result in response.partitions)
+            if is_refused or self._proposals.keys() & wanted.keys():
                 await self._pause()
             else:
                 self._failures = 0
 
     async def _pause(self) -> None:
-        """Before something is proposed again."""
+        """Before something is proposed again, or refused again."""
         self._failures += 1
         await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
 

@@ -250,6 +250,7 @@ class Exchange:
         self.is_connected: asyncio.Future[None] = _future_of(client)
         self._task: asyncio.Task[None] | None = None
         self._due_s = {"up": 0.0, "down": 0.0}
+        self._is_late_up = False
         network.began(self)
         self._carry_up(self._arrive)
         network.scheduler.at(self.began_s + CONNECT_SECONDS, client, self._connect_late)
@@ -305,18 +306,24 @@ class Exchange:
     # -- the client's end ----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes) -> None:
-        self._carry_up(lambda: self._come(message), self._lateness(is_answer=False))
+        late_s = self._lateness(is_answer=False)
+        self._is_late_up |= late_s > 0
+        self._carry_up(lambda: self._come(message), late_s)
 
     def _come(self, message: bytes) -> None:
         self._network.heard_s[self.route[0][0]] = self._network.scheduler.now_s
         self.to_server.put(message)
 
     def cancel(self, why: str = "Locally cancelled by application!") -> None:
-        """The client wants no more: its end is over now, and the server hears so with the last message."""
+        """The client wants no more: its end is over now. A message that is late is served all the same: the server
+        hears of the end behind it."""
         if self.to_client.status is None:
             self.to_client.break_off(Status(CANCELLED, why))
             self._connected()
-            self._carry_up(self._end_server)
+            if self._is_late_up:
+                self._carry_end_up()
+            else:
+                self._carry_up(self._end_server)
         self._network.ended(self)
 
     # -- the server's end ----------------------------------------------------------------------------------------------

@@ -356,6 +356,7 @@ class World:
         for member in proposed.members:
             known = self.brokers[member.broker_id]
             if not known.alive or known.broker_epoch != member.broker_epoch:
+                self._change(isr=wanted.isr)
                 broker.partition.isr_rejected(proposed)
                 return False
         self._change(isr=tuple(sorted(proposed.ids)))

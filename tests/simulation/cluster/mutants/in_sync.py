@@ -6,12 +6,14 @@ from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
+from metadata.controller import partitions
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.late_stories import (
     FIRST_FETCH_IS_LATE,
     LATE_ANSWER,
     LATE_FETCH,
     LATE_PROPOSAL_OF_THE_SECOND_REPLICA,
+    REFUSED_PROPOSAL_THAT_IS_LATE,
     UNHEARD_ANSWER,
     UNHEARD_HIGH_WATERMARK,
 )
@@ -75,6 +77,14 @@ IN_SYNC = (
         ),
         (*CUTS, Kind.STORM),
         stories=UNHEARD_ANSWER,
+        is_late=True,
+    ),
+    Mutant(
+        "an ISR that was refused may be accepted later",
+        "KIP-841: a late AlterPartition",
+        (Edit(partitions.alter_partition, "if isinstance(error, IneligibleReplicaError):", "if False:"),),
+        (*CUTS, Kind.STORM),
+        stories=REFUSED_PROPOSAL_THAT_IS_LATE,
         is_late=True,
     ),
     Mutant(

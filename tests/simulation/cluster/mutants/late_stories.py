@@ -77,6 +77,22 @@ LATE_PROPOSAL_WITH_A_BROKER_THAT_HAS_LEFT = tuple(
     )
 )
 """While a proposal is late, a member of it is fenced, and in service again under the same broker epoch."""
+REFUSED_PROPOSAL_THAT_IS_LATE = tuple(
+    story
+    for joins in (1, 2)
+    for story in directed(
+        Fault(1.0, Kind.CUT, 1, 2, 1.0, 0.5, Aim.LEADER),
+        Fault(1.95, Kind.LATE_MESSAGE, 1, 0, 11.2, late("AlterPartition"), Aim.LEADER),
+        Fault(11.2, Kind.CUT, 1, 2, 4.0, 0.5),
+        Fault(11.3, Kind.CUT, joins, 0, 1.2, 0.5),
+        copies=2,
+        roles=((False, True), (True, False), (True, False)),
+        seconds=14.0,
+        tellings=1,
+    )
+)
+"""A leader gives a late proposal up after 10 s and sends it again. The replica that shall join is fenced then, so the
+second one is refused. The first one comes when it is in service again, and lacks records."""
 LATE_PROPOSAL_OF_A_DEPOSED_LEADER = for_each_broker(
     lambda broker: (
         *_back_in_the_isr(broker, is_answer=False, seconds=3.0),

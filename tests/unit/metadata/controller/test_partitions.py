@@ -133,6 +133,29 @@ def test_fenced_or_stopping_replica_is_not_let_in(cluster: Cluster) -> None:
     assert is_error(error, IneligibleReplicaError, "broker 2")
 
 
+def test_refused_isr_is_not_accepted_later(cluster: Cluster) -> None:
+    """The leader goes on without the replica; an earlier copy of its request may come when that is in service again."""
+    cluster.heartbeat(3, fence=True)
+    before, copy = cluster.partition("t"), cluster.proposal("t", (1, 2, 3))
+    assert is_error(cluster.alter(1, copy)[0].error, IneligibleReplicaError, "fenced")
+    after = cluster.partition("t")
+    assert after == replace(before, partition_epoch=before.partition_epoch + 1)
+    cluster.heartbeat(3)
+    cluster.fail_over()
+    assert is_error(cluster.alter(1, copy)[0].error, InvalidUpdateVersionError)
+    assert cluster.partition("t") == after
+    assert cluster.alter(1, cluster.proposal("t", (1, 2, 3)))[0].error is None
+
+
+def test_leader_that_asks_for_a_refused_isr_again_and_again_makes_one_record(cluster: Cluster) -> None:
+    cluster.heartbeat(3, fence=True)
+    asked, end = cluster.proposal("t", (1, 2, 3)), cluster.next_offset
+    errors = [cluster.alter(1, asked)[0].error for _ in range(5)]
+    assert is_error(errors[0], IneligibleReplicaError)
+    assert all(is_error(error, InvalidUpdateVersionError) for error in errors[1:])
+    assert cluster.next_offset == end + 1
+
+
 def test_replica_that_was_never_registered_is_not_let_in(cluster: Cluster) -> None:
     data = replace(cluster.proposal("t", (1,)), new_isr=(IsrMember(1, 0), IsrMember(2, 10_000)))
     assert is_error(cluster.alter(1, data)[0].error, IneligibleReplicaError, "broker 2", "10000")

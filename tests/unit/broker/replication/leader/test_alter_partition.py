@@ -14,7 +14,7 @@ from broker.replication.leader.alter_partition import PARTITIONS_MAX, AlterParti
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from metadata.requests import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, IsrMember
-from penstock.errors import ApiError, NotControllerError, RequestTimedOutError
+from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError, RequestTimedOutError
 from penstock.types import TopicPartition
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -33,6 +33,17 @@ class Led:
 
     def isr_committed(self, *_args: Any) -> None:
         self.done.set()
+
+
+class Stubborn(Led):
+    """Proposes what was refused, again and again."""
+
+    def __init__(self, number: int, manager: AlterPartitionManager) -> None:
+        super().__init__(number)
+        self.manager = manager
+
+    def isr_rejected(self, proposed: ProposedIsr) -> None:
+        self.manager.propose(cast(Partition, self), proposed)
 
 
 def sent(partitions: list[Led], errors: list[ApiError | None]) -> list[int]:
@@ -67,17 +78,24 @@ def test_a_partition_that_another_controller_knows_better_is_proposed_again() ->
     assert sent([Led(0)], [NotControllerError("I am behind")]) == [1, 1]
 
 
-def test_what_is_refused_for_now_is_proposed_again_soon_at_first_then_less_often() -> None:
+@pytest.mark.parametrize("is_final", [False, True])
+def test_what_is_refused_is_proposed_again_soon_at_first_then_less_often(is_final: bool) -> None:
+    """Each final refusal is a record of metadata. Here the leader wants the same ISR again at once."""
+
     async def scenario() -> list[int]:
         clock, asked_ms = virtual_clock(), list[int]()
 
-        async def controller(_request: AlterPartitionRequest) -> AlterPartitionResponse:
+        async def controller(request: AlterPartitionRequest) -> AlterPartitionResponse:
             asked_ms.append(clock.now_ms())
-            raise RequestTimedOutError("no answer")
+            if not is_final:
+                raise RequestTimedOutError("no answer")
+            data, refusal = request.partitions[0], IneligibleReplicaError("fenced")
+            return AlterPartitionResponse((AlterPartitionResult(data.topic_id, data.partition, refusal),))
 
         manager = AlterPartitionManager(1, lambda: 101, controller, pytest.fail, Random(0))
         manager.start()
-        manager.propose(cast(Partition, Led(0)), PROPOSED)
+        partition = cast(Partition, Stubborn(0, manager))
+        manager.propose(partition, PROPOSED)
         await asyncio.sleep(1)
         await manager.stop()
         return asked_ms
