@@ -121,7 +121,10 @@ class BulkFuture:
         return sum(count for _, _, count in self._batches)
 
     def ranges(self, timeout: float | None = None) -> list[AckedRange]:
-        """Where the records stand, in the order in which they were given."""
+        """Where the records stand; in each partition they keep the order in which they were given.
+
+        With keys they are spread over partitions, and the ranges do not say which record is where.
+        """
         self.result(timeout)
         found = []
         for part in (part for batch, _, _ in self._batches for part in batch.parts()):

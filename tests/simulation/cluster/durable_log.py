@@ -8,6 +8,7 @@ and know nothing of brokers. Not here: which replica must hold what (partition_i
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple, Protocol
@@ -15,11 +16,14 @@ from typing import NamedTuple, Protocol
 from crc32c import crc32c
 
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, MIN_BATCH_LENGTH
+from penstock.record.reader import read_columns
 from tests.simulation.cluster.sequences import Sequences
 from tests.support.losing_fs import Directory, File, LosingFileSystem
 
 _HEAD = Struct(">qiibIhi")
 LOG_SUFFIX = ".log"
+DECODED_MAX = 8
+"""A log has some readers, each at a place of its own."""
 
 
 class Violated(AssertionError):
@@ -173,6 +177,8 @@ class Committed:
         self._places: dict[int, int] = {}
         self._sequences = Sequences()
         self.end = self.start = 0
+        self._decoded: dict[int, list[bytes | None]] = {}
+        """The values of the batches that were asked for last, by base offset."""
         self.is_void = False
         """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
 
@@ -192,6 +198,28 @@ class Committed:
     def at(self, offset: int) -> Batch | None:
         place = bisect_right(self.batches, offset, key=_base_of) - 1
         return self.batches[place] if place >= 0 and offset < self.batches[place].next_offset else None
+
+    def other_value(self, offsets: Iterable[int], values: Iterable[bytes | None]) -> int | None:
+        """The first of these offsets, below the end, that has another value than this; None: there is none."""
+        base_offset, held = 0, list[bytes | None]()
+        for offset, value in zip(offsets, values, strict=True):
+            if not 0 <= offset - base_offset < len(held):
+                batch = self.at(offset)
+                if batch is None:
+                    return offset
+                base_offset, held = batch.base_offset, self._values(batch)
+            if held[offset - base_offset] != value:
+                return offset
+        return None
+
+    def _values(self, batch: Batch) -> list[bytes | None]:
+        found = self._decoded.get(batch.base_offset)
+        if found is None:
+            if len(self._decoded) >= DECODED_MAX:
+                del self._decoded[next(iter(self._decoded))]
+            decoded = read_columns(batch.raw).values
+            found = self._decoded[batch.base_offset] = [None if each is None else bytes(each) for each in decoded]
+        return found
 
     def difference(self, log: DurableLog, below: int) -> int | None:
         """The first offset at which a log has another record than the history, below an offset; None: there is none."""

@@ -119,18 +119,19 @@ class Invariants:
     def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> None:
         """A client was told just now that `values` stand from this offset on, and will stay there."""
         try:
-            keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
-            self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
+            self.partitions.acked(f"{topic}-{partition}", self._keys(topic, partition), offset, values)
         except Violated as violated:
             self._note(f"{violated}")
 
-    def was_read(self, topic: str, partition: int, offset: int) -> None:
-        """I16: a reader is given only what is committed."""
-        end = self.partitions.committed_end(topic, partition)
-        if end is not None and offset >= end:
-            self._note(
-                f"I16: {topic}-{partition}: a reader was given offset {offset}; committed is what is below {end}"
-            )
+    def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
+        """A reader was given these records just now."""
+        try:
+            self.partitions.read(f"{topic}-{partition}", self._keys(topic, partition), offsets, values)
+        except Violated as violated:
+            self._note(f"{violated}")
+
+    def _keys(self, topic: str, partition: int) -> list[PartitionKey]:
+        return [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
 
     # -- disks that are lost -------------------------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class Invariants:
 
 
 class ToldLedger(Ledger):
-    """The clients' ledger; of an ack that promises something, the invariants hear at once."""
+    """The clients' ledger. Of an ack that promises something, and of all that is read, the invariants hear at once."""
 
     def __init__(self, invariants: Invariants, plan: Plan) -> None:
         super().__init__()
@@ -192,7 +193,12 @@ class ToldLedger(Ledger):
     ) -> None:
         super().read(reader, log, partition, offsets, values)
         if len(offsets):
-            self._invariants.was_read(self._logs[log].topic, partition, offsets[-1])
+            self._invariants.was_read(self._logs[log].topic, partition, offsets, values)
+
+    def read_final(self, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
+        super().read_final(log, partition, offsets, values)
+        if len(offsets):
+            self._invariants.was_read(self._logs[log].topic, partition, offsets, values)
 
 
 def check_limits(machine: Machine, node: Node) -> None:

@@ -16,7 +16,6 @@ from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock import epochs
-from penstock.record.reader import read_columns
 from penstock.types import NO_EPOCH, TopicPartition
 from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
 from tests.simulation.cluster.machine import Machine
@@ -70,13 +69,6 @@ class PartitionInvariants:
 
     def is_excused(self, broker_id: int) -> bool:
         return any(excused == broker_id for _, excused in self._excused)
-
-    def committed_end(self, topic: str, partition: int) -> int | None:
-        """How far leaders have committed the newest topic of this name; None where there is none."""
-        ids = self.metadata.ids_of(topic)
-        key = PartitionKey(ids[-1], partition) if ids else None
-        history = self._histories.get(key) if key is not None else None
-        return history.end if key is not None and history is not None and self.metadata.partition(key) else None
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
@@ -239,23 +231,30 @@ class PartitionInvariants:
         """
         wrong = "of no topic"
         for key in reversed(keys):
-            wrong = self._wrong(self._histories.get(key), offset, values)
+            wrong = self._wrong(key, range(offset, offset + len(values)), values)
             if not wrong:
                 self.check_isr(key)
                 return
         raise Violated(f"I14: {name}, offset {offset} was acked: {wrong}")
 
-    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes]) -> str:
+    def read(
+        self, name: str, keys: Sequence[PartitionKey], offsets: Sequence[int], values: Sequence[bytes | None]
+    ) -> None:
+        """I16: what a reader is given is committed, with these values, so every other one is given the same.
+
+        `keys` are those of all topics of that name; it reads the newest, until that is deleted.
+        """
+        wrong = self._wrong(keys[-1], offsets, values) if keys else "of no topic"
+        if wrong and not (keys and self.metadata.partition(keys[-1]) is None):
+            raise Violated(f"I16: {name}: a reader was given offsets {offsets[0]} to {offsets[-1]}: {wrong}")
+
+    def _wrong(self, key: PartitionKey, offsets: Sequence[int], values: Sequence[bytes | None]) -> str:
+        history = self._histories.get(key)
         end = history.end if history is not None else 0
-        if history is None or offset + len(values) > end:
+        if history is None or offsets[-1] >= end:
             return f"leaders have committed up to {end}"
-        batch: Batch | None = None
-        for at, value in enumerate(values, offset):
-            if batch is None or at >= batch.next_offset:
-                batch = history.at(at)
-            if batch is not None and value not in batch.raw and value not in _values(batch):
-                return f"another record is at {at}"
-        return ""
+        other = history.other_value(offsets, values) if not history.is_void else None
+        return f"another record is committed at {other}" if other is not None else ""
 
     # -- now and then --------------------------------------------------------------------------------------------------
 
@@ -310,11 +309,6 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
         cached = epochs.epoch_for_offset(log.epoch_entries, batch.base_offset)
         if batch.base_offset >= log.log_start_offset and cached != epoch:
             raise Violated(f"I18: {where}, offset {batch.base_offset} has epoch {epoch}, the epoch cache says {cached}")
-
-
-def _values(batch: Batch) -> list[bytes | None]:
-    """Of a compressed batch."""
-    return [None if value is None else bytes(value) for value in read_columns(batch.raw).values]
 
 
 def hosted_by(machine: Machine) -> Partitions:

@@ -12,6 +12,7 @@ from broker.quorum.metadata_log import MetadataLog, QuorumStateFile
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, image_records
 from metadata.registrations import BrokerRegistration, PartitionRegistration
+from tests.chaos.ledger import encode_value
 from tests.simulation.cluster import metadata_invariants, replicas, world
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.invariants import _Life
@@ -240,6 +241,19 @@ def an_ack_of_a_topic_that_never_was(scene: Scene) -> None:
     scene.invariants.acked("nothing", 0, 0, [b"value"])
 
 
+def a_record_is_read_that_nobody_wrote(scene: Scene) -> None:
+    scene.invariants.was_read("topic", 0, [0], [b"never sent"])
+
+
+def a_record_is_read_before_it_is_committed(scene: Scene) -> None:
+    end = scene.leader[1].high_watermark
+    scene.invariants.was_read("topic", 0, [end], [b"any"])
+
+
+def records_are_read_in_another_order(scene: Scene) -> None:
+    scene.world.clients.ledger.read("a reader", 0, 0, [0, 1], [encode_value(0, 1), encode_value(0, 0)])
+
+
 def a_follower_commits_alone(scene: Scene) -> None:
     scene.follower[1].high_watermark += 100
 
@@ -291,6 +305,9 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I14", an_ack_of_nothing),
     ("I14", an_ack_of_another_record),
     ("I14", an_ack_of_a_topic_that_never_was),
+    ("I16", a_record_is_read_that_nobody_wrote),
+    ("I16", a_record_is_read_before_it_is_committed),
+    ("I16", records_are_read_in_another_order),
     ("I17", a_follower_commits_alone),
     ("I17", a_log_start_above_the_high_watermark),
     ("I18", an_epoch_cache_that_knows_nothing),
