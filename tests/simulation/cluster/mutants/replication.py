@@ -9,7 +9,7 @@ from broker.apis.produce import ProduceApi, _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
-from broker.replication.follower.fetcher_effects import cut_offset
+from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.replication_stories import (
     SHORT_INSIDE_A_BATCH,
     SLOW_FOLLOWERS,
     STEP_BY_STEP,
+    TAIL_BELOW_THE_LOG_START,
 )
 from tests.simulation.cluster.mutants.stories import directed, failing, late
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
@@ -96,6 +97,13 @@ REPLICATION = (
         ),
         (*CRASHES, *CUTS),
         stories=TWO_TAILS,
+    ),
+    Mutant(
+        "a follower keeps what it has below its leader's log start",
+        "KIP-101: a log start behind the divergence",
+        (Edit(perform, "if offset <= start:", "if False:"),),
+        (*CRASHES, *CUTS),
+        stories=TAIL_BELOW_THE_LOG_START,
     ),
     Mutant(
         "a leader serves requests of other epochs",

@@ -44,3 +44,18 @@ SHORT_INSIDE_A_BATCH = tuple(
     )
 )
 """A follower that comes back begins anew inside a batch, and its disk has no room for that batch at first."""
+
+TAIL_BELOW_THE_LOG_START = tuple(
+    story
+    for leader in (1, 2, 3)
+    for story in directed(
+        Fault(0.2, Kind.ISOLATE, leader, 0, 1.8, 0.9),
+        Fault(1.7, Kind.KILL, leader, 0, 0.05, 0.5),
+        topics=(TopicPlan("topic-0", 1, 3, {}, TopicKind.TRIMMED),),
+        writers=(WriterPlan("topic-0", 0, 0.01, 1, is_keyed=False, acks="1"),),
+        operators=(OperatorPlan(Task.TRIM, "topic-0", 0.05),),
+        tellings=1,
+    )
+)
+"""A leader that is cut off writes on alone. The next one deletes all that is older than itself before that one is back,
+with a tail of records that were never committed."""
