@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from itertools import islice
 
 from penstock.client.cluster.metadata_cache import Leader
 from penstock.client.producer.batch import ProducerBatch
@@ -60,10 +59,14 @@ class PartitionQueue:
 
     @property
     def oldest_ms(self) -> int | None:
-        """Since when the oldest batch waits to be acked."""
-        if not self.in_flight and not self.ready:
-            return None if self.open is None else self.open.created_ms
-        return min(batch.created_ms for batch in (*self.in_flight[:1], *islice(self.ready, 1)))
+        """Since when the oldest batch waits to be acked. It must not iterate over `ready`: a caller may append to it
+        meanwhile, which ends an iteration with an error."""
+        firsts = self.in_flight[:1]
+        if self.ready:
+            firsts.append(self.ready[0])
+        elif not firsts and (opened := self.open) is not None:
+            firsts.append(opened)
+        return min((batch.created_ms for batch in firsts), default=None)
 
     def head(self) -> ProducerBatch | None:
         """The batch to send next; batches that failed while they were encoded are passed over."""

@@ -75,7 +75,7 @@ def _each(
             followers = ", which waits for its in-sync followers" if acks == -1 else ""
             yield tp, ("answer", queue.asked.node_id), f"an answer of {name}{followers}"
             continue
-        batch = next((batch for batch in queue.ready if not batch.done), None)
+        batch = next((batch for batch in tuple(queue.ready) if not batch.done), None)
         if batch is None:
             continue
         if leader is None:
