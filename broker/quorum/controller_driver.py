@@ -145,7 +145,7 @@ class ControllerDriver:
             case AssignReplicasToDirsRequest():
                 result = controller.assign_replicas_to_dirs(request, now_ms)
             case AllocateProducerIdsRequest():
-                result = controller.allocate_producer_ids(request, now_ms)
+                result = controller.allocate_producer_ids(request, now_ms, self._raft.leader_and_epoch[1])
             case RegisterBrokerRequest():
                 result = controller.register_broker(request, now_ms, self._raft.next_offset)
             case CreateTopicsRequest():

@@ -144,9 +144,9 @@ class Controller:
         return directories.assign_replicas_to_dirs(self._context, request)
 
     def allocate_producer_ids(
-        self, request: AllocateProducerIdsRequest, now_ms: int
+        self, request: AllocateProducerIdsRequest, now_ms: int, leader_epoch: int
     ) -> ControllerResult[AllocateProducerIdsResponse]:
-        return producer_ids.allocate_producer_ids(self._context, request)
+        return producer_ids.allocate_producer_ids(self._context, request, leader_epoch)
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
         return configs.alter_configs(self._context, request)

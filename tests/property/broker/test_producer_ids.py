@@ -120,7 +120,7 @@ class History:
         is_stale = bool(self.deposed) and self.rng.random() < 0.2
         controller = self.rng.choice(self.deposed) if is_stale else self.controller
         try:
-            result = controller.allocate_producer_ids(request, self.now_ms)
+            result = controller.allocate_producer_ids(request, self.now_ms, 0)
         except ApiError as error:
             process.blocks.block_refused(error)
             process.asking = None

@@ -60,6 +60,7 @@ class Cluster:
         self.leaders: dict[tuple[PartitionKey, int], int] = {}
         self._rng = random.Random(seed)
         self._incarnations = 0
+        self.leader_epoch = 0  # of the quorum
         self.controller = self._activate()
         for broker_id in range(1, brokers + 1):
             self.start(broker_id)
@@ -204,7 +205,7 @@ class Cluster:
     def allocate(self, broker_id: int) -> range:
         """The block of producer ids that the broker gets."""
         request = AllocateProducerIdsRequest(broker_id, self.image.brokers[broker_id].broker_epoch)
-        block = self.commit(self.controller.allocate_producer_ids(request, self.now_ms))
+        block = self.commit(self.controller.allocate_producer_ids(request, self.now_ms, self.leader_epoch))
         return range(block.first_producer_id, block.first_producer_id + block.count)
 
     # -- invariants ----------------------------------------------------------------------------------------------------

@@ -168,7 +168,10 @@ CONTROLLER = (
     Mutant(
         "a new controller begins its producer ids anew",
         "KIP-730",
-        (Edit(image_records, "if image.next_producer_id:", "if False:"),),
+        (
+            Edit(image_records, "if image.next_producer_id:", "if False:"),
+            Edit(producer_ids.allocate_producer_ids, ", leader_epoch * IDS_PER_EPOCH", ", 0"),
+        ),
         (Kind.KILL, Kind.POWER_ALL),
         stories=directed(Fault(1.0, Kind.KILL, 0, 1, 1.0, 0.5, Aim.CONTROLLER), operators=PRODUCERS),
     ),
