@@ -35,7 +35,6 @@ HARMLESS: dict[str, str] = {
     "minoffsetspertrigger": _AT_ONCE,
     "maxtriggerdelay": _AT_ONCE,
     "kafka.isolation.level": _NO_TRANSACTIONS,
-    "kafka.enable.idempotence": "the sink is at least once, as Kafka's is",
     "kafka.receive.buffer.bytes": _GRPC,
     "kafka.send.buffer.bytes": _GRPC,
     "kafka.connections.max.idle.ms": _GRPC,
@@ -51,7 +50,7 @@ REFUSED_PREFIXES: dict[str, str] = {
     "kafka.security.": _PLAIN_TEXT,
     "kafka.ssl.": _PLAIN_TEXT,
     "kafka.sasl.": _PLAIN_TEXT,
-    "kafka.transactional.id": "there are no transactions; the sink is at least once",
+    "kafka.transactional.id": "there are no transactions; a repeated task writes its rows again",
 }
 
 

@@ -7,7 +7,7 @@ Its nodes (fake_node.py) share the cluster's state. A test scripts what goes wro
 `fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once; a produce error that
 does not say "nothing was written" comes after the append), `refuse_fetches` queues errors for whole fetches, `silence`
 lets a node swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition,
-`truncate` loses records. It checks nothing that a real broker checks.
+`truncate` loses records. Of what a real broker checks, it checks the sequences of idempotent producers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ import uvloop
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
-from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
+from penstock.record.batch import NO_PRODUCER_ID, PLACEMENT_BYTES, iter_headers, placement, read_header
 from penstock.types import Endpoint, EpochEntry, TopicPartition
+from storage.append.producer_state import KnownProducers, must_fit
 from tests.support.fake_network import FakeNetwork, Service
 from tests.support.fake_node import FakeNode, encode_error
 from tests.support.grpc_service import serve
@@ -138,6 +139,22 @@ class FakeLog:
         self.batches: list[tuple[int, int, bytes, int]] = []  # (base, next, bytes, max timestamp)
         self.writers: dict[int, int] = {}  # which node appended what begins at an offset
         self.discard = discard
+        self.producers = KnownProducers()
+
+    def append_produced(self, records: bytes, node_id: int) -> int:
+        """The base offset of the records, for the first or another time; raises where an idempotent producer's batch
+        is not its next one."""
+        header = read_header(records)
+        if header.producer_id == NO_PRODUCER_ID:
+            return self.append(records, node_id)
+        known = self.producers.get(header.producer_id)
+        again = known.has(header) if known is not None else None
+        if again is not None:
+            return again.base_offset
+        must_fit(header, known)
+        base = self.append(records, node_id)
+        self.producers.take(header._replace(base_offset=base), 0)
+        return base
 
     def append(self, records: bytes, node_id: int = 0) -> int:
         base = self.end_offset

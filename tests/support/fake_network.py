@@ -21,6 +21,9 @@ from penstock.error_trailer import error_in_trailer, trailer_of
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import Endpoint
 
+RESOLUTION = 1e-6
+"""In seconds. A loop runs timers that are due a nanosecond from now, without going on to that time."""
+
 
 class ServedStream(Protocol):
     """A stream as its service sees it. A stream that the client cancels cancels the service's task."""
@@ -74,22 +77,21 @@ class _Pipe:
         while True:
             if self._ended is not None:
                 raise self._ended.with_traceback(None)
-            left: float | None = None
+            due: float | None = None
             if self._on_their_way and self._is_running():
                 due, message = self._on_their_way[0]
-                left = due - loop.time()
-                if left <= 0:
+                if due <= loop.time() + RESOLUTION:
                     self._on_their_way.popleft()
                     if isinstance(message, ApiError):
                         self.end(message)
                         continue
                     return message
-            await self._wait(left)
+            await self._wait_until(due)
 
-    async def _wait(self, seconds: float | None) -> None:
+    async def _wait_until(self, time: float | None) -> None:
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(seconds, self.poke) if seconds is not None else None
+        timer = loop.call_at(time, self.poke) if time is not None else None
         try:
             await self._waiter
         finally:

@@ -112,7 +112,10 @@ class FakeNode:
         if error is not None:
             result.error.CopyFrom(error)
         if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):
-            result.base_offset = self._cluster.logs[tp].append(part.records, self._node_id)
+            try:
+                result.base_offset = self._cluster.logs[tp].append_produced(part.records, self._node_id)
+            except ApiError as refusal:
+                result.error.CopyFrom(encode_error(refusal))
         return result
 
     async def _fetch(self, requests: Any) -> AsyncIterator[Any]:

@@ -7,15 +7,21 @@ KiB, and more than that no more. Not here: checking (options.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from penstock.client.cluster.options import build_config, described, limited, of_type, one_of
 from penstock.errors import ConfigError
 
+_log = logging.getLogger(__name__)
+
 KIB = 1024
 MIB = 1024 * KIB
+
+IDEMPOTENT_IN_FLIGHT_MAX = 5
+"""A broker knows so many batches of a producer again."""
 
 Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -67,6 +73,11 @@ class ProducerConfig(_Common):
     """Options of Producer and AsyncProducer."""
 
     acks: Acks = described("all", doc="0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it")
+    enable_idempotence: bool = of_type(
+        True,
+        doc="whether a record is written once, whatever is sent again (delivery.md); needs acks=all, retries and at"
+        " most 5 requests in flight",
+    )
     compression_type: CompressionType = one_of("none", get_args(CompressionType), doc="how batches are compressed")
     batch_size: int = limited(512 * KIB, 1, 64 * MIB, doc="a batch of one partition is closed at this many bytes")
     linger_ms: int = limited(5, 0, 600_000, doc="how long a batch waits for more records; 0 sends at once when idle")
@@ -133,6 +144,30 @@ def producer_config(options: Mapping[str, Any]) -> ProducerConfig:
             f"Producer option delivery_timeout_ms={config.delivery_timeout_ms} must be at least"
             f" linger_ms={config.linger_ms}"
         )
+    return _idempotent_or_not(config, asked="enable_idempotence" in options)
+
+
+def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig:
+    """Idempotence needs more than one option: the others win unless it was asked for by name (KIP-679)."""
+    against = {
+        "acks": (config.acks, "'all'", config.required_acks == -1),
+        "retries": (config.retries, "at least 1", config.retries > 0),
+        "max_in_flight_requests_per_connection": (
+            config.max_in_flight_requests_per_connection,
+            f"at most {IDEMPOTENT_IN_FLIGHT_MAX}",
+            config.max_in_flight_requests_per_connection <= IDEMPOTENT_IN_FLIGHT_MAX,
+        ),
+    }
+    for name, (value, needed, fits) in against.items():
+        if fits or not config.enable_idempotence:
+            continue
+        if asked:
+            raise ConfigError(
+                f"Producer option enable_idempotence=True needs {name} to be {needed}, not {value!r}; leave out one of"
+                " the two"
+            )
+        _log.info("the producer is not idempotent, because %s=%r: a retry may write a record twice", name, value)
+        return replace(config, enable_idempotence=False)
     return config
 
 

@@ -29,13 +29,12 @@ RENAMED = {
 GROUPS = "there are no consumer groups yet; assign partitions, and keep the offsets yourself"
 SERIALIZERS = "keys and values are bytes; encode and decode in your own code, like json.dumps(value).encode()"
 SECURITY = "there is no authentication or encryption yet; leave the option out, and firewall the ports"
-IDEMPOTENCE = "delivery is at least once for now; leave the option out"
+TRANSACTIONS = "there are no transactions yet; leave the option out"
 ABSENT = {
     "api_version": "there is nothing to choose; leave the option out",
     "auto_commit_interval_ms": GROUPS,
     "consumer_timeout_ms": "poll(timeout_ms=...) returns an empty list when nothing comes",
     "enable_auto_commit": GROUPS,
-    "enable_idempotence": IDEMPOTENCE,
     "enable_partition_eof": "compare position(partition) with end_offsets([partition])",
     "group_id": GROUPS,
     "group_instance_id": GROUPS,
@@ -51,7 +50,7 @@ ABSENT = {
     "security_protocol": SECURITY,
     "session_timeout_ms": GROUPS,
     "ssl_context": SECURITY,
-    "transactional_id": IDEMPOTENCE,
+    "transactional_id": TRANSACTIONS,
     "value_deserializer": SERIALIZERS,
     "value_serializer": SERIALIZERS,
 }
@@ -60,7 +59,7 @@ ABSENT = {
 CLOSE = "write close(), or use the client in a with statement; with asyncio: await close(), or async with"
 ASSIGN = "there are no consumer groups yet; write consumer.assign(consumer.partitions_for('orders'))"
 PRODUCER_METHODS = {
-    "init_transactions": "there are no transactions yet; delivery is at least once",
+    "init_transactions": "there are no transactions yet; a producer is idempotent without it",
     "list_topics": "write Admin(bootstrap).list_topics()",
     "poll": "the client works in the background; wait with flush(), or with result() of the future that send returns",
     "produce": "write producer.send(topic, value=..., key=...); it returns a future, and"

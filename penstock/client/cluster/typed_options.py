@@ -33,6 +33,9 @@ class ProducerOptions(ClientOptions, total=False):
 
     acks: Acks
     """0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it"""
+    enable_idempotence: bool
+    """whether a record is written once, whatever is sent again (delivery.md); needs acks=all, retries and at most 5
+    requests in flight"""
     compression_type: CompressionType
     """how batches are compressed"""
     batch_size: int

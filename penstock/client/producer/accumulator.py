@@ -275,7 +275,7 @@ class Accumulator:
         """Closes every batch whose time has come; returns when to look again (None: not before another send).
 
         A batch is due when it is `linger_ms` old, at a flush, or when memory is short; but while the partition has
-        something on its way, a batch may as well grow. Called by the sender's thread.
+        something on its way, it may as well grow (`PartitionQueue.closes_at_ms`). Called by the sender's thread.
         """
         hurry = bool(self._flushing) or self.memory.is_short
         next_ms: int | None = None
@@ -283,10 +283,12 @@ class Accumulator:
             batch = queue.open
             if batch is None and not queue.waiting:
                 self._retire(queue)
-            if batch is None or queue.in_flight or queue.ready:
+            if batch is None:
                 continue
-            due_ms = batch.created_ms + self.config.linger_ms
-            if not hurry and due_ms > now_ms:
+            due_ms = queue.closes_at_ms(now_ms if hurry else batch.created_ms + self.config.linger_ms, now_ms)
+            if due_ms is None:
+                continue
+            if due_ms > now_ms:
                 next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
                 continue
             try:

@@ -59,6 +59,7 @@ class ProducerBatch:
         "record_count",
         "request",
         "room",
+        "sent_ms",
         "stamped",
         "threads",
         "timestamp_ms",
@@ -83,6 +84,7 @@ class ProducerBatch:
         self.encoded: bytes | None = None
         self.attempts = 0
         self.request = 0  # which request carries it: the answer to any other tells nothing about it. 0: none does
+        self.sent_ms = 0
         self.place: SequencePlace | None = None  # once an idempotent producer has sent it
         self.stamped: tuple[ProducerIdAndEpoch, int] | None = None  # what `encoded` has
         self.last_error: PenstockError | None = None

@@ -12,6 +12,7 @@ not known, and what it says later does not count. Sending, timers and completing
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import broker_name
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.broker_pace import BrokerPace
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import Refusal, SequenceError
@@ -64,6 +66,7 @@ class BatchDispatcher:
         self._correlation_id = 0
         self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
         self._wants_metadata = False  # a leader is unknown, or may be wrong
+        self._paces: defaultdict[int, BrokerPace] = defaultdict(BrokerPace)
         self._producer_id: ProducerIdAndEpoch | None = None  # the newest that this producer has got
         self._wants_producer_id = False
         self._producer_id_error: PenstockError | None = None  # why there is none yet
@@ -92,7 +95,8 @@ class BatchDispatcher:
         for queue in self._accumulator.queues() if is_final else ():
             while not queue.settle(self._producer_id) and (batch := queue.head()) is not None and batch.encoded:
                 queue.ready.popleft()
-                failed.append(self._failed(queue, batch, error))
+                is_doubtful = bool(batch.unknown_attempts) and isinstance(error, ApiError)
+                failed.append(self._failed(queue, batch, _of_all_attempts(error) if is_doubtful else error))
         return failed
 
     def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
@@ -147,15 +151,19 @@ class BatchDispatcher:
         self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], size_bytes: int, now_ms: int
     ) -> OutboundRequest:
         self._correlation_id += 1
+        pace = self._paces[node]
+        pace.on_sent(size_bytes, now_ms)
         for queue, batch in entries:
-            queue.send(batch, self._correlation_id)
+            queue.pace = pace
+            queue.send(batch, self._correlation_id, now_ms)
         deadline_ms = now_ms + self._limits.request_timeout_ms
-        return OutboundRequest(node, self._correlation_id, deadline_ms, tuple(entries), size_bytes)
+        return OutboundRequest(node, self._correlation_id, now_ms, deadline_ms, tuple(entries), size_bytes)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
         """What an answer means; results come in the order of the request."""
+        self._paces[request.node_id].on_answer(request.size_bytes, now_ms - request.sent_ms, now_ms)
         if answer.error is not None:
             return self.on_error(request, answer.error, now_ms)
         asked = [queue.topic_partition for queue, _ in request.entries]

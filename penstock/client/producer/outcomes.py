@@ -15,6 +15,7 @@ class OutboundRequest:
 
     node_id: int
     correlation_id: int
+    sent_ms: int
     deadline_ms: int
     entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
     size_bytes: int

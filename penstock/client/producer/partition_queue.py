@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from penstock.client.cluster.metadata_cache import Leader
 from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.broker_pace import BrokerPace
 from penstock.client.producer.sequences import PartitionSequences, Refusal, SequenceError
 from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import InvariantViolation
@@ -32,6 +33,7 @@ class PartitionQueue:
         "limit_bytes",
         "not_before_ms",
         "open",
+        "pace",
         "ready",
         "sequences",
         "slot",
@@ -51,6 +53,7 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []  # with a broker, in the order of the partition
         self.not_before_ms = 0
         self.asked: Leader | None = None  # who got the last request
+        self.pace: BrokerPace | None = None  # of that broker
 
     @property
     def waiting(self) -> int:
@@ -76,6 +79,15 @@ class PartitionQueue:
             self.ready.popleft()
         return None
 
+    def closes_at_ms(self, due_ms: int, now_ms: int) -> int | None:
+        """When the open batch, which is due then, is closed. None: it grows until something is answered."""
+        if not self.in_flight and not self.ready:
+            return due_ms
+        if self.ready or self.pace is None or self.sequences is None or not self.sequences.may_send(None):
+            return None
+        next_ms = self.pace.next_ms(self.in_flight[0].sent_ms, now_ms)
+        return None if next_ms is None else max(due_ms, next_ms)
+
     # -- to the broker -------------------------------------------------------------------------------------------------
 
     def settle(self, newest: ProducerIdAndEpoch | None) -> bool:
@@ -87,14 +99,14 @@ class PartitionQueue:
         """Whether the order of the partition lets the head of the queue go to the broker now."""
         return not self.in_flight if self.sequences is None else self.sequences.may_send(batch.place)
 
-    def send(self, batch: ProducerBatch, request: int) -> None:
+    def send(self, batch: ProducerBatch, request: int, now_ms: int) -> None:
         """The head of the queue goes to the broker with this request."""
         if self.ready.popleft() is not batch or not self.may_send(batch):
             raise InvariantViolation(f"{self!r}: {batch!r} is sent out of turn")
         if self.sequences is not None:
             identity, batch.place = self.sequences.on_sent(batch.place, batch.record_count)
             batch.stamp(identity, batch.place.sequence)
-        batch.request = request
+        batch.request, batch.sent_ms = request, now_ms
         batch.attempts += 1
         self.in_flight.append(batch)
 

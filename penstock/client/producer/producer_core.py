@@ -59,7 +59,10 @@ class ProducerCore:
         self.codec = codec_from_name(config.compression_type)
         self.memory = MemoryPool(config.buffer_memory, environment.threads)
         batch_size = min(config.batch_size, config.max_request_size)
-        limits_of_batches = AccumulatorConfig(batch_size, config.linger_ms, self.codec)
+        in_flight_max = config.max_in_flight_requests_per_connection
+        limits_of_batches = AccumulatorConfig(
+            batch_size, config.linger_ms, self.codec, in_flight_max if config.enable_idempotence else 0
+        )
         self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads)
         self.cluster = ClusterClient(self.bootstrap, config.connection(), environment)
         limits = DispatchLimits(
@@ -71,7 +74,7 @@ class ProducerCore:
             self.accumulator,
             dispatcher,
             config.required_acks,
-            config.max_in_flight_requests_per_connection,
+            in_flight_max,
         )
         self.closed = False
         self.cluster.subscribe(self._check_partition_counts)

@@ -14,12 +14,11 @@ import asyncio
 from dataclasses import dataclass
 
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
-from penstock.client.cluster.producer_ids import init_producer_id
+from penstock.client.cluster.producer_ids import ProducerIdSource, init_producer_id
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
 from penstock.client.producer.produce_link import ProduceLink
-from penstock.client.producer.producer_id import ProducerIdSource
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart, ProducerIdAndEpoch
@@ -37,8 +36,9 @@ ASK_AROUND_MS = 1_000
 class ProducerStatistics:
     """Counts since the producer was made.
 
-    `possible_duplicates`: how often a record may be in the log beyond its first time. Each attempt whose outcome is
-    unknown counts, because it may have written the records; the log never holds more duplicates than this.
+    `possible_duplicates`: how often a record may be in the log beyond its first time; the log never holds more
+    duplicates than this. Without idempotence each attempt whose outcome is unknown counts, because it may have written
+    the records. With it, only what a partition that has lost or forgotten the producer may have taken before.
     """
 
     records_acked: int = 0

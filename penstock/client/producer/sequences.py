@@ -13,7 +13,7 @@ written again, and several batches may be with the broker at a time.
 - A batch that may have been written under an epoch that is over may be written again; `doubts` counts that.
 
 Brokers compare epochs within a partition only, so each partition counts its own. Pure. Not here: which broker, and when
-(dispatcher.py); where producer ids come from (producer_id.py).
+(dispatcher.py); where producer ids come from (cluster/producer_ids.py).
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class SequencePlace:
 class PartitionSequences:
     """Which batch may be sent, under which sequence; used by the sender's thread."""
 
-    __slots__ = ("_identity", "_in_flight_max", "_is_over", "_needs_other_id", "_next", "_window")
+    __slots__ = ("_identity", "_is_over", "_needs_other_id", "_next", "_window", "in_flight_max")
 
     def __init__(self, in_flight_max: int = IN_FLIGHT_MAX) -> None:
-        self._in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
+        self.in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
         self._identity: ProducerIdAndEpoch | None = None
         self._next = 0
         self._window: list[SequencePlace] = []  # from the oldest unresolved one on, in the order of the partition
@@ -136,7 +136,7 @@ class PartitionSequences:
             return False
         if place is not None:
             return place is self._window[0]
-        return len(self._window) < self._in_flight_max and all(p.in_flight or p.is_resolved for p in self._window)
+        return len(self._window) < self.in_flight_max and all(p.in_flight or p.is_resolved for p in self._window)
 
     def on_sent(self, place: SequencePlace | None, record_count: int) -> tuple[ProducerIdAndEpoch, SequencePlace]:
         """The batch is with the broker from now on: under which identity, and its place."""

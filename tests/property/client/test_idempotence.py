@@ -78,7 +78,7 @@ MISTAKES = (
     mistake("a retry gets a new sequence", Edit(PartitionSequences.on_sent, "if place is None:", "if True:")),
     mistake(
         "more batches are under way than a broker knows again",
-        Edit(PartitionSequences.may_send, "len(self._window) < self._in_flight_max", "len(self._window) < 9"),
+        Edit(PartitionSequences.may_send, "len(self._window) < self.in_flight_max", "len(self._window) < 9"),
     ),
     mistake(
         "new batches go out while an older one is tried again",

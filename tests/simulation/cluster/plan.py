@@ -131,7 +131,8 @@ class OperatorPlan:
 
 @dataclass(frozen=True, slots=True)
 class WriterPlan:
-    """A producer of a topic. Each `pause_s` it sends `records` records, one by one or `in_bulk`."""
+    """A producer of a topic. Each `pause_s` it sends `records` records, one by one or `in_bulk`. `is_idempotent`
+    says nothing about one with acks other than all, which is not."""
 
     topic: str
     linger_ms: int
@@ -140,6 +141,7 @@ class WriterPlan:
     is_keyed: bool
     acks: str = "all"
     in_bulk: bool = False
+    is_idempotent: bool = True
 
 
 class ReaderKind(StrEnum):
@@ -189,6 +191,8 @@ class Plan:
 
 QUIET_SHARE = 0.1
 """Of the seeds, so many have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
+IDEMPOTENT_SHARE = 0.7
+"""Of the writers; what the others write twice is counted."""
 SECONDS = 30.0
 WAITS_SECONDS = 6.0
 """Of faults that wait for a cluster that works."""
@@ -269,7 +273,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         plan = replace(plan, operators=(*plan.operators, elector))
     if draw.random() < 0.5:
         plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
-    return plan
+    writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
+    return replace(plan, writers=tuple(writers))
 
 
 def _draw_nodes(draw: random.Random) -> tuple[NodePlan, ...]:

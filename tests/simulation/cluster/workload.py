@@ -128,11 +128,12 @@ class Clients:
             *(Operator(self, plan).work() for plan in self.plan.operators),
         ]
 
-    def producer(self, linger_ms: int, acks: str = "all") -> AsyncProducer:
+    def producer(self, linger_ms: int, acks: str = "all", *, is_idempotent: bool = True) -> AsyncProducer:
         producer = AsyncProducer(
             self.bootstrap,
             environment=self.environment(),
             acks=acks,
+            enable_idempotence=is_idempotent and acks == "all",
             linger_ms=linger_ms,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
             request_timeout_ms=5_000,
@@ -142,7 +143,7 @@ class Clients:
 
     async def write(self, number: int, plan: WriterPlan) -> None:
         """Sends until it is over; then waits for every answer."""
-        producer = self.producer(plan.linger_ms, plan.acks)
+        producer = self.producer(plan.linger_ms, plan.acks, is_idempotent=plan.is_idempotent)
         waiting: set[int] = set()
         while not self.is_over:
             is_waiting = self.is_mended and self.whole_ms is None  # for followers that catch up slowly

@@ -12,6 +12,7 @@ from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sender import Sender
+from penstock.client.producer.sequences import PartitionSequences
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed, late
 from tests.simulation.cluster.plan import (
@@ -30,11 +31,13 @@ from tests.simulation.cluster.plan import (
 CRASHES = (Kind.KILL, Kind.POWER, Kind.STOP)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
 
+PLAIN = WriterPlan("topic-0", 0, 0.02, 1, is_keyed=False, is_idempotent=False)
 NO_ACKS = directed(
     Fault(1.0, Kind.CUT, 1, 2, 20.3, 0.5),
     roles=((False, True), (True, False), (True, False)),
     copies=2,
     seconds=25.0,
+    writers=(PLAIN,),
     replica_lag_time_max_ms=60_000,
 )
 """A leader cannot ack until a batch has expired and the next is with it; then it acks both."""
@@ -67,7 +70,7 @@ CLIENTS = (
             Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
             Fault(3.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
             topics=(TopicPlan("topic-0", 1, 3, {"max.message.bytes": 2000}),),
-            writers=(WriterPlan("topic-0", 0, 0.3, 60, is_keyed=False, in_bulk=True),),
+            writers=(WriterPlan("topic-0", 0, 0.3, 60, is_keyed=False, in_bulk=True, is_idempotent=False),),
         ),
     ),
     Mutant(
@@ -118,7 +121,15 @@ CLIENTS = (
             roles=((False, True), (True, False), (True, False)),
             copies=2,
             seconds=8.0,
+            writers=(PLAIN,),
         ),
+    ),
+    Mutant(
+        "an idempotent producer gives a batch a new sequence when it sends it again",
+        "KIP-98",
+        (Edit(PartitionSequences.on_sent, "if place is None:", "if True:"),),
+        (Kind.BREAK, *CRASHES),
+        is_replicated=None,
     ),
     Mutant(
         "a client never leaves a silent broker",

@@ -65,12 +65,41 @@ def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
         ({"partitioner": 3}, "must be callable"),
         ({"client_id": 5}, "client_id=5 must be a str, not int"),
         ({"linger_ms": 10_000, "delivery_timeout_ms": 5_000}, "at least linger_ms=10000"),
+        ({"enable_idempotence": "yes"}, "enable_idempotence='yes' must be True or False"),
+        ({"enable_idempotence": True, "acks": 1}, "enable_idempotence=True needs acks to be 'all', not 1; leave out"),
+        ({"enable_idempotence": True, "retries": 0}, "needs retries to be at least 1, not 0"),
+        (
+            {"enable_idempotence": True, "max_in_flight_requests_per_connection": 6},
+            "needs max_in_flight_requests_per_connection to be at most 5, not 6",
+        ),
     ],
 )
 def test_a_bad_producer_option_is_named(options: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         producer_config(options)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"acks": 1}, {"acks": "0"}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}], ids=str
+)
+def test_an_option_against_idempotence_switches_it_off_and_says_so(
+    options: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    assert not producer_config(options).enable_idempotence
+    (told,) = caplog.messages
+    name, value = next(iter(options.items()))
+    assert told.startswith(f"the producer is not idempotent, because {name}={value!r}")
+
+
+@pytest.mark.parametrize("acks", ["all", "-1", -1])
+def test_a_producer_is_idempotent_if_nothing_is_against_it(acks: object, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    for options in ({}, {"enable_idempotence": True}, {"retries": 1, "max_in_flight_requests_per_connection": 5}):
+        assert producer_config({"acks": acks, **options}).enable_idempotence
+    assert not producer_config({"enable_idempotence": False, "acks": 1}).enable_idempotence
+    assert not caplog.messages
 
 
 def test_consumer_and_admin_options_are_checked_too() -> None:

@@ -14,7 +14,8 @@ from tests.support.fake_broker import FakeCluster
 def test_only_an_open_outcome_counts_as_a_possible_duplicate(nothing_written: bool, duplicates: int) -> None:
     full = KafkaStorageError("the disk is full")
     full.nothing_written = nothing_written
-    with FakeCluster(1) as cluster, Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1) as producer:
+    options = {"linger_ms": 0, "retry_backoff_ms": 1, "enable_idempotence": False}
+    with FakeCluster(1) as cluster, Producer(cluster.bootstrap, **options) as producer:
         cluster.create_topic("t")
         cluster.fail_produce("t", 0, full, full)
         producer.send("t", b"v").result(10)

@@ -24,6 +24,7 @@ from penstock.client.wire.messages import (
 )
 from penstock.errors import (
     ApiError,
+    InvalidProducerEpochError,
     InvalidRecordError,
     MessageTooLargeError,
     NetworkError,
@@ -132,6 +133,20 @@ def test_a_producer_id_that_is_refused_for_good_fails_what_waits_for_it() -> Non
     bench.dispatcher.on_producer_id(ProducerIdAndEpoch(ID, 0))
     bench.add()
     assert len(bench.drain()) == 1
+
+
+def test_no_further_producer_id_does_not_say_that_an_earlier_attempt_wrote_nothing() -> None:
+    bench = Bench()
+    batch = bench.add()
+    (request,) = bench.drain()
+    bench.dispatcher.on_broken([request], NetworkError("broken"), NOW_MS)
+    (request,) = bench.drain(NOW_MS + 1_000)
+    bench.answer(request, InvalidProducerEpochError("another producer has the id"))
+    assert not bench.drain(NOW_MS + 2_000) and bench.dispatcher.take_producer_id_wish()
+    older = UnsupportedVersionError("the broker is older")
+    (failed,) = bench.dispatcher.on_no_producer_id(older, is_final=True)
+    assert isinstance(failed, Failed) and failed.batch is batch and isinstance(failed.error, UnsupportedVersionError)
+    assert older.nothing_written and not failed.error.nothing_written
 
 
 def test_batches_that_failed_together_go_back_in_their_order_and_are_sent_one_by_one() -> None:

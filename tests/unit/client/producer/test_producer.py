@@ -93,7 +93,7 @@ def test_order_is_kept_under_retries(cluster: FakeCluster) -> None:
         assert [future.result(0).offset for future in futures] == list(range(500))
         statistics = producer.statistics()
     assert stored(cluster) == [b"%04d" % n for n in range(500)]
-    assert statistics.batches_retried == 4 and statistics.possible_duplicates == 0
+    assert statistics.batches_retried >= 4 and statistics.possible_duplicates == 0
 
 
 AFTER, REFUSED = NotEnoughReplicasAfterAppendError, NotEnoughReplicasError
@@ -116,7 +116,7 @@ def test_the_count_of_possible_duplicates_is_what_is_in_the_log(
 ) -> None:
     """Of records acked and failed alike: one that failed, and stands in the log once, is no duplicate."""
     cluster.fail_produce("t", 0, *[error() for error in errors])
-    with Producer(cluster.bootstrap, linger_ms=50, retry_backoff_ms=1) as producer:
+    with Producer(cluster.bootstrap, linger_ms=50, retry_backoff_ms=1, enable_idempotence=False) as producer:
         for value in (b"one", b"two"):
             producer.send("t", value, partition=0)
         producer.flush(20)
@@ -130,7 +130,7 @@ def test_the_count_of_possible_duplicates_is_what_is_in_the_log(
 
 def test_a_batch_in_flight_when_the_producer_closes_may_be_written_once_more(cluster: FakeCluster) -> None:
     cluster.fail_produce("t", 0, AFTER())
-    producer = Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1)
+    producer = Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1, enable_idempotence=False)
     sent_again = threading.Event()
 
     def on_produce(node_id: int, request: object) -> None:
@@ -155,8 +155,10 @@ def test_a_leader_hint_is_followed_without_asking_for_metadata(cluster: FakeClus
         assert [node for node, _ in cluster.produced] == [1, 1, 2]
 
 
-def test_a_broken_stream_is_retried_and_counted_as_a_possible_duplicate(cluster: FakeCluster) -> None:
-    with Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1) as producer:
+@pytest.mark.parametrize("is_idempotent", [True, False])
+def test_a_broken_stream_is_retried_and_without_idempotence_counted(cluster: FakeCluster, is_idempotent: bool) -> None:
+    options = {"linger_ms": 0, "retry_backoff_ms": 1, "enable_idempotence": is_idempotent}
+    with Producer(cluster.bootstrap, **options) as producer:
         producer.send("t", b"1", partition=0).result(10)
         taken = threading.Event()
         cluster.silence(1)
@@ -165,16 +167,16 @@ def test_a_broken_stream_is_retried_and_counted_as_a_possible_duplicate(cluster:
         assert taken.wait(10)
         cluster.silence(1, on=False)
         cluster.break_streams(1)
-        assert future.result(10).offset == 2
-        assert producer.statistics().possible_duplicates == 1
-    assert stored(cluster) == [b"1", b"2", b"2"]
+        assert future.result(10).offset == (1 if is_idempotent else 2)
+        assert producer.statistics().possible_duplicates == (0 if is_idempotent else 1)
+    assert stored(cluster) == [b"1", b"2"] + [b"2"] * (not is_idempotent)
 
 
 def test_a_request_that_is_never_answered_is_sent_again(cluster: FakeCluster) -> None:
     cluster.silence(1)
     cluster.on_produce = lambda node, request: cluster.silence(1, on=False) if len(cluster.produced) == 2 else None
     with Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1, request_timeout_ms=50) as producer:
-        assert producer.send("t", b"v", partition=0).result(10).offset == 1
+        assert producer.send("t", b"v", partition=0).result(10).offset == 0
 
 
 def test_delivery_ends_with_a_typed_time_out(cluster: FakeCluster) -> None:
@@ -303,7 +305,7 @@ def test_records_go_to_the_topic_that_has_the_name_when_they_are_sent(cluster: F
         assert producer.send("t", b"to the second", partition=0).result(10).offset == 0
         assert producer.statistics().batches_retried >= 1 and producer.statistics().possible_duplicates == 0
     *refused, last = (request.partitions[0].topic_id for _, request in cluster.produced)
-    assert set(refused) == {"id-1-of-t"} and last == cluster.topics["t"]
+    assert set(refused) <= {"id-1-of-t", last} and last == cluster.topics["t"], "the new log knows no sequences"
     assert stored(cluster) == [b"to the second"]
 
 
@@ -400,7 +402,7 @@ def test_one_request_carries_all_partitions_of_a_broker() -> None:
 
 
 def test_outbound_requests_are_plain_values() -> None:
-    assert OutboundRequest(1, 2, 3, (), 0) == OutboundRequest(1, 2, 3, (), 0)
+    assert OutboundRequest(1, 2, 3, 4, (), 0) == OutboundRequest(1, 2, 3, 4, (), 0)
 
 
 def test_a_flush_waits_for_a_batch_whose_answer_is_being_taken_in(cluster: FakeCluster) -> None:
