@@ -95,8 +95,10 @@ class BatchDispatcher:
         for queue in self._accumulator.queues() if is_final else ():
             while not queue.settle(self._producer_id) and (batch := queue.head()) is not None and batch.encoded:
                 queue.ready.popleft()
-                is_doubtful = bool(batch.unknown_attempts) and isinstance(error, ApiError)
-                failed.append(self._failed(queue, batch, _of_all_attempts(error) if is_doubtful else error))
+                told = error
+                if batch.unknown_attempts and isinstance(error, ApiError):
+                    told = _of_all_attempts(error)
+                failed.append(self._failed(queue, batch, told))
         return failed
 
     def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:

@@ -81,7 +81,7 @@ def _each(
         if leader is None:
             yield tp, ("leader",), no_leader(tp, cache)
         elif queue.lacks_producer_id:
-            yield tp, ("producer id",), "a producer id, which any broker gives"
+            yield tp, ("producer id",), "a producer id, which brokers get from the controller"
         elif batch.last_error is not None:
             text = f"the next attempt at {broker_name(leader, cache)}; the last one: {error_text(batch.last_error)}"
             yield tp, ("retry", leader.node_id, type(batch.last_error)), text

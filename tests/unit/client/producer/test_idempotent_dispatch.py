@@ -116,7 +116,7 @@ def test_without_a_producer_id_a_batch_waits_and_says_so() -> None:
     batch = bench.add()
     assert bench.drain() == [] and bench.dispatcher.take_producer_id_wish()
     (wait,) = producer_waits(bench.accumulator.queues(), bench.cache, -1)
-    assert wait.reason == "a producer id, which any broker gives"
+    assert wait.reason == "a producer id, which brokers get from the controller"
     bench.dispatcher.on_no_producer_id(NetworkError("refused"), is_final=False)
     (failed,) = bench.dispatcher.expire(NOW_MS + 10_000)
     assert isinstance(failed, Failed) and "has given no producer id: refused" in str(failed.error)

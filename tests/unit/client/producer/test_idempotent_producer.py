@@ -215,7 +215,9 @@ def test_without_a_producer_id_a_record_fails_in_time_and_says_why() -> None:
         cluster.producer_id_refusals += [NetworkError("not today")] * 10_000
         future = await producer.send("t", b"v", partition=0)
         await asyncio.sleep(1)
-        assert [str(wait) for wait in await producer.waiting_for()] == ["t-0: a producer id, which any broker gives"]
+        assert [str(wait) for wait in await producer.waiting_for()] == [
+            "t-0: a producer id, which brokers get from the controller"
+        ]
         with pytest.raises(TimedOutError, match=r"the cluster has given no producer id: .*not today"):
             await future
 
