@@ -12,7 +12,8 @@ final log, which a new consumer reads from the beginning when the load has ended
     resurrected    a record that was acked in a deleted log was read from a later one
     duplicates     the log holds more copies of a producer's records than it counts in `possible_duplicates`
     out-of-order   a producer's records stand in a partition in another order than they were sent; a record may, if its
-                   producer was told that it failed and may be written all the same (`failed_unknown`)
+                   producer was told that it failed and may be written all the same (`failed_unknown`). Of an
+                   idempotent producer that counts no possible duplicates, none may
     unseen         a reader did not reach the end of the log
     over-deleted   the log begins behind everything that was to be deleted
 
@@ -89,6 +90,7 @@ class _Sent:
     places: array[int] = field(default_factory=lambda: array("q"))
     may_be_late: set[int] = field(default_factory=set)
     """Records that failed with their outcome unknown: they may be written behind later ones."""
+    is_idempotent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,12 @@ class Ledger:
         """A producer without idempotence was told that `count` records failed, and may be written all the same."""
         with self._lock:
             self._sent[producer].may_be_late.update(range(first, first + count))
+
+    def is_idempotent(self, producer: int, topic: str) -> None:
+        """Nothing of this producer stands twice or out of order, also behind records that are deleted, unless it counts
+        possible duplicates. It may not have sent anything yet."""
+        with self._lock:
+            self._sent.setdefault(producer, _Sent(topic)).is_idempotent = True
 
     # -- readers -------------------------------------------------------------------------------------------------------
 
@@ -350,7 +358,8 @@ class Ledger:
                         copies[producer] += 1
                         continue
                     met[producer][sequence] = 1
-                    is_copy = is_cut and sequence < first.setdefault(producer, sequence)
+                    is_sure = self._sent[producer].is_idempotent and not possible_duplicates.get(producer)
+                    is_copy = is_cut and sequence < first.setdefault(producer, sequence) and not is_sure
                     is_copy = is_copy or sequence in self._sent[producer].may_be_late
                     if sequence < last.get(producer, -1) and not is_copy:
                         where = f"{self._at(log, partition)} offset {offset}"

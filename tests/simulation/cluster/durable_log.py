@@ -175,25 +175,40 @@ class Committed:
         self.name = name
         self.batches: list[Batch] = []
         self._places: dict[int, int] = {}
-        self._sequences = Sequences()
+        self.sequences = Sequences()
+        self.numbered_end = 0
+        """What is below has been checked for I20."""
         self.end = self.start = 0
         self._decoded: dict[int, list[bytes | None]] = {}
         """The values of the batches that were asked for last, by base offset."""
         self.is_void = False
         """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
+        self.is_numbered = True
+        """No record of it was ever allowed to be lost: `sequences` has every batch below `numbered_end`."""
 
     def extend(self, log: DurableLog, to_offset: int) -> int:
         """Takes what a log has from the end on; returns how far it came. I20 holds for each batch."""
         place = bisect_right(log.batches, self.end, key=_base_of) - 1
         for batch in log.batches[max(place, 0) :]:
             if batch.base_offset == self.end and batch.next_offset <= to_offset:
-                fault = self._sequences.fault(batch.raw)
-                if fault is not None:
-                    raise Violated(f"I20: {self.name}: at offset {batch.base_offset} is committed {fault}")
+                self._number(batch)
                 self._places[batch.base_offset] = len(self.batches)
                 self.batches.append(batch)
                 self.end = batch.next_offset
         return self.end
+
+    def number(self, log: DurableLog, to_offset: int) -> None:
+        """I20 of a log whose records may change, as they are committed."""
+        place = bisect_right(log.batches, self.numbered_end, key=_base_of) - 1
+        for batch in log.batches[max(place, 0) :]:
+            if batch.base_offset == self.numbered_end and batch.next_offset <= to_offset:
+                self._number(batch)
+
+    def _number(self, batch: Batch) -> None:
+        self.numbered_end = batch.next_offset
+        fault = self.sequences.fault(batch.raw)
+        if fault is not None:
+            raise Violated(f"I20: {self.name}: at offset {batch.base_offset} is committed {fault}")
 
     def at(self, offset: int) -> Batch | None:
         place = bisect_right(self.batches, offset, key=_base_of) - 1

@@ -25,9 +25,9 @@ from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, Partitions
-from tests.simulation.cluster.plan import Plan
+from tests.simulation.cluster.plan import DELIVERY_TIMEOUT_MS, Plan
+from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
-from tests.simulation.cluster.workload import DELIVERY_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
@@ -58,6 +58,8 @@ class Invariants:
         self.metadata = MetadataInvariants(topic_defaults(machines[0].config))
         self.partitions = PartitionInvariants(machines, self.metadata)
         self.claims = ClaimInvariants(machines, self.partitions, self._note)
+        expiration_ms = machines[0].config.producer_id_expiration_ms
+        self.producers = ProducerInvariants(self.partitions, self.metadata, expiration_ms)
         self.liveness = LivenessInvariants(scheduler, machines)
         self.clients = ClientInvariants(machines, self.metadata, self._note)
         self._lives: dict[Process, _Life] = {}
@@ -105,6 +107,7 @@ class Invariants:
                 partitions = node.broker.replicas.hosted._partitions if node.broker is not None else {}
                 life = _Life(machine, process, node, self.quorum.listen(machine, node.raft), partitions)
                 self._lives[process] = life
+                self.producers.begun(node)
                 if node.broker is not None:
                     proposals = node.broker.alter_partition
                     proposals._call = self.claims.listen(proposals._call, life.partitions.values)
@@ -164,6 +167,7 @@ class Invariants:
             check_limits(life.machine, life.node)
             if not life.process._is_serving:
                 self.partitions.deep_of(life.machine, life.partitions.values(), all_logs=is_end)
+                self.producers.deep_of(life.machine, life.partitions.values(), self._scheduler.now_s)
 
     def at_end(self, worst_ack_ms: int) -> None:
         """Once more, and of everything. I24: the slowest record was answered in time."""

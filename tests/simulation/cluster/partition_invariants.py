@@ -1,10 +1,10 @@
-"""I7 and I12 to I19, I21, I32 of the partitions of real brokers, after each step of a broker and on its machine's disk.
+"""I7 and I12 to I21, I32 of the partitions of real brokers, after each step of a broker and on its machine's disk.
 
 When a leader's high watermark rises, the records below it become the partition's committed history, and from then on
 every member of the controller's ISR and ELR must have them durably, at every moment. That holds across epochs: a
 record that a leader of an older epoch commits late was acknowledged by all from whom the next leader was elected. With
 `flush.policy=os` nothing is promised of disks, the records of a compacted topic change, and unclean elections lose
-some: of a topic that ever was so, only high watermarks and ISRs are checked.
+some: of a topic that ever was so, only high watermarks and ISRs are checked, and of a compacted one I20.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ class PartitionInvariants:
     def is_excused(self, broker_id: int) -> bool:
         return any(excused == broker_id for _, excused in self._excused)
 
+    def later_epochs(self) -> int:
+        """How often a producer has begun another epoch in a partition."""
+        return sum(history.sequences.later_epochs for history in self._histories.values())
+
     # -- after a step --------------------------------------------------------------------------------------------------
 
     def after_step(self, machine: Machine, partitions: Iterable[Partition]) -> None:
@@ -132,6 +136,10 @@ class PartitionInvariants:
             history.is_void, history.end = True, high_watermark
         if history.is_void:
             history.end = max(history.end, high_watermark)
+            history.is_numbered = history.is_numbered and self._keeps_numbers(partition)
+            if history.is_numbered:
+                seen.replica.refresh()
+                history.number(seen.replica, high_watermark)
             return
         seen.replica.refresh()
         reached = history.extend(seen.replica, high_watermark)
@@ -143,9 +151,11 @@ class PartitionInvariants:
         self.check_isr(seen.key)
 
     def is_promised(self, partition: Partition) -> bool:
-        log = partition.log
-        may_lose = self.metadata.may_lose(partition.topic_partition.topic)
-        return log.flush_policy != "os" and not log.config.is_compacted and not may_lose
+        return not partition.log.config.is_compacted and self._keeps_numbers(partition)
+
+    def _keeps_numbers(self, partition: Partition) -> bool:
+        """No committed batch may be lost, though the cleaner may take records out of it."""
+        return partition.log.flush_policy != "os" and not self.metadata.may_lose(partition.topic_partition.topic)
 
     def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
         """I12, in the leader epoch that the controller knows."""

@@ -1,16 +1,14 @@
-"""What one seed is: a cluster, its clients, and the faults that meet them, drawn before anything runs.
+"""What one seed is: a cluster, its clients, and the faults that meet them.
 
-A plan is data: it can be printed, cut down (fewer faults, fewer clients, fewer nodes), and run again. Not here: what a
-fault does (faults.py).
+A plan is data: it can be printed, cut down (fewer faults, fewer clients, fewer nodes), and run again. Not here: how it
+is drawn (drawn_plan.py), and what a fault does (faults.py).
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
 from tests.simulation.cluster.network import Weather
 
@@ -129,10 +127,16 @@ class OperatorPlan:
     pause_s: float
 
 
+BATCH_BYTES = 512 * 1024
+"""A batch is full then: the default of producers."""
+DELIVERY_TIMEOUT_MS = 20_000
+
+
 @dataclass(frozen=True, slots=True)
 class WriterPlan:
     """A producer of a topic. Each `pause_s` it sends `records` records, one by one or `in_bulk`. `is_idempotent`
-    says nothing about one with acks other than all, which is not."""
+    says nothing about one with acks other than all, which is not. With small batches many are on their way at a time.
+    """
 
     topic: str
     linger_ms: int
@@ -142,6 +146,9 @@ class WriterPlan:
     acks: str = "all"
     in_bulk: bool = False
     is_idempotent: bool = True
+    batch_bytes: int = BATCH_BYTES
+    is_dated: bool = False
+    """Its records have times of their own, an hour ago."""
 
 
 class ReaderKind(StrEnum):
@@ -179,6 +186,8 @@ class Plan:
     operators: tuple[OperatorPlan, ...] = ()
     sync_seconds: float = 0.0015
     """A sync of a healthy disk takes up to so long."""
+    delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
+    """Of every producer: what is not acked by then fails, and is not sent again."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -187,202 +196,3 @@ class Plan:
     @property
     def voters(self) -> tuple[int, ...]:
         return tuple(index for index, node in enumerate(self.nodes) if node.is_voter)
-
-
-QUIET_SHARE = 0.1
-"""Of the seeds, so many have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
-IDEMPOTENT_SHARE = 0.7
-"""Of the writers; what the others write twice is counted."""
-SECONDS = 30.0
-WAITS_SECONDS = 6.0
-"""Of faults that wait for a cluster that works."""
-FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
-    {
-        Kind.KILL: 6,
-        Kind.STOP: 4,
-        Kind.PAUSE: 4,
-        Kind.POWER: 5,
-        Kind.POWER_ALL: 2,
-        Kind.CUT: 4,
-        Kind.CUT_ONE_WAY: 4,
-        Kind.ISOLATE: 4,
-        Kind.BREAK: 4,
-        Kind.STORM: 2,
-        Kind.SLOW_DISK: 3,
-        Kind.FULL_DISK: 2,
-        Kind.DEAD_DISK: 2,
-        Kind.FAIL_CALL: 2,
-        Kind.STRIKE_CALL: 5,
-        Kind.LATE_MESSAGE: 5,
-        Kind.COLD: 2,
-        Kind.WALL_JUMP: 2,
-        Kind.LOSE_DIR: 3,
-        Kind.REPLACE_DISK: 3,
-        Kind.SWAP_DIRS: 1,
-        Kind.TEAR_METADATA: 3,
-        Kind.RESTORE_COPY: 3,
-        Kind.ROT: 3,
-        Kind.ROLL: 1,
-        Kind.MOMENT: 8,
-    }
-)
-
-
-TOPIC_CONFIGS: Mapping[TopicKind, tuple[Mapping[str, object], ...]] = MappingProxyType(
-    {
-        TopicKind.RETAINED: (
-            {"segment.bytes": 4096, "retention.bytes": 16_384},
-            {"segment.bytes": 4096, "retention.ms": 4000},
-            {"segment.ms": 1000, "retention.ms": 2000},
-        ),
-        TopicKind.COMPACTED: (
-            {
-                "cleanup.policy": "compact",
-                "segment.bytes": 4096,
-                "min.cleanable.dirty.ratio": "0.01",
-                "delete.retention.ms": 2000,
-            },
-        ),
-    }
-)
-
-
-def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
-    """Everything follows from the seed."""
-    draw = random.Random(f"cluster {seed}")
-    nodes = _draw_nodes(draw)
-    brokers = sum(node.is_broker for node in nodes)
-    replication = min(brokers, draw.choice((1, 2, 3, 3, 3, 3)))
-    topics = _draw_topics(draw, replication)
-    plan = Plan(
-        seed,
-        seconds,
-        nodes,
-        _draw_config(draw, replication),
-        topics,
-        _draw_writers(draw, topics),
-        tuple(_draw_reader(draw, topic) for topic in topics if topic.kind is not TopicKind.COMPACTED),
-        () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
-        Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
-        draw.choice((0.0, 0.05, 0.5)),
-        tuple(_draw_operators(draw, topics)),
-        draw.choice((0.0015, 0.0015, 0.01, 0.04)),
-    )
-    if draw.random() < 0.3:
-        elector = OperatorPlan(Task.ELECT, draw.choice(topics).name, draw.choice((0.5, 3.0)))
-        plan = replace(plan, operators=(*plan.operators, elector))
-    if draw.random() < 0.5:
-        plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
-    writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
-    return replace(plan, writers=tuple(writers))
-
-
-def _draw_nodes(draw: random.Random) -> tuple[NodePlan, ...]:
-    """One to seven; the roles together, or apart."""
-    count = draw.choice((1, 3, 3, 3, 3, 3, 3, 4, 5, 7))
-    if count >= 4 and draw.random() < 0.6:
-        voters = 3 if count > 4 else 1
-        roles = [(index >= voters, index < voters) for index in range(count)]
-    else:
-        voters = 3 if count in (3, 4) else count if count == 1 else draw.choice((3, 5))
-        roles = [(True, index < voters) for index in range(count)]
-    rates = (1.0, 1.0, 1.0005, 0.9995, 1.01, 0.99)
-    return tuple(
-        NodePlan(is_broker, is_voter, draw.choice((1, 1, 2, 3)) if is_broker else 1, draw.choice(rates))
-        for is_broker, is_voter in roles
-    )
-
-
-def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
-    return {
-        "controller.quorum.election.timeout.ms": 500,
-        "controller.quorum.fetch.timeout.ms": draw.choice((1000, 1500)),
-        "broker.heartbeat.interval.ms": 200,
-        "broker.session.timeout.ms": draw.choice((1500, 3000)),
-        "replica.lag.time.max.ms": draw.choice((1000, 3000)),
-        "replica.fetch.wait.max.ms": draw.choice((50, 500)),
-        "replica.high.watermark.checkpoint.interval.ms": draw.choice((500, 5000)),
-        "log.flush.offset.checkpoint.interval.ms": draw.choice((500, 5_000, 60_000)),
-        "num.replica.fetchers": draw.choice((1, 1, 2)),
-        "num.io.threads": draw.choice((1, 4)),
-        "default.replication.factor": replication,
-        "min.insync.replicas": max(1, replication - draw.choice((1, 1, 2))),
-        "log.segment.bytes": draw.choice((16_384, 65_536, 1_073_741_824)),
-        "log.retention.check.interval.ms": 2000,
-        "log.segment.delete.delay.ms": draw.choice((500, 60_000)),
-        "log.cleaner.backoff.ms": 1000,
-        "log.cleaner.dedupe.buffer.size": 1_048_576,
-    }
-
-
-def _draw_topics(draw: random.Random, replication: int) -> tuple[TopicPlan, ...]:
-    """One or two; the second is often of a kind of its own."""
-    topics = [TopicPlan("topic-0", draw.choice((1, 1, 2, 4)), replication, {})]
-    if draw.random() < 0.6:
-        kind = draw.choice([kind for kind in TopicKind if kind is not TopicKind.LOSSY])
-        config = draw.choice(TOPIC_CONFIGS.get(kind, ({},)))
-        topics.append(TopicPlan("topic-1", draw.choice((1, 1, 2)), replication, config, kind))
-    return tuple(topics)
-
-
-def _draw_writers(draw: random.Random, topics: tuple[TopicPlan, ...]) -> tuple[WriterPlan, ...]:
-    """Each topic has one; one that is compacted brings its own (clients/keyed.py)."""
-    written = [topic for topic in topics if topic.kind is not TopicKind.COMPACTED]
-    more = [draw.choice(written) for _ in range(draw.choice((0, 0, 1)))]
-    return tuple(_draw_writer(draw, topic) for topic in written + more)
-
-
-def _draw_writer(draw: random.Random, topic: TopicPlan) -> WriterPlan:
-    return WriterPlan(
-        topic.name,
-        draw.choice((0, 1, 20)),
-        draw.choice((0.05, 0.2, 0.5) if topic.name == "topic-0" else (0.2, 0.5)),
-        draw.choice((1, 2, 10)),
-        draw.random() < 0.5,
-        "1" if draw.random() < 0.2 else "all",
-        draw.random() < 0.25,
-    )
-
-
-def _draw_operators(draw: random.Random, topics: tuple[TopicPlan, ...]) -> Iterator[OperatorPlan]:
-    for topic in topics:
-        task = {TopicKind.REMADE: Task.REMAKE, TopicKind.TRIMMED: Task.TRIM}.get(topic.kind)
-        if task is not None:
-            yield OperatorPlan(task, topic.name, draw.choice((1.0, 4.0)))
-        elif draw.random() < 0.3:
-            yield OperatorPlan(Task.ALTER, topic.name, draw.choice((1.0, 4.0)))
-    if draw.random() < 0.4:
-        yield OperatorPlan(Task.ASK, draw.choice(topics).name, draw.choice((0.3, 2.0)))
-
-
-def _draw_reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
-    kinds = [ReaderKind.FOLLOW, ReaderKind.FOLLOW, ReaderKind.RESTART]
-    if topic.kind in (TopicKind.PLAIN, TopicKind.REMADE):
-        kinds.append(ReaderKind.RANGES)
-    return ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5)), draw.choice(kinds))
-
-
-def _draw_faults(draw: random.Random, seconds: float, nodes: tuple[NodePlan, ...]) -> tuple[Fault, ...]:
-    """Seldom or often, short or long; some seeds have only two kinds, which then meet themselves and each other.
-
-    They come in groups: the first of a group mostly waits for a cluster that works, the others come on top of it.
-    """
-    kinds = list(FAULT_WEIGHTS)
-    if draw.random() < 0.4:
-        kinds = draw.sample(kinds, 2)
-    weights = [FAULT_WEIGHTS[kind] for kind in kinds]
-    pause_s, longest_s = draw.choice((0.5, 1.5, 4.0)), draw.choice((0.3, 2.0, 8.0))
-    most, waits_s = draw.choice((1, 2, 3)), draw.choice((0.0, WAITS_SECONDS, WAITS_SECONDS))
-    faults: list[Fault] = []
-    at_s = draw.uniform(0.0, pause_s)
-    while at_s < seconds:
-        for place in range(draw.randint(1, most)):
-            kind = draw.choices(kinds, weights)[0]
-            target = draw.randrange(len(nodes))
-            other = draw.choice([index for index in range(len(nodes)) if index != target] or [target])
-            long = draw.uniform(0.01, longest_s)
-            aim = draw.choice((Aim.NODE, Aim.LEADER, Aim.LEADER, Aim.FOLLOWER, Aim.CONTROLLER))
-            faults.append(Fault(at_s, kind, target, other, long, draw.random(), aim, 0.0 if place else waits_s))
-            at_s += draw.expovariate(5.0)
-        at_s += draw.expovariate(1 / pause_s)
-    return tuple(faults)

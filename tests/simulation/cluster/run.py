@@ -23,9 +23,10 @@ from functools import partial
 from pathlib import Path
 
 from tests.simulation.cluster.campaign import Campaign, row_of
+from tests.simulation.cluster.drawn_plan import SECONDS, draw_plan
 from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
-from tests.simulation.cluster.plan import SECONDS, Plan, draw_plan
+from tests.simulation.cluster.plan import Plan
 from tests.simulation.cluster.plan_text import program_of
 from tests.simulation.cluster.shrink import RUNS_MAX, first_failure, shrink
 from tests.simulation.cluster.world import Outcome, World

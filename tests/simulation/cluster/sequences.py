@@ -2,34 +2,74 @@
 
 In a log each epoch of a producer id begins with sequence 0 and goes on without a gap, and epochs of an id never fall.
 So no batch is there twice, and none behind a later one. After 2^31-1 comes 0.
+
+What the log must know of each producer follows from the same batches: it is remembered here, for I39
+(producer_invariants.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from penstock.record.batch import HEADER, NO_PRODUCER_ID, BatchHeader
 
 SEQUENCES = 1 << 31
+WINDOW = 5
+"""So many batches of a producer a log must know again."""
+
+
+class Numbered(NamedTuple):
+    """One batch: its first sequence, its first offset, and its last offset behind that."""
+
+    sequence: int
+    offset: int
+    last_offset_delta: int
+
+
+class Told(NamedTuple):
+    """What a log tells of one producer: its newest epoch, and the newest batches of it, oldest first."""
+
+    epoch: int
+    batches: tuple[Numbered, ...]
+
+    @property
+    def next_sequence(self) -> int:
+        newest = self.batches[-1]
+        return (newest.sequence + newest.last_offset_delta + 1) % SEQUENCES
+
+
+NOTHING = Told(-1, ())
 
 
 class Sequences:
     """Of one log, from its first record on."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[int, int]] = {}
-        """By producer id: the epoch of its newest batch, and the sequence of that batch's last record."""
+        self._told: dict[int, Told] = {}
+        self.later_epochs = 0
+        """Begun behind another epoch of the same producer."""
+
+    @property
+    def told(self) -> Mapping[int, Told]:
+        """By producer id."""
+        return self._told
 
     def fault(self, raw: bytes) -> str | None:
         """Takes the next batch; what is wrong with its place behind the others, None if nothing is."""
         header = BatchHeader(*HEADER.unpack_from(raw))
         if header.producer_id == NO_PRODUCER_ID:
             return None
-        epoch, last = self._last.get(header.producer_id, (-1, -1))
-        first = 0 if header.producer_epoch > epoch else (last + 1) % SEQUENCES
-        end = (header.base_sequence + header.last_offset_delta) % SEQUENCES
-        self._last[header.producer_id] = (header.producer_epoch, end)
-        if header.producer_epoch >= epoch and header.base_sequence == first:
+        before = self._told.get(header.producer_id, NOTHING)
+        is_later = header.producer_epoch > before.epoch
+        first = 0 if is_later else before.next_sequence
+        self.later_epochs += is_later and before is not NOTHING
+        batch = Numbered(header.base_sequence, header.base_offset, header.last_offset_delta)
+        earlier = before.batches[1 - WINDOW :] if header.producer_epoch == before.epoch else ()
+        self._told[header.producer_id] = Told(header.producer_epoch, (*earlier, batch))
+        if header.producer_epoch >= before.epoch and header.base_sequence == first:
             return None
         return (
             f"producer {header.producer_id} in epoch {header.producer_epoch} with sequence {header.base_sequence},"
-            f" where sequence {first} of epoch {max(epoch, header.producer_epoch)} comes next"
+            f" where sequence {first} of epoch {max(before.epoch, header.producer_epoch)} comes next"
         )

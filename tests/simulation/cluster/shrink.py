@@ -16,7 +16,16 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tests.simulation.cluster.network import Weather
-from tests.simulation.cluster.plan import Fault, Plan, ReaderKind, Task, TopicKind, TopicPlan
+from tests.simulation.cluster.plan import (
+    BATCH_BYTES,
+    DELIVERY_TIMEOUT_MS,
+    Fault,
+    Plan,
+    ReaderKind,
+    Task,
+    TopicKind,
+    TopicPlan,
+)
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 
@@ -29,6 +38,9 @@ PLAIN_CONFIG = (
     "log.segment.bytes",
     "replica.fetch.wait.max.ms",
     "replica.high.watermark.checkpoint.interval.ms",
+    "producer.id.expiration.ms",
+    "producer.id.max.per.partition",
+    "producer.id.max.per.node",
 )
 """These may be left out; without the others a story takes longer."""
 Run = Callable[[Plan], Sequence[str]]
@@ -217,6 +229,8 @@ def _plainer(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, config=_without(plan.config, (key,)))
     yield replace(plan, readers=tuple(replace(r, pause_s=0.05, kind=ReaderKind.FOLLOW) for r in plan.readers))
     yield replace(plan, writers=tuple(replace(w, is_keyed=False, acks="all", in_bulk=False) for w in plan.writers))
+    yield replace(plan, writers=tuple(replace(w, batch_bytes=BATCH_BYTES, is_dated=False) for w in plan.writers))
+    yield replace(plan, delivery_timeout_ms=DELIVERY_TIMEOUT_MS)
     yield replace(plan, writers=tuple(replace(w, linger_ms=1, pause_s=0.2, records=1) for w in plan.writers))
     rounded = tuple(
         replace(f, at_s=round(f.at_s, 1), seconds=round(f.seconds, 1), amount=round(f.amount, 2)) for f in plan.faults

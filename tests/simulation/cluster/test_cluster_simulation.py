@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.cluster.plan import draw_plan
+from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.world import World
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,7 +27,7 @@ def test_a_seed_loses_nothing_and_becomes_whole(seed: int) -> None:
 def digest_of(seed: int, hash_seed: str) -> str:
     """The digest of every step of a seed, in a process of its own."""
     program = f"""
-from tests.simulation.cluster.plan import draw_plan
+from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.world import World
 print(World(draw_plan({seed}, 8.0)).run().digest)
 """

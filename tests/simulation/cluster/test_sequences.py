@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.record.builder import build_batch
-from tests.simulation.cluster.sequences import SEQUENCES, Sequences
+from tests.simulation.cluster.sequences import SEQUENCES, Numbered, Sequences, Told
 
 Numbers = tuple[int, int, int, int]
 """Producer id, epoch, base sequence, records."""
@@ -20,9 +20,14 @@ def _fault(*batches: Numbers) -> str | None:
     return fault
 
 
-def _batch(producer_id: int, epoch: int, sequence: int, count: int) -> bytes:
+def _batch(producer_id: int, epoch: int, sequence: int, count: int, offset: int = 0) -> bytes:
     return build_batch(
-        [b"v"] * count, timestamps_ms=0, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+        [b"v"] * count,
+        base_offset=offset,
+        timestamps_ms=0,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
     )
 
 
@@ -57,6 +62,16 @@ def test_a_batch_out_of_order(batches: list[Numbers]) -> None:
 
 def test_sequences_wrap() -> None:
     sequences = Sequences()
-    sequences._last[7] = (0, SEQUENCES - 3)
+    sequences._told[7] = Told(0, (Numbered(SEQUENCES - 3, 0, 0),))
     for sequence, count in ((SEQUENCES - 2, 5), (3, 1)):
         assert sequences.fault(_batch(7, 0, sequence, count)) is None
+
+
+def test_the_newest_five_batches_of_the_newest_epoch_are_remembered() -> None:
+    sequences = Sequences()
+    for n in range(7):
+        assert sequences.fault(_batch(7, 0, 2 * n, 2, 10 * n)) is None
+    assert sequences.told == {7: Told(0, tuple(Numbered(2 * n, 10 * n, 1) for n in range(2, 7)))}
+    assert sequences.fault(_batch(7, 1, 0, 3, 70)) is None
+    assert sequences.told == {7: Told(1, (Numbered(0, 70, 2),))}
+    assert sequences.later_epochs == 1

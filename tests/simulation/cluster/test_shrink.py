@@ -12,7 +12,8 @@ import pytest
 
 from broker.quorum.metadata_log import QuorumStateFile
 from tests.simulation.cluster import world
-from tests.simulation.cluster.plan import Fault, Kind, Plan, draw_plan
+from tests.simulation.cluster.drawn_plan import draw_plan
+from tests.simulation.cluster.plan import Fault, Kind, Plan
 from tests.simulation.cluster.plan_text import program_of, python_of
 from tests.simulation.cluster.shrink import first_failure, is_possible, kind_of, shrink
 from tests.simulation.cluster.small_plan import small_plan

@@ -25,11 +25,12 @@ from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import CLIENTS, Network
-from tests.simulation.cluster.plan import Plan, TopicKind, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import BATCH_BYTES, Plan, TopicKind, TopicPlan, WriterPlan
 from tests.simulation.cluster.rpc import SimulatedTransport
 
 KEYS = 20
-DELIVERY_TIMEOUT_MS = 20_000
+OLD_MS = 3_600_000
+"""The age of dated records: less than the retention of topics from which nothing shall be deleted."""
 IN_FLIGHT_MAX = 400
 """Records of one writer that wait for their ack."""
 PROMPT_MS_MAX = 10_000
@@ -73,6 +74,8 @@ class Clients:
         """Calls of operators, and errors that they were told, by their names."""
         self.keyed = keyed_topics(self)
         self.possible_duplicates: dict[int, int] = {}
+        self._failing: set[int] = set()
+        """Writers of which a record has failed."""
         self.acked = self.failed_records = 0
         self._acked_ms: dict[int, int] = {}
         self.worst_ack_ms = self.worst_whole_ms = 0
@@ -128,14 +131,17 @@ class Clients:
             *(Operator(self, plan).work() for plan in self.plan.operators),
         ]
 
-    def producer(self, linger_ms: int, acks: str = "all", *, is_idempotent: bool = True) -> AsyncProducer:
+    def producer(
+        self, linger_ms: int, acks: str = "all", *, is_idempotent: bool = True, batch_bytes: int = BATCH_BYTES
+    ) -> AsyncProducer:
         producer = AsyncProducer(
             self.bootstrap,
             environment=self.environment(),
             acks=acks,
             enable_idempotence=is_idempotent and acks == "all",
+            batch_size=batch_bytes,
             linger_ms=linger_ms,
-            delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
+            delivery_timeout_ms=self.plan.delivery_timeout_ms,
             request_timeout_ms=5_000,
         )
         self._invariants.watch(producer._core.cluster)
@@ -143,7 +149,11 @@ class Clients:
 
     async def write(self, number: int, plan: WriterPlan) -> None:
         """Sends until it is over; then waits for every answer."""
-        producer = self.producer(plan.linger_ms, plan.acks, is_idempotent=plan.is_idempotent)
+        producer = self.producer(
+            plan.linger_ms, plan.acks, is_idempotent=plan.is_idempotent, batch_bytes=plan.batch_bytes
+        )
+        if is_idempotent(plan):
+            self.ledger.is_idempotent(number, plan.topic)
         waiting: set[int] = set()
         while not self.is_over:
             is_waiting = self.is_mended and self.whole_ms is None  # for followers that catch up slowly
@@ -171,10 +181,11 @@ class Clients:
                 None  # a bulk with keys is spread over partitions, and its promise does not say which record is where
             )
         future: RecordFuture | BulkFuture
+        time_ms = self.time.wall_ms() - OLD_MS if plan.is_dated else None
         if plan.in_bulk:
-            future = await producer.send_many(plan.topic, values, keys)
+            future = await producer.send_many(plan.topic, values, keys, timestamp_ms=time_ms)
         else:
-            future = await producer.send(plan.topic, values[0], keys[0] if keys is not None else None)
+            future = await producer.send(plan.topic, values[0], keys and keys[0], timestamp_ms=time_ms)
         began_ms, has_backlog = self.time.now_ms(), len(waiting) > BACKLOG_MAX
         waiting.add(first)
 
@@ -188,7 +199,8 @@ class Clients:
                 self._require_prompt(number, plan.topic, began_ms, has_backlog, error is None)
             if error is not None:
                 self._count_failures(error, count)
-                if not getattr(error, "nothing_written", False):
+                self._failing.add(number)
+                if not getattr(error, "nothing_written", False) and not is_idempotent(plan):
                     self.ledger.failed_unknown(number, first, count)
                 return
             self.acked += count
@@ -198,7 +210,7 @@ class Clients:
         future.add_done_callback(answered)
 
     def _require_prompt(self, number: int, topic: str, began_ms: int, has_backlog: bool, is_acked: bool) -> None:
-        """Not of a topic that is made anew: it may be gone for a while."""
+        """Not of a topic that is made anew: it may be gone for a while. With a limit of producers some are refused."""
         now_ms, whole_ms = self.time.now_ms(), self.whole_ms or 0
         since_ms = max(whole_ms, began_ms, self._acked_ms.get(number, 0) if has_backlog else 0)
         self.worst_whole_ms = max(self.worst_whole_ms, now_ms - since_ms)
@@ -206,6 +218,10 @@ class Clients:
         if now_ms - since_ms > PROMPT_MS_MAX and not is_remade:
             text = f"writer {number} has waited {now_ms - since_ms} ms for an ack of {topic} of a whole cluster"
             self.ledger.report("late-ack", text)
+        has_limit = any(key.startswith("producer.id.max") for key in self.plan.config)
+        is_next = not has_backlog or self._acked_ms.get(number, 0) < whole_ms
+        if is_next and began_ms >= whole_ms and not (is_acked or is_remade or has_limit):
+            self.ledger.report("refused", f"writer {number}: a whole cluster has not taken a record of {topic}")
         if is_acked:
             self._acked_ms[number] = now_ms
 
@@ -243,9 +259,30 @@ class Clients:
 
     def judge(self) -> list[str]:
         """Everything that contradicts what the clients were told. Call it once."""
+        self._judge_counts()
         verdict = self.ledger.judge(self.possible_duplicates)
         found = [f"{kind}: {number}" for kind, number in verdict.anomalies.items()]
         return [*found, *verdict.examples, *(text for topic in self.keyed for text in topic.judge())]
+
+    def doubts(self) -> int:
+        """The possible duplicates of idempotent writers."""
+        idempotent = [number for number, plan in enumerate(self.plan.writers) if is_idempotent(plan)]
+        return sum(self.possible_duplicates.get(number, 0) for number in idempotent)
+
+    def _judge_counts(self) -> None:
+        """An idempotent producer counts no possible duplicates if none of its records failed, and its log never lost or
+        forgot it."""
+        forgets = "producer.id.expiration.ms" in self.plan.config
+        for number, plan in enumerate(self.plan.writers):
+            kind = next(topic.kind for topic in self.plan.topics if topic.name == plan.topic)
+            is_sure = is_idempotent(plan) and kind is TopicKind.PLAIN and number not in self._failing and not forgets
+            if is_sure and self.possible_duplicates[number]:
+                text = f"writer {number} counts {self.possible_duplicates[number]} possible duplicates of {plan.topic}"
+                self.ledger.report("uncertain", text)
+
+
+def is_idempotent(plan: WriterPlan) -> bool:
+    return plan.is_idempotent and plan.acks == "all"
 
 
 def _no_background() -> Any:

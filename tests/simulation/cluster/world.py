@@ -67,6 +67,8 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
+    producers: Counter[str] = field(default_factory=Counter)
+    """What brokers did about idempotent producers (producer_invariants.py)."""
     log: list[str] = field(default_factory=list)
     """What happened, in order; each line begins with the time in seconds."""
 
@@ -169,6 +171,8 @@ class World:
         clients = self.clients
         outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
         outcome.worst_ack_ms = clients.worst_ack_ms
+        outcome.producers = self.invariants.producers.counted()
+        outcome.producers["possible_duplicates"] = clients.doubts()
         return outcome
 
     def _tell(self) -> None:

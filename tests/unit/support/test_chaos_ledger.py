@@ -203,6 +203,19 @@ def test_a_copy_of_a_record_that_was_deleted_is_in_no_wrong_order(begin: int, an
     assert story.ledger.judge({0: 2}).anomalies == anomalies
 
 
+@pytest.mark.parametrize(("counted", "anomalies"), [(2, {}), (0, {"out-of-order": 1, "duplicates": 1})])
+def test_an_idempotent_producer_must_have_counted_a_copy_of_a_deleted_record(
+    counted: int, anomalies: dict[str, int]
+) -> None:
+    story = Story()
+    story.ledger.is_idempotent(0, TOPIC)
+    story.ledger.send(0, TOPIC, 2)
+    story.ledger.may_be_gone(story.log, 0, 1)
+    story.ledger.begins(story.log, 0, 1)
+    story.ledger.read_final(story.log, 0, range(1, 4), [encode_value(0, n) for n in (1, 0, 1)])
+    assert story.ledger.judge({0: counted}).anomalies == anomalies
+
+
 def test_a_value_names_its_record_and_nothing_else_does() -> None:
     value = encode_value(3, 41)
     assert len(value) == 100 and decode_value(value) == record_id(3, 41)

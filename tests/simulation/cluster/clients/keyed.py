@@ -3,28 +3,34 @@
 Of each key, the newest acked record must stay, or a newer one of that key. Where the newest acked record deletes the
 key, no older record may be left without it. At one offset there is one record for ever. Offsets may be missing, so the
 ledger of the other topics does not fit. A value names its record; a deletion is known by its key and offset only.
+Its two producers are idempotent: what each of them wrote to a partition stands there in its order, and once.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.producer.future import RecordFuture
 from penstock.errors import PenstockError
-from tests.chaos.ledger import encode_value
+from tests.chaos.ledger import SEQUENCE_BITS, decode_value, encode_value
 from tests.simulation.cluster.clients.readers import LOST, RETRY_SECONDS, opened
-from tests.simulation.cluster.plan import TopicKind, TopicPlan
+from tests.simulation.cluster.plan import BATCH_BYTES, TopicKind, TopicPlan
 
 if TYPE_CHECKING:
     from penstock import AsyncConsumer, AsyncProducer
     from tests.simulation.cluster.workload import Clients
 
 KEYS = 15
+SELDOM = 20
+"""Every so many records one comes from a second producer: its newest batches are in segments that are cleaned."""
 DELETION_EVERY = 7
 LINGER_MS, PAUSE_S, RECORDS = 1, 0.1, 2
+SMALL_BATCH_BYTES = 200
+"""One record. Every fourth seed has such batches, several of which are on their way at a time."""
 PRODUCER = 1_000_000
-"""The first part of the values."""
+"""The first part of the values of the first producer."""
 Place = tuple[int, int]
 """Partition and offset."""
 Row = tuple[bytes, bytes | None]
@@ -42,22 +48,27 @@ class KeyedTopic:
         self._seen: dict[Place, Row] = {}
         self._read: dict[Place, Row] = {}
         self._final: dict[Place, Row] = {}
+        self._possible_duplicates = 0
         self.wrong: list[str] = []
 
     # -- clients -------------------------------------------------------------------------------------------------------
 
     async def write(self) -> None:
-        producer = self.clients.producer(LINGER_MS)
+        batch_bytes = SMALL_BATCH_BYTES if self.clients.plan.seed % 4 == 1 else BATCH_BYTES
+        producers = [self.clients.producer(LINGER_MS, batch_bytes=batch_bytes) for _ in range(2)]
         while not self.clients.is_over:
             for _ in range(RECORDS):
-                await self._send(producer, len(self.sent))
+                await self._send(producers, len(self.sent))
             await asyncio.sleep(PAUSE_S)
-        await producer.flush()
-        await producer.close()
+        for producer in producers:
+            await producer.flush()
+            self._possible_duplicates += producer.statistics().possible_duplicates
+            await producer.close()
 
-    async def _send(self, producer: AsyncProducer, sequence: int) -> None:
+    async def _send(self, producers: Sequence[AsyncProducer], sequence: int) -> None:
+        which = sequence % SELDOM == 1
         key = b"key-%d" % (sequence * sequence % KEYS)
-        row = key, None if sequence % DELETION_EVERY == 0 else encode_value(PRODUCER, sequence)
+        row = key, None if sequence % DELETION_EVERY == 0 else encode_value(PRODUCER + which, sequence)
         self.sent.append(row)
         self._known.add(row)
 
@@ -67,7 +78,7 @@ class KeyedTopic:
                 self._acked[told.partition, told.offset] = row
 
         try:
-            future = await producer.send(self.plan.name, row[1], key)
+            future = await producers[which].send(self.plan.name, row[1], key)
             future.add_done_callback(answered)
         except PenstockError:
             self.clients.failed_records += 1
@@ -128,7 +139,22 @@ class KeyedTopic:
                     self.wrong.append(f"lost-write: {self.plan.name} {key} was acked at {offset}, not in {name}")
             if value is None and key in final and final[key][0] < offset:
                 self.wrong.append(f"undeleted: {self.plan.name} {key} was deleted at {offset}, and is at {final[key]}")
+        if not self._possible_duplicates:
+            self._judge_order()
         return self.wrong
+
+    def _judge_order(self) -> None:
+        last: dict[tuple[int, int], int] = {}
+        for (partition, offset), (_, value) in sorted(self._seen.items(), key=lambda row: row[0]):
+            identity = decode_value(value)
+            if identity is not None:
+                producer, sequence = divmod(identity, 1 << SEQUENCE_BITS)
+                before = last.get((partition, producer), -1)
+                kind = "duplicates" if sequence == before else "out-of-order"
+                if sequence <= before:
+                    at = f"{self.plan.name}-{partition} offset {offset}"
+                    self.wrong.append(f"{kind}: {at} holds record {sequence} behind record {before}")
+                last[partition, producer] = max(sequence, before)
 
 
 def newest(rows: dict[Place, Row]) -> dict[tuple[int, bytes], tuple[int, bytes | None]]:

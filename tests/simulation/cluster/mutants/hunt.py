@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
@@ -24,7 +25,7 @@ from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.storage import STORAGE
 from tests.simulation.cluster.mutants.stories import Scene, draw_story
-from tests.simulation.cluster.plan import Kind, Plan, draw_plan
+from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 

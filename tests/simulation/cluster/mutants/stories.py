@@ -15,6 +15,7 @@ from enum import StrEnum
 from tests.simulation.cluster.faults import FAILING_CALLS, LATE_MESSAGES, STRUCK_CALLS
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
+    DELIVERY_TIMEOUT_MS,
     Aim,
     Fault,
     Kind,
@@ -142,11 +143,13 @@ def directed(
     writers: tuple[WriterPlan, ...] = (),
     log_dirs: int = 1,
     readers: tuple[ReaderPlan, ...] = (),
+    delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
     **config: object,
 ) -> tuple[Plan, ...]:
     """A story by hand, told some times: by other seeds, so with other times between its steps.
 
-    One controller, and brokers 1 to 3, unless `roles` says more. In `config` underscores stand for dots.
+    One controller, and brokers 1 to 3, unless `roles` says more. In `config` underscores stand for dots. A compacted
+    topic has clients of its own.
     """
     settings = {
         "controller.quorum.election.timeout.ms": 300,
@@ -160,10 +163,25 @@ def directed(
     } | {key.replace("_", "."): value for key, value in config.items()}
     told = topics or (TopicPlan("topic-0", 1, copies, {}),)
     nodes = tuple(NodePlan(is_broker, is_voter, log_dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles)
-    writing = writers or tuple(WriterPlan(topic.name, 0, 0.02, 1, is_keyed=False) for topic in told)
-    reading = readers or tuple(ReaderPlan(topic.name, 0.02) for topic in told)
+    plain = [topic.name for topic in told if topic.kind is not TopicKind.COMPACTED]
+    writing = writers or tuple(WriterPlan(name, 0, 0.02, 1, is_keyed=False) for name in plain)
+    reading = readers or tuple(ReaderPlan(name, 0.02) for name in plain)
     return tuple(
-        Plan(seed, seconds, nodes, settings, told, writing, reading, faults, weather, 0.0, operators, sync_seconds)
+        Plan(
+            seed,
+            seconds,
+            nodes,
+            settings,
+            told,
+            writing,
+            reading,
+            faults,
+            weather,
+            0.0,
+            operators,
+            sync_seconds,
+            delivery_timeout_ms,
+        )
         for seed in range(3_000_000, 3_000_000 + tellings)
     )
 

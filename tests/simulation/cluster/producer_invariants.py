@@ -1,0 +1,138 @@
+"""I39: what a leader and the members of its ISR know of idempotent producers is what was committed, batch for batch.
+
+A broker that forgets a producer, or a batch of it, is not noticed by that alone: the producer must send just this batch
+again, and then counts it as a possible duplicate. So what each broker knows is compared with what the committed batches
+tell (sequences.py). It may know more of the end, which is not committed yet, and less of batches that are deleted: a
+replica that begins behind them never had them. A producer that was silent for long enough may be forgotten.
+
+Here it is counted as well what brokers did about producers. Not here: I38 (client_invariants.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from broker.node.node import Node
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionKey
+from storage.append.producer_state import ProducerEntry
+from storage.log.producer_ids import ProducerIdCounts
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.partition_invariants import PartitionInvariants, Seen
+from tests.simulation.cluster.sequences import WINDOW, Told
+
+SHORT_EXPIRATION_MS = 3_600_000
+"""With a longer one nobody is forgotten while a story lasts."""
+MARGIN_SECONDS = 1.0
+"""Clocks differ, and what producers do is looked at now and then."""
+
+
+@dataclass(slots=True)
+class _Silence:
+    """Of one producer in one partition: what it did last, since when it is silent, and in which epoch it was so for
+    long enough to be forgotten."""
+
+    newest: tuple[int, int]
+    since_s: float
+    epoch: int = -1
+
+
+class ProducerInvariants:
+    """See the module."""
+
+    def __init__(self, partitions: PartitionInvariants, metadata: MetadataInvariants, expiration_ms: int) -> None:
+        self._partitions, self._metadata = partitions, metadata
+        self._expiration_s = expiration_ms / 1000 - MARGIN_SECONDS if expiration_ms < SHORT_EXPIRATION_MS else None
+        self._silences: dict[tuple[PartitionKey, int], _Silence] = {}
+        self._looked: dict[tuple[PartitionKey, int], float] = {}
+        """When each replica was looked at: whatever is new in it has come since."""
+        self._counts: list[ProducerIdCounts] = []
+        self._opened: set[Partition] = set()
+        self._from_snapshots = 0
+
+    def begun(self, node: Node) -> None:
+        """A process has opened its logs."""
+        self._counts.append(node.log_manager.producer_ids.counts)
+
+    def deep_of(self, machine: Machine, partitions: Iterable[Partition], now_s: float) -> None:
+        """The loop is not in the middle of anything."""
+        for partition in partitions:
+            if partition not in self._opened:
+                self._opened.add(partition)
+                self._from_snapshots += machine.lives > 1 and bool(partition.log.producers.snapshots.offsets)
+            seen = self._partitions.seen(partition)
+            if seen is None or partition.offline is not None or partition.log.producers.is_stale:
+                continue
+            known = self._metadata.partition(seen.key)
+            if known is None or not seen.history.is_numbered or partition.broker_id not in known.isr:
+                continue
+            if not self._partitions.is_excused(partition.broker_id):
+                self._check(machine, partition, seen, now_s)
+
+    def _check(self, machine: Machine, partition: Partition, seen: Seen, now_s: float) -> None:
+        log, history = partition.log, seen.history
+        producers, end, first = log.producers.known, history.numbered_end, log.segments[0].base_offset
+        before_s = self._looked.get((seen.key, partition.broker_id), now_s)
+        self._looked[seen.key, partition.broker_id] = now_s
+        for producer_id, told in history.sequences.told.items():
+            entry = producers.get(producer_id)
+            if self._may_be_forgotten((seen.key, producer_id), entry, told, before_s, now_s):
+                continue
+            wrong = difference(entry, told, end, first)
+            if wrong:
+                where = f"{machine.name}, {partition.topic_partition}"
+                raise Violated(f"I39: {where}: of producer {producer_id}, up to offset {end}: {wrong}")
+        for producer_id in producers:
+            entry = producers.get(producer_id)
+            if producer_id not in history.sequences.told and entry is not None and entry.batches[0].base_offset < end:
+                where = f"{machine.name}, {partition.topic_partition}"
+                raise Violated(f"I39: {where}: producer {producer_id} has committed nothing, and is known with {entry}")
+
+    def _may_be_forgotten(
+        self, key: tuple[PartitionKey, int], entry: ProducerEntry | None, told: Told, before_s: float, now_s: float
+    ) -> bool:
+        """Batches that are not committed count, too: a leader may forget them before they are."""
+        if self._expiration_s is None:
+            return False
+        newest = told.epoch, told.batches[-1].offset
+        if entry is not None:
+            newest = max(newest, (entry.epoch, entry.batches[-1].base_offset))
+        silence = self._silences.setdefault(key, _Silence(newest, before_s))
+        if newest > silence.newest:
+            silence.newest, silence.since_s = newest, before_s
+        if now_s - silence.since_s >= self._expiration_s:
+            silence.epoch = silence.newest[0]
+        return silence.epoch >= told.epoch
+
+    def counted(self) -> Counter[str]:
+        """What brokers did about producers, by name."""
+        found: Counter[str] = Counter()
+        for counts in self._counts:
+            found.update({field.name: getattr(counts, field.name) for field in fields(counts)})
+        found["from_snapshots"] = self._from_snapshots
+        found["later_epochs"] = self._partitions.later_epochs()
+        return found
+
+
+def difference(entry: ProducerEntry | None, told: Told, end: int, first_offset: int) -> str:
+    """What is wrong with what a broker knows of a producer; "" if nothing is.
+
+    `end`: what is committed. `first_offset`: where the files begin.
+    """
+    wanted = told.batches
+    if entry is None:
+        return f"nothing is known, {told} is committed" if wanted[-1].offset >= first_offset else ""
+    known = [batch[:3] for batch in entry.batches if batch.base_offset < end]
+    if entry.epoch > told.epoch and not known:
+        return ""
+    newer = len(entry.batches) - len(known)
+    wanted = wanted[max(len(wanted) + newer - WINDOW, 0) :]
+    lacks = wanted[: max(len(wanted) - len(known), 0)]
+    is_end = list(wanted[len(lacks) :]) == known
+    if entry.epoch == told.epoch and is_end and all(batch.offset < first_offset for batch in lacks):
+        return ""
+    return f"{entry} is known, {told} is committed"
