@@ -21,6 +21,7 @@ from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
+from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.storage import STORAGE
@@ -29,7 +30,7 @@ from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 
-MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *QUORUM, *CLIENTS)
+MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *CLIENTS)
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
 SEEDS_MAX = 25
