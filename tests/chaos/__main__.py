@@ -13,7 +13,7 @@ import logging
 import sys
 from collections import Counter
 
-from tests.chaos.campaign import Config, can_mount, run_campaign
+from tests.chaos.campaign import Config, playable, run_campaign
 from tests.chaos.faults import Kind
 
 SPARK_READS = 6
@@ -25,10 +25,7 @@ def main() -> int:
     """Runs every seed."""
     options = _parser().parse_args()
     logging.getLogger().addHandler(logging.NullHandler())  # stderr is for the progress; the history has the log
-    kinds = tuple(Kind(name) for name in options.only) or tuple(Kind)
-    if not can_mount() and Kind.FULL in kinds:
-        _say("no disk gets full here: that takes a mount, and therefore root")
-        kinds = tuple(kind for kind in kinds if kind is not Kind.FULL)
+    kinds = playable(tuple(Kind(name) for name in options.only) or tuple(Kind), _say)
     spark_reads = options.spark_reads
     if spark_reads is None:
         spark_reads = SPARK_READS if options.minutes >= SPARK_FROM_MINUTES else 0

@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from penstock import Admin, Consumer, TopicPartition
+from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.errors import PenstockError, TopicExistsError
 from penstock.testing import Cluster, NodeFailedError
 from tests.chaos.faults import LOG_DIRS, NODES, Kind, plan
@@ -27,15 +29,20 @@ from tests.chaos.history import History
 from tests.chaos.ledger import Ledger, Verdict
 from tests.chaos.operator import Operator, StuckError, delete_until_gone
 from tests.chaos.readers import Readers, take_arrow, take_poll
-from tests.chaos.writers import Writers
+from tests.chaos.writers import IMPATIENT_OPTIONS, Writers
 from tests.support import replica_bytes
 from tests.support.campaign_directory import in_directory
+from tests.support.power_disk import PowerDisk, power_disk, why_no_power_cut
 from tests.support.small_disk import small_disk
 
 STEADY, STEADY_PARTITIONS = "steady", 6
 REBORN, REBORN_PARTITIONS = "reborn", 2
 DISK_BYTES = 64 * 1024 * 1024
 """The disk that gets full: room for what half an hour writes there."""
+NODE_DISK_BYTES = 2 * 1024 * 1024 * 1024
+"""A node's disk whose power can be cut. Its image takes only what is written."""
+KEYED, BULK, TO_PARTITIONS, KEYED_REBORN, ASYNC, IMPATIENT = range(6)
+WRITERS = ("keyed", "bulk", "to partitions", "keyed, reborn", "async", "impatient")
 ENDS_TIMEOUT_S = 60.0
 RETRY_S = 0.2
 CLUSTER_CONFIG: dict[str, object] = {"log.segment.bytes": 256 * 1024}
@@ -63,6 +70,10 @@ class Outcome:
     examples: list[str]
     faults: Counter[str]
     failed: int
+    possible_duplicates: dict[str, int]
+    in_flight_max: int
+    batches_retried: int
+    nodes_count: dict[str, int]
     worst_ack_s: float
     spark_reads: int
     seconds: float
@@ -85,6 +96,10 @@ class Outcome:
             "failed": self.failed,
             "read": self.verdict.read,
             "duplicates": self.verdict.duplicates,
+            "possible_duplicates": self.possible_duplicates,
+            "in_flight_max": self.in_flight_max,
+            "batches_retried": self.batches_retried,
+            **self.nodes_count,
             "spark_reads": self.spark_reads,
             "worst_ack_s": round(self.worst_ack_s, 1),
             "seconds": round(self.seconds, 1),
@@ -98,29 +113,50 @@ def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None)
     return in_directory("chaos", say, lambda directory: _run(config, directory, say))
 
 
-def can_mount() -> bool:
-    """Whether this user may mount a disk; without that, no disk gets full."""
-    return os.geteuid() == 0
+def playable(kinds: Sequence[Kind], say: Callable[[str], None]) -> tuple[Kind, ...]:
+    """The kinds that this machine and user can play; says why others are left out."""
+    left_out: set[Kind] = set()
+    if Kind.FULL in kinds and os.geteuid() != 0:
+        say("no disk gets full here: that takes a mount, and therefore root")
+        left_out.add(Kind.FULL)
+    if Kind.POWER_CUT in kinds and (why := why_no_power_cut()):
+        say(f"no power is cut here: {why}")
+        left_out.add(Kind.POWER_CUT)
+    return tuple(kind for kind in kinds if kind not in left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """`log_dirs[i]` and `of_nodes[i]` are those of node i; without power cuts, `of_nodes` is empty."""
+
+    log_dirs: list[list[Path]]
+    of_nodes: list[list[PowerDisk]]
+    full: Path | None
 
 
 def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
     began = time.monotonic()
     with ExitStack() as stack:
-        log_dirs, disk = _log_dirs(config, directory, stack)
-        own = [{"log.dirs": [str(path) for path in paths], "metadata.log.dir": str(paths[0])} for paths in log_dirs]
+        disks = _disks(config, directory, stack)
+        own = [
+            {"log.dirs": [str(path) for path in paths], "metadata.log.dir": str(paths[0])} for paths in disks.log_dirs
+        ]
         history = stack.enter_context(History(directory / "history.jsonl"))
         ledger = Ledger()
         cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own)
         with cluster, Admin(cluster.bootstrap) as admin:
             load = Load(cluster.bootstrap, admin, ledger, history, config)
-            operator = Operator(cluster, admin, ledger, history, log_dirs, load.remake, load.topics, disk)
+            operator = Operator(
+                cluster, admin, ledger, history, disks.log_dirs, load.remake, load.topics, disks.full, disks.of_nodes
+            )
             faults = _play(config, load, operator, say)
             say("stopping the nodes")
-            _stop_all(cluster, ledger)
+            _stop_all(cluster, operator)
+        load.judge_writers()
         verdict = ledger.judge(load.writers.possible_duplicates)
         wrong, examples = Counter(verdict.anomalies), list(verdict.examples)
         for topic, partitions in load.partitions.items():
-            for text in replica_bytes.differences(log_dirs, topic, partitions):
+            for text in replica_bytes.differences(disks.log_dirs, topic, partitions):
                 wrong["different-replicas"] += 1
                 examples.append(f"different-replicas: {text}")
     return Outcome(
@@ -129,7 +165,11 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         wrong=wrong,
         examples=examples,
         faults=faults,
-        failed=load.writers.failed,
+        failed=load.writers.failed.total(),
+        possible_duplicates={WRITERS[n]: count for n, count in load.writers.possible_duplicates.items() if count},
+        in_flight_max=max(load.writers.in_flight_max.values(), default=0),
+        batches_retried=load.writers.batches_retried,
+        nodes_count=dict(operator.counts.found),
         worst_ack_s=load.writers.worst_ack_s,
         spark_reads=load.readers.spark_reads,
         seconds=time.monotonic() - began,
@@ -137,15 +177,22 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
     )
 
 
-def _log_dirs(config: Config, directory: Path, stack: ExitStack) -> tuple[list[list[Path]], tuple[int, Path] | None]:
-    """By node; and where a disk can be full: its node, and its mount point."""
-    found = [[directory / f"node-{node}" / f"d{number}" for number in range(LOG_DIRS)] for node in range(NODES)]
-    if Kind.FULL not in config.kinds or not can_mount():
-        return found, None
-    node = config.seed % NODES
-    mount = stack.enter_context(small_disk(directory / "disk", DISK_BYTES))
-    found[node].append(mount / "log")
-    return found, (node, mount)
+def _disks(config: Config, directory: Path, stack: ExitStack) -> Disks:
+    """Mounts what the faults need. One node has a log dir more, whose disk can be full."""
+    homes = [directory / f"node-{node}" for node in range(NODES)]
+    of_nodes: list[list[PowerDisk]] = []
+    if Kind.POWER_CUT in config.kinds:
+        of_nodes = [[stack.enter_context(power_disk(home, NODE_DISK_BYTES))] for home in homes]
+    log_dirs = [[home / f"d{number}" for number in range(LOG_DIRS)] for home in homes]
+    if Kind.FULL not in config.kinds:
+        return Disks(log_dirs, of_nodes, None)
+    full, node = directory / "disk", config.seed % NODES
+    if of_nodes:
+        of_nodes[node].append(stack.enter_context(power_disk(full, DISK_BYTES)))
+    else:
+        stack.enter_context(small_disk(full, DISK_BYTES))
+    log_dirs[node].append(full / "log")
+    return Disks(log_dirs, of_nodes, full)
 
 
 def _play(config: Config, load: Load, operator: Operator, say: Callable[[str], None]) -> Counter[str]:
@@ -170,12 +217,13 @@ def _play(config: Config, load: Load, operator: Operator, say: Callable[[str], N
     return faults
 
 
-def _stop_all(cluster: Cluster, ledger: Ledger) -> None:
+def _stop_all(cluster: Cluster, operator: Operator) -> None:
     for node in range(NODES):
+        operator.counts.take(cluster.metrics_url(node))
         try:
             cluster.stop(node)
         except NodeFailedError as error:
-            ledger.report("bad-stop", str(error)[:300])
+            operator.ledger.report("bad-stop", str(error)[:300])
 
 
 @dataclass(slots=True)
@@ -198,6 +246,17 @@ class Load:
     def __post_init__(self) -> None:
         self.writers = Writers(self.bootstrap, self.ledger, self.history)
         self.readers = Readers(self.bootstrap, self.ledger, self.history)
+
+    def judge_writers(self) -> None:
+        """What the producers say of themselves: a doubt needs a reason, and a run of single batches shows nothing."""
+        for number, count in self.writers.possible_duplicates.items():
+            if count and number != KEYED_REBORN and not self.writers.failed[number]:
+                text = f"{WRITERS[number]}: possible_duplicates is {count}, but no record failed and no log was lost"
+                self.ledger.report("doubts", text)
+        found = max(self.writers.in_flight_max.values(), default=0)
+        if found != IN_FLIGHT_MAX:
+            text = f"{found} batches of a partition were with a broker at a time, {IN_FLIGHT_MAX} are to be"
+            self.ledger.report("in-flight", text)
 
     def topics(self) -> list[str]:
         """The topics that exist."""
@@ -230,9 +289,11 @@ class Load:
         self._create(STEADY, STEADY_PARTITIONS)
         log, submit, writers, readers = self.logs[STEADY], self._executor.submit, self.writers, self.readers
         writing = [
-            submit(writers.send_keyed, 0, STEADY),
-            submit(writers.send_bulk, 1, STEADY, STEADY_PARTITIONS),
-            submit(writers.send_to_partitions, 2, STEADY, STEADY_PARTITIONS),
+            submit(writers.send_keyed, KEYED, STEADY),
+            submit(writers.send_bulk, BULK, STEADY, STEADY_PARTITIONS),
+            submit(writers.send_to_partitions, TO_PARTITIONS, STEADY, STEADY_PARTITIONS),
+            submit(writers.send_async, ASYNC, STEADY),
+            submit(partial(writers.send_keyed, **IMPATIENT_OPTIONS), IMPATIENT, STEADY),
         ]
         self._reading += [
             submit(readers.follow, "poll", STEADY, log, take_poll),
@@ -244,7 +305,7 @@ class Load:
             self._reading.append(submit(readers.read_with_spark, STEADY, log, STEADY_PARTITIONS, reads))
         if Kind.RECREATE in self.config.kinds:
             self._create(REBORN, REBORN_PARTITIONS)
-            writing.append(submit(writers.send_keyed, 3, REBORN))
+            writing.append(submit(writers.send_keyed, KEYED_REBORN, REBORN))
             self._follow_reborn()
         return writing
 

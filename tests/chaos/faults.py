@@ -23,6 +23,8 @@ HANG_S_MAX = 8.0
 FULL_S_MAX = 6.0
 START_AT_ONCE = 0.25
 TWO_NODES, THREE_NODES = 0.15, 0.1
+THREE_LOSE_POWER = 0.3
+"""The three machines of a cluster often have one supply."""
 RECREATE_ALONE = 0.4
 PATIENT = 0.6
 
@@ -34,6 +36,9 @@ class Kind(StrEnum):
     """kill -9 of one to three nodes, and a start."""
     STOP = "stop"
     """SIGTERM to one to three nodes, and a start."""
+    POWER_CUT = "power-cut"
+    """The machines of one to three nodes lose their power, and what their disks had not synced; some once more while
+    they start. Only where this user may mount disks."""
     HANG = "hang"
     """SIGSTOP to one or two nodes, and SIGCONT."""
     WIPE = "wipe"
@@ -48,6 +53,7 @@ class Kind(StrEnum):
     """A topic is deleted under load, and made anew with its name; often while a node hangs or is killed."""
 
 
+ENDING = (Kind.KILL, Kind.STOP, Kind.POWER_CUT)
 DAMAGING = (Kind.WIPE, Kind.WIPE_LAST, Kind.SWAP)
 
 
@@ -71,6 +77,8 @@ class Fault:
             words.append(f"dir {self.log_dir}")
         if self.kind in (*DAMAGING, Kind.RECREATE) and self.nodes:
             words.append("by kill -9" if self.by_kill else "hanging" if self.kind is Kind.RECREATE else "in order")
+        if self.kind is Kind.POWER_CUT and self.by_kill:
+            words.append("and again")
         return " ".join([*words, f"for {self.lasts_s:.1f} s"])
 
 
@@ -90,7 +98,7 @@ def _draw(source: Random, kind: Kind) -> Fault:
     share, at_once, length = source.random(), source.random(), source.random()
     calm, patience, log_dir, by_kill = source.random(), source.random(), source.randrange(1, LOG_DIRS), source.random()
     longest = {Kind.HANG: HANG_S_MAX, Kind.FULL: FULL_S_MAX}.get(kind, DOWN_S_MAX)
-    is_down = kind in (Kind.KILL, Kind.STOP)
+    is_down = kind in ENDING
     return Fault(
         kind=kind,
         nodes=tuple(order[: _nodes_hit(kind, share)]),
@@ -109,6 +117,7 @@ def _nodes_hit(kind: Kind, share: float) -> int:
         return 2
     if kind is Kind.RECREATE:
         return int(share > RECREATE_ALONE)
-    if kind in (Kind.KILL, Kind.STOP) and share < THREE_NODES:
+    three = THREE_LOSE_POWER if kind is Kind.POWER_CUT else THREE_NODES
+    if kind in ENDING and share < three:
         return 3
-    return 2 if kind in (Kind.KILL, Kind.STOP, Kind.HANG) and share < THREE_NODES + TWO_NODES else 1
+    return 2 if kind in (*ENDING, Kind.HANG) and share < three + TWO_NODES else 1

@@ -14,6 +14,7 @@ final log, which a new consumer reads from the beginning when the load has ended
     out-of-order   a producer's records stand in a partition in another order than they were sent; a record may, if its
                    producer was told that it failed and may be written all the same (`failed_unknown`). Of an
                    idempotent producer that counts no possible duplicates, none may
+     key-disorder   the same of the records of one key, or a key stands in two partitions
     unseen         a reader did not reach the end of the log
     over-deleted   the log begins behind everything that was to be deleted
 
@@ -37,6 +38,7 @@ NOTHING = (1 << 64) - 1
 NOT_ACKED, ACKED_SOMEWHERE = -1, -2
 """In an array of places; the second is an ack that may belong to either of two logs."""
 NO_LOG = -1
+NO_KEY = -1
 GAP_MAX = 1_000_000
 """An offset so far behind the last one is not remembered: a wrong offset must not cost memory."""
 VALUE_BYTES = 100
@@ -87,6 +89,7 @@ class _Sent:
 
     topic: str
     logs: array[int] = field(default_factory=lambda: array("h"))
+    keys: array[int] = field(default_factory=lambda: array("h"))
     places: array[int] = field(default_factory=lambda: array("q"))
     may_be_late: set[int] = field(default_factory=set)
     """Records that failed with their outcome unknown: they may be written behind later ones."""
@@ -156,12 +159,13 @@ class Ledger:
 
     # -- producers -----------------------------------------------------------------------------------------------------
 
-    def send(self, producer: int, topic: str, count: int = 1) -> int:
-        """The next `count` records of a producer are about to be sent: the first sequence."""
+    def send(self, producer: int, topic: str, count: int = 1, key: int = NO_KEY) -> int:
+        """The next `count` records of a producer, with this key, are about to be sent: the first sequence."""
         with self._lock:
             sent = self._sent.setdefault(producer, _Sent(topic))
             first, log = len(sent.logs), self._current.get(topic, NO_LOG)
             sent.logs.extend([log] * count)
+            sent.keys.extend([key] * count)
             sent.places.extend([NOT_ACKED] * count)
             return first
 
@@ -345,6 +349,7 @@ class Ledger:
         copies: Counter[int] = Counter()
         met = {producer: bytearray(len(sent.logs)) for producer, sent in self._sent.items()}
         for log, found in enumerate(self._logs):
+            of_keys: dict[tuple[int, int], tuple[int, int]] = {}
             for partition, identities in found.final.items():
                 last: dict[int, int] = {}
                 is_cut = self._begins.get((log, partition), 0) > 0
@@ -365,12 +370,24 @@ class Ledger:
                         where = f"{self._at(log, partition)} offset {offset}"
                         self._wrong("out-of-order", f"{where} holds {shown(identity)} after {last[producer]}")
                     last[producer] = max(sequence, last.get(producer, -1))
+                    if not is_copy:
+                        self._judge_key(log, partition, identity, of_keys)
         for producer, number in copies.items():
             counted = possible_duplicates.get(producer, 0)
             if number > counted:
                 text = f"producer {producer}: {number} copies of its records, possible_duplicates is {counted}"
                 self._wrong("duplicates", text, number - counted)
         return sum(map(len, twice.values()))
+
+    def _judge_key(self, log: int, partition: int, identity: int, last: dict[tuple[int, int], tuple[int, int]]) -> None:
+        """`last` has the partition and the sequence of a producer's last record with a key."""
+        producer, sequence = divmod(identity, 1 << SEQUENCE_BITS)
+        key = self._sent[producer].keys[sequence]
+        its_partition, before = last.get((producer, key), (partition, -1))
+        if key != NO_KEY and (partition != its_partition or sequence < before):
+            where = f"{self._at(log, partition)} holds {shown(identity)} of key {key}"
+            self._wrong("key-disorder", f"{where} after {before} in partition {its_partition}")
+        last[producer, key] = partition, max(sequence, before)
 
     def _at(self, log: int, partition: int) -> str:
         return f"{self._logs[log].topic}#{log}-{partition}"

@@ -23,11 +23,15 @@ from storage.log_dirs.meta_properties import read_meta_properties
 from tests.chaos.faults import NODES, Fault, Kind
 from tests.chaos.history import History
 from tests.chaos.ledger import Ledger
+from tests.chaos.producer_counts import ProducerCounts
+from tests.support.power_disk import PowerDisk
 from tests.support.small_disk import fill
 
 WHOLE_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 60.0
 REFUSED_TIMEOUT_S = 30.0
+FLICKER_S_MAX = 1.5
+"""After a power cut, before the second one: a node needs about a second to start."""
 RETRY_S = 0.1
 ASIDE = "-aside"
 
@@ -38,7 +42,8 @@ class StuckError(Exception):
 
 @dataclass(slots=True)
 class Operator:
-    """`log_dirs[i]` are those of node i; `remake` deletes a topic and makes it anew with what the clients need."""
+    """`log_dirs[i]` are those of node i, `disks[i]` their disks if power can be cut; `remake` deletes a topic and makes
+    it anew with what the clients need."""
 
     cluster: Cluster
     admin: Admin
@@ -47,7 +52,9 @@ class Operator:
     log_dirs: Sequence[Sequence[Path]]
     remake: Callable[[], None]
     topics: Callable[[], Sequence[str]]
-    full_disk: tuple[int, Path] | None = None
+    full_disk: Path | None = None
+    disks: Sequence[Sequence[PowerDisk]] = ()
+    counts: ProducerCounts = field(default_factory=ProducerCounts)
     down: set[int] = field(default_factory=set)
     _pause: threading.Event = field(default_factory=threading.Event)
 
@@ -58,6 +65,7 @@ class Operator:
         perform = {
             Kind.KILL: self._end,
             Kind.STOP: self._end,
+            Kind.POWER_CUT: self._cut_power,
             Kind.HANG: self._hang,
             Kind.WIPE: self._wipe,
             Kind.WIPE_LAST: self._wipe_last,
@@ -98,6 +106,29 @@ class Operator:
             self._stop(node, by_kill=fault.kind is Kind.KILL)
         self._pause.wait(fault.lasts_s)
         self._start(fault.nodes)
+
+    def _cut_power(self, fault: Fault) -> None:
+        self._lose_power(fault.nodes)
+        self._pause.wait(fault.lasts_s)
+        if fault.by_kill:
+            self._start(fault.nodes, wait=False)
+            self._pause.wait(min(fault.lasts_s, FLICKER_S_MAX))
+            self._lose_power(fault.nodes)
+        self._start(fault.nodes)
+
+    def _lose_power(self, nodes: Sequence[int]) -> None:
+        """Nothing leaves a node once its disks stand, and it has no time to notice."""
+        for node in nodes:
+            self.counts.take(self.cluster.metrics_url(node))
+            self.cluster.pause(node)
+        for node in nodes:
+            for disk in self.disks[node]:
+                disk.cut()
+        for node in nodes:
+            self.down.add(node)
+            self.cluster.kill(node)
+            for disk in self.disks[node]:
+                disk.restore()
 
     def _hang(self, fault: Fault) -> None:
         for node in fault.nodes:
@@ -149,7 +180,7 @@ class Operator:
     def _fill(self, fault: Fault) -> None:
         if self.full_disk is None:
             return
-        ballast = self.full_disk[1] / "ballast"
+        ballast = self.full_disk / "ballast"
         fill(ballast)
         try:
             self._pause.wait(fault.lasts_s)
@@ -181,6 +212,7 @@ class Operator:
 
     def _stop(self, node: int, *, by_kill: bool) -> None:
         self.down.add(node)
+        self.counts.take(self.cluster.metrics_url(node))
         if by_kill:
             self.cluster.kill(node)
             return
@@ -253,7 +285,7 @@ def delete_until_gone(admin: Admin, topic: str, history: History) -> None:
 
 
 def _exchange(one: Path, two: Path) -> None:
+    """They may be on two disks."""
     aside = one.with_name(one.name + ASIDE)
-    one.rename(aside)
-    two.rename(one)
-    aside.rename(two)
+    for source, target in ((one, aside), (two, one), (aside, two)):
+        shutil.move(source, target)

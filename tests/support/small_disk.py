@@ -2,7 +2,7 @@
 
 Needs the right to mount, which root and CI have; elsewhere the test is skipped, with the reason. fsync does nothing on
 a tmpfs. With PENSTOCK_SMALL_DISK=ext4 the same tests run on a loop image of a journalling file system, which delays its
-allocations. Power cuts cannot be tested here.
+allocations. Power cuts are power_disk.py's.
 
 A process of its own mounts the disk, and unmounts it when its standard input ends. So the disk is removed with the test
 run, even if that is killed.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -36,11 +36,18 @@ EXT4_OWN_BYTES = 6 * 1024 * 1024
 @contextmanager
 def small_disk(mount_point: Path, size_bytes: int) -> Iterator[Path]:
     """An empty disk at `mount_point`, gone afterwards, also when somebody still uses it."""
-    mount_point.mkdir(parents=True)
     if os.environ.get("PENSTOCK_SMALL_DISK") == "ext4":
-        source = ["-o", "loop", str(_ext4_image(mount_point.with_suffix(".img"), size_bytes + EXT4_OWN_BYTES))]
+        source = ["-o", "loop", str(ext4_image(mount_point.with_suffix(".img"), size_bytes + EXT4_OWN_BYTES))]
     else:
         source = ["-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs"]
+    with mounted(mount_point, source):
+        yield mount_point
+
+
+@contextmanager
+def mounted(mount_point: Path, source: Sequence[str]) -> Iterator[None]:
+    """Something is mounted at `mount_point`, a new directory, by these arguments of mount; not any more afterwards."""
+    mount_point.mkdir(parents=True)
     keeper = subprocess.Popen(
         ["sh", "-c", KEEPER, "sh", str(mount_point), *source],
         stdin=subprocess.PIPE,
@@ -53,13 +60,14 @@ def small_disk(mount_point: Path, size_bytes: int) -> Iterator[Path]:
     if not keeper.stdout.readline():
         _skip("mount", keeper.communicate()[1])
     try:
-        yield mount_point
+        yield
     finally:
         said = keeper.communicate()[1]
         assert keeper.returncode == 0, f"{mount_point} is still mounted: {said}"
 
 
-def _ext4_image(path: Path, size_bytes: int) -> Path:
+def ext4_image(path: Path, size_bytes: int) -> Path:
+    """A new file that holds an empty ext4, and takes room as it is used."""
     with path.open("wb") as image:
         image.truncate(size_bytes)
     _run_or_skip("mkfs.ext4", "-q", "-m", "0", str(path))

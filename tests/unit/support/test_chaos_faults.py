@@ -28,6 +28,10 @@ def test_the_directory_of_the_metadata_log_is_never_damaged() -> None:
 def test_a_wipe_hits_one_node_and_a_hang_never_all() -> None:
     faults = [fault for seed in range(20) for fault in islice(plan(seed, tuple(Kind)), 100)]
     hit = {kind: {len(fault.nodes) for fault in faults if fault.kind is kind} for kind in Kind}
-    assert hit[Kind.WIPE] == {1} and hit[Kind.HANG] == {1, 2} and hit[Kind.KILL] == hit[Kind.STOP] == {1, 2, 3}
+    assert (
+        hit[Kind.WIPE] == {1}
+        and hit[Kind.HANG] == {1, 2}
+        and hit[Kind.KILL] == hit[Kind.STOP] == hit[Kind.POWER_CUT] == {1, 2, 3}
+    )
     assert hit[Kind.RECREATE] == {0, 1}
     assert all(len(set(fault.nodes)) == len(fault.nodes) <= NODES for fault in faults)

@@ -183,6 +183,17 @@ def test_records_of_a_producer_in_another_order_are_out_of_order() -> None:
     assert story.verdict(1, 0).anomalies == {"out-of-order": 1}
 
 
+def test_records_of_a_key_in_another_order_or_in_two_partitions_are_in_disorder() -> None:
+    story = Story()
+    for key in (7, 8, 7):
+        story.ledger.send(0, TOPIC, key=key)
+    assert story.verdict(2, 1, 0).anomalies == {"out-of-order": 2, "key-disorder": 1}
+    story = Story()
+    story.ledger.send(0, TOPIC, 2, key=7)
+    story.ledger.read_final(story.log, 1, [0], [encode_value(0, 1)])
+    assert story.verdict(0).anomalies == {"key-disorder": 1}
+
+
 @pytest.mark.parametrize(("late", "anomalies"), [(0, {}), (1, {"out-of-order": 1})])
 def test_a_record_that_failed_with_its_outcome_unknown_may_be_late(late: int, anomalies: dict[str, int]) -> None:
     story = Story()
