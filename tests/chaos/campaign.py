@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class Outcome:
     wrong: Counter[str]
     examples: list[str]
     faults: Counter[str]
-    failed: int
+    failed: dict[str, int]
     possible_duplicates: dict[str, int]
     in_flight_max: int
     batches_retried: int
@@ -165,8 +165,8 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         wrong=wrong,
         examples=examples,
         faults=faults,
-        failed=load.writers.failed.total(),
-        possible_duplicates={WRITERS[n]: count for n, count in load.writers.possible_duplicates.items() if count},
+        failed=_by_name(load.writers.failed),
+        possible_duplicates=_by_name(load.writers.possible_duplicates),
         in_flight_max=max(load.writers.in_flight_max.values(), default=0),
         batches_retried=load.writers.batches_retried,
         nodes_count=dict(operator.counts.found),
@@ -175,6 +175,10 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         seconds=time.monotonic() - began,
         directory=directory,
     )
+
+
+def _by_name(counts: Mapping[int, int]) -> dict[str, int]:
+    return {WRITERS[number]: count for number, count in counts.items() if count}
 
 
 def _disks(config: Config, directory: Path, stack: ExitStack) -> Disks:
