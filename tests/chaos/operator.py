@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from penstock import Admin
@@ -118,6 +119,7 @@ class Operator:
 
     def _lose_power(self, nodes: Sequence[int]) -> None:
         """Nothing leaves a node once its disks stand, and it has no time to notice."""
+        self.check_running()
         for node in nodes:
             self.counts.take(self.cluster.metrics_url(node))
             self.cluster.pause(node)
@@ -163,6 +165,7 @@ class Operator:
         self._must_refuse(last, f"a new and empty d{fault.log_dir}, the last in-sync replica of its partitions")
         shutil.rmtree(directory)
         aside.rename(directory)
+        self._sync_disks()
         self._start([last])
         self.wait_whole()
 
@@ -175,6 +178,7 @@ class Operator:
         for node in fault.nodes:
             self._must_refuse(node, f"another node's d{fault.log_dir}")
         _exchange(one, two)
+        self._sync_disks()
         self._start(fault.nodes)
 
     def _fill(self, fault: Fault) -> None:
@@ -239,6 +243,7 @@ class Operator:
             raise StuckError(f"{directory} has no meta.properties")
         for entry in directory.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        self._sync_disks()
         self._must_refuse(node, f"an unformatted d{number}")
         command = node_command("format", "--config", str(self.cluster.config_path(node)))
         command += ["--cluster-id", self.cluster.cluster_id]
@@ -246,6 +251,11 @@ class Operator:
         if done.returncode != 0:
             raise StuckError(f"node {node} cannot be formatted: {done.stderr.strip()}")
         return lost.directory_id
+
+    def _sync_disks(self) -> None:
+        """What an operator has changed must outlive the next power cut; a node sees to what it writes itself."""
+        for disk in chain.from_iterable(self.disks):
+            disk.sync()
 
     def _must_refuse(self, node: int, what: str) -> None:
         """A node that finds this must end by itself; whether it gets ready depends on others and says nothing."""

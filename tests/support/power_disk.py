@@ -44,6 +44,10 @@ class PowerDisk:
     mount_point: Path
     image: Path
 
+    def sync(self) -> None:
+        """All that was written until now outlives a cut."""
+        subprocess.run(["sync", "--file-system", str(self.mount_point)], check=True)
+
     def cut(self) -> None:
         """Nothing is written any more; OSError where the file system cannot be shut down."""
         descriptor = os.open(self.mount_point, os.O_RDONLY | os.O_DIRECTORY)

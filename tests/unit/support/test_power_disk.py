@@ -29,6 +29,10 @@ def test_a_disk_has_after_a_power_cut_what_was_synced_and_takes_nothing_between(
         disk.restore()
         assert path.read_bytes() == b"synced" and not (disk.mount_point / "other").exists()
         path.write_bytes(b"again")
+        disk.sync()
+        disk.cut()
+        disk.restore()
+        assert path.read_bytes() == b"again"
 
 
 def _sync(directory: Path) -> None:
