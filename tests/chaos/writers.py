@@ -27,7 +27,7 @@ from tests.chaos.history import History
 from tests.chaos.ledger import Ledger, encode_value
 
 TICK_S = 0.02
-RECORDS_PER_TICK = 3
+RECORDS_PER_TICK = 1
 BURST_RECORDS = 30
 BURST_EVERY_TICKS = 10
 KEYS = 40
