@@ -14,7 +14,7 @@ final log, which a new consumer reads from the beginning when the load has ended
     out-of-order   a producer's records stand in a partition in another order than they were sent; a record may, if its
                    producer was told that it failed and may be written all the same (`failed_unknown`). Of an
                    idempotent producer that counts no possible duplicates, none may
-     key-disorder   the same of the records of one key, or a key stands in two partitions
+    key-disorder   the same of the records of one key, or a key stands in two partitions
     unseen         a reader did not reach the end of the log
     over-deleted   the log begins behind everything that was to be deleted
 
