@@ -30,6 +30,7 @@ class _Line:
 
     def __init__(self, name: str, threads: int) -> None:
         self.name, self.threads = name, threads
+        self.has_ended = False
         self.pieces: deque[Work] = deque()
 
 
@@ -78,7 +79,7 @@ class SteppedThreads:
             self._wake(self.step)
 
     def _new_line(self, name: str, threads: int) -> _Line:
-        self._lines = [line for line in self._lines if line.threads]
+        self._lines = [line for line in self._lines if not line.has_ended]
         line = _Line(name, threads)
         self._lines.append(line)
         return line
@@ -120,24 +121,22 @@ class SteppedThreads:
 class _Thread:
     def __init__(self, threads: SteppedThreads, line: _Line, work: Work) -> None:
         self._threads, self._line = threads, line
-        self._ended = False
         threads._add(line, lambda: self._run(work))
 
     def _run(self, work: Work) -> None:
         try:
             work()
         finally:
-            self._ended = True
-            self._line.threads = 0
+            self._line.has_ended = True
 
     def join(self, timeout: float | None = None) -> None:
         if timeout is None:
-            self._threads.run_until(lambda: self._ended, f"the end of {self._line.name}")
+            self._threads.run_until(lambda: self._line.has_ended, f"the end of {self._line.name}")
         else:
             self._threads.run_all()
 
     def is_alive(self) -> bool:
-        return not self._ended
+        return not self._line.has_ended
 
 
 class _Workers:

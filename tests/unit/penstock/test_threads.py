@@ -65,6 +65,16 @@ def test_work_that_was_put_before_there_was_a_worker_is_done_once_there_is_one(t
     workers.close()
 
 
+def test_workers_that_begin_later_than_others_are_not_forgotten(threads: Threads) -> None:
+    done = threads.event()
+    flush, cut = threads.workers("flush"), threads.workers("cut")
+    flush.grow()
+    flush.put(done.set)
+    assert done.wait(10)
+    flush.close()
+    cut.close()
+
+
 def test_an_executor_gives_the_result_or_what_was_raised(threads: Threads) -> None:
     executor = threads.executor("raft-disk", 2)
     assert executor.submit(lambda a, b: a + b, 1, b=2).result(10) == 3
