@@ -1,6 +1,6 @@
 """This system beside a real Kafka, or beside an earlier checkout of itself: what one Python process gets, and the cost.
 
-    python -m benchmarks.broker [--quick] [--nodes 1,3] [--pairs 5] [--peers DIR] [--before TREE]
+    python -m benchmarks.broker [--quick] [--nodes 1,3] [--pairs 5] [--peers DIR] [--before TREE] [--not-idempotent]
 
 One JSON line a row, then a table: medians with their spread, the ratio of each pair, and goals. The systems take turns
 (ours, Kafka, Kafka with fsync, ours, …), each time as a fresh cluster, and never do two of them run at once. Every
@@ -8,7 +8,8 @@ system is warmed by the same work before anything counts. Each client is a proce
 on every in-sync replica; plain Kafka acks from the page cache, `kafka-fsync` does what ours does. What was set on each
 system and its clients is the row `settings`. Without Kafka's tools our rows stand alone, and a line says what is
 missing. `--before` names a checkout with its own environment (.venv). Its cluster lives beside ours and the two take
-turns row by row: an idle one takes 4 % of a core, while from minute to minute the same work varies by a third.
+turns row by row: an idle one takes 4 % of a core, while from minute to minute the same work varies by a third. So does
+`--not-idempotent`: the same work with producers that write a record twice if they must; then nothing is read.
 Absolute figures do not hold from machine to machine; ratios of one run do.
 """
 
@@ -36,6 +37,8 @@ SETTLE_S = 2.0
 CLIENT_TIMEOUT_S = 300
 OURS = (("send", "send_many"), ("poll", "poll_arrow"))
 THEIRS = (("send",), ("poll",))
+PRODUCERS = (("send", "send_keyed", "send_many"), ())
+"""What is asked of both with --not-idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,11 @@ STILL_WARMING = 0.7
 count: a JVM needs many seconds to hold this rate, and its first ones would be no fair comparison."""
 
 Start = Callable[[], AbstractContextManager[systems.System]]
+Roles = tuple[tuple[str, ...], tuple[str, ...]]
 Row = dict[str, Any]
 
 
-def session(start: Start, nodes: int, size: Size, pair: int) -> Iterator[Row]:
+def session(start: Start, nodes: int, size: Size, pair: int, ours: Roles = OURS) -> Iterator[Row]:
     """Every row of one fresh cluster."""
     with start() as system:
         base: Row = {"system": system.name, "nodes": nodes, "pair": pair}
@@ -67,7 +71,7 @@ def session(start: Start, nodes: int, size: Size, pair: int) -> Iterator[Row]:
         if pair == 0:
             yield base | {"row": "settings", **system.settings}
             yield base | {"row": "idle", "idle_share": _idle_share(system, size.idle_s)}
-        produce, consume = THEIRS if system.name.startswith("kafka") else OURS
+        produce, consume = THEIRS if system.name.startswith("kafka") else ours
         _warm_up(system, produce, consume, size)
         for value_bytes, records in size.records.items():
             topic = ""
@@ -139,9 +143,12 @@ def _rss_mib(system: systems.System) -> int:
     return systems.rss_bytes(system) // MIB
 
 
-def all_starts(count: int, peers: Path | None, before: Path | None) -> list[list[Start]]:
+def all_starts(count: int, peers: Path | None, before: Path | None, not_idempotent: bool) -> list[list[Start]]:
     """The systems of one turn, in order; those of one list live beside each other."""
     ours: list[Start] = [functools.partial(systems.penstock, count)]
+    if not_idempotent:
+        options = {"enable_idempotence": False}
+        ours.append(functools.partial(systems.penstock, count, name=systems.NOT_IDEMPOTENT, options=options))
     if before is not None:
         ours.append(functools.partial(systems.penstock, count, name="before", tree=before))
     if peers is None:
@@ -153,15 +160,18 @@ def all_starts(count: int, peers: Path | None, before: Path | None) -> list[list
     ]
 
 
-def all_rows(nodes: list[int], size: Size, pairs: int, peers: Path | None, before: Path | None) -> Iterator[Row]:
+def all_rows(
+    nodes: list[int], size: Size, pairs: int, peers: Path | None, before: Path | None, not_idempotent: bool
+) -> Iterator[Row]:
     """Every row, as it is measured."""
+    ours = PRODUCERS if not_idempotent else OURS
     for count in nodes:
-        starts = all_starts(count, peers, before)
+        starts = all_starts(count, peers, before, not_idempotent)
         for pair in range(pairs):
             # Every other turn goes backwards: whatever drifts on the machine does not favour one of them.
             way = 1 if pair % 2 == 0 else -1
             for together in starts[::way]:
-                yield from row_by_row([session(start, count, size, pair) for start in together[::way]])
+                yield from row_by_row([session(start, count, size, pair, ours) for start in together[::way]])
 
 
 def row_by_row(sessions: Sequence[Iterator[Row]]) -> Iterator[Row]:
@@ -178,17 +188,21 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, help=f"turns of each system; {PAIRS} without --quick")
     parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it ours alone")
     parser.add_argument("--before", type=Path, help="a checkout of another version, with its own .venv")
+    parser.add_argument("--not-idempotent", action="store_true", help="beside producers without idempotence, alone")
     arguments = parser.parse_args()
+    if arguments.not_idempotent and (arguments.peers or arguments.before):
+        parser.error("--not-idempotent compares two kinds of producers, and needs neither --peers nor --before")
     peers: Path | None = arguments.peers.absolute() if arguments.peers is not None else None
     before: Path | None = arguments.before.absolute() if arguments.before is not None else None
     missing = systems.missing_for_kafka(peers)
-    if missing:
+    if missing and not arguments.not_idempotent:
         peers = None
         print(f"no Kafka here; missing: {', '.join(missing)}", file=sys.stderr)
     nodes = [int(count) for count in arguments.nodes.split(",")]
     pairs = arguments.pairs or (1 if arguments.quick else PAIRS)
     rows: list[Row] = []
-    for row in all_rows(nodes, QUICK if arguments.quick else FULL, pairs, peers, before):
+    size = QUICK if arguments.quick else FULL
+    for row in all_rows(nodes, size, pairs, peers, before, arguments.not_idempotent):
         rows.append(row)
         print(json.dumps(row), flush=True)
     print_table(rows, nodes)

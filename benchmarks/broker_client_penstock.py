@@ -1,14 +1,17 @@
-"""One process of benchmarks/broker.py that uses our client: ROLE BOOTSTRAP TOPIC RECORDS BYTES.
+"""One process of benchmarks/broker.py that uses our client: ROLE BOOTSTRAP TOPIC RECORDS BYTES [OPTIONS].
 
-Roles: send, send_many, poll, poll_arrow, latency. Prints one JSON line. Not to be read as an example: error handling is
-that every record must be acked, or the row fails.
+Roles: send, send_keyed, send_many, poll, poll_arrow, latency. OPTIONS are a producer's, as a JSON object. Prints one
+JSON line. Not to be read as an example: error handling is that every record must be acked, or the row fails.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from collections.abc import Callable
 from itertools import chain, repeat
+from typing import Any
 
 from benchmarks.broker_client_common import DISTINCT_VALUES, OpenLoop, report, values
 from penstock import Consumer, Producer
@@ -20,10 +23,10 @@ MANY = 20_000
 """Records of one send_many."""
 
 
-def send(bootstrap: str, topic: str, records: int, size: int) -> None:
+def send(bootstrap: str, topic: str, records: int, size: int, **options: Any) -> None:
     """One call per record."""
     some = values(size)
-    with Producer(bootstrap, acks="all") as producer:
+    with Producer(bootstrap, acks="all", **options) as producer:
         began, cpu_began = time.perf_counter(), time.process_time()
         for _ in range(records // DISTINCT_VALUES):
             for value in some:
@@ -32,10 +35,22 @@ def send(bootstrap: str, topic: str, records: int, size: int) -> None:
         report(producer.statistics().records_acked, began, cpu_began)
 
 
-def send_many(bootstrap: str, topic: str, records: int, size: int) -> None:
+def send_keyed(bootstrap: str, topic: str, records: int, size: int, **options: Any) -> None:
+    """One call per record, with a key."""
+    some = [(b"%d" % index, value) for index, value in enumerate(values(size))]
+    with Producer(bootstrap, acks="all", **options) as producer:
+        began, cpu_began = time.perf_counter(), time.process_time()
+        for _ in range(records // DISTINCT_VALUES):
+            for key, value in some:
+                producer.send(topic, value, key)
+        producer.flush(SECONDS_MAX)
+        report(producer.statistics().records_acked, began, cpu_began)
+
+
+def send_many(bootstrap: str, topic: str, records: int, size: int, **options: Any) -> None:
     """One call for many records, from an iterator."""
     some = values(size)
-    with Producer(bootstrap, acks="all") as producer:
+    with Producer(bootstrap, acks="all", **options) as producer:
         began, cpu_began = time.perf_counter(), time.process_time()
         for _ in range(records // MANY):
             producer.send_many(topic, chain.from_iterable(repeat(some, MANY // DISTINCT_VALUES)))
@@ -71,10 +86,10 @@ def poll_arrow(bootstrap: str, topic: str, records: int, size: int) -> None:
         report(got, began, cpu_began)
 
 
-def latency(bootstrap: str, topic: str, records: int, size: int) -> None:
+def latency(bootstrap: str, topic: str, records: int, size: int, **options: Any) -> None:
     """An open loop; linger 0."""
     some, loop = values(size), OpenLoop(records, RATE)
-    with Producer(bootstrap, acks="all", linger_ms=0) as producer:
+    with Producer(bootstrap, acks="all", linger_ms=0, **options) as producer:
 
         def send_one(index: int) -> None:
             def on_done(future: RecordFuture) -> None:
@@ -93,7 +108,15 @@ def _check(got: int, wanted: int) -> None:
         raise SystemExit(f"{got} bytes read, {wanted} expected")
 
 
-ROLES = {"send": send, "send_many": send_many, "poll": poll, "poll_arrow": poll_arrow, "latency": latency}
+ROLES: dict[str, Callable[..., None]] = {
+    "send": send,
+    "send_keyed": send_keyed,
+    "send_many": send_many,
+    "poll": poll,
+    "poll_arrow": poll_arrow,
+    "latency": latency,
+}
 
 if __name__ == "__main__":
-    ROLES[sys.argv[1]](sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    given = json.loads(sys.argv[6]) if len(sys.argv) > 6 else {}
+    ROLES[sys.argv[1]](sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), **given)

@@ -22,6 +22,11 @@ BEFORE_AT_LEAST = 0.95
 """No rate of ours may fall below this part of what an earlier version does in the same run."""
 
 
+IDEMPOTENT_AT_LEAST = 0.97
+IDEMPOTENT_LATENCY_AT_MOST = 1.1
+"""What idempotence may cost; beside producers without it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Our figure against a peer's; `at_least` or `at_most` is the goal of the ratio at three nodes."""
@@ -38,6 +43,8 @@ def comparisons(peer: str) -> list[Comparison]:
     """Every line of the table of one peer."""
     if peer == "before":
         return _before()
+    if peer == "not-idempotent":
+        return _not_idempotent()
     fsync = peer == "kafka-fsync"
     lines = []
     for size in (100, 1024):
@@ -76,8 +83,22 @@ def _before() -> list[Comparison]:
     return rates + costs
 
 
+def _not_idempotent() -> list[Comparison]:
+    rates = [
+        Comparison(f"produce {size} B, {how}", how, how, size, at_least=IDEMPOTENT_AT_LEAST)
+        for size in (100, 1024)
+        for how in ("send", "send_keyed", "send_many")
+    ]
+    return [
+        *rates,
+        Comparison("send to ack p50, ms", "p50_ms", "p50_ms", 100, at_most=IDEMPOTENT_LATENCY_AT_MOST),
+        Comparison("send to ack p99, ms", "p99_ms", "p99_ms", 100, at_most=IDEMPOTENT_LATENCY_AT_MOST),
+        Comparison("memory after load, MiB", "after_rss_mib", "after_rss_mib"),
+    ]
+
+
 GOAL_NODES = 3
-PEERS = ("kafka", "kafka-fsync", "before")
+PEERS = ("kafka", "kafka-fsync", "before", "not-idempotent")
 
 
 def by_pair(rows: Iterable[Row]) -> dict[Key, ByPair]:

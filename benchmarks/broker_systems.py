@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTITIONS = 6
 SOURCES = ("penstock", "broker", "metadata", "raft", "storage")
 STOP_TIMEOUT_S = 30
+NOT_IDEMPOTENT = "not-idempotent"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -61,8 +62,11 @@ def cpu_seconds(system: System) -> float:
 class Penstock:
     """Ours: fsync before the ack, on every in-sync replica."""
 
-    def __init__(self, name: str, tree: Path, host: subprocess.Popen[str]) -> None:
+    def __init__(
+        self, name: str, tree: Path, host: subprocess.Popen[str], options: Mapping[str, Any] | None = None
+    ) -> None:
         self.name = name
+        self._options = [json.dumps(options)] if options else []  # of its producers
         self._tree = tree
         self._host = host
         ready = self._answer()
@@ -88,7 +92,8 @@ class Penstock:
         self._answer()
 
     def client(self, *arguments: str) -> tuple[list[str], Path]:
-        return [str(_python_of(self._tree)), "-m", "benchmarks.broker_client_penstock", *arguments], self._tree
+        command = [str(_python_of(self._tree)), "-m", "benchmarks.broker_client_penstock", *arguments]
+        return command + self._options, self._tree
 
 
 class Kafka:
@@ -128,13 +133,15 @@ def _compile_once(tree: Path) -> None:
 
 
 @contextmanager
-def penstock(nodes: int, *, name: str = "penstock", tree: Path = ROOT) -> Iterator[System]:
+def penstock(
+    nodes: int, *, name: str = "penstock", tree: Path = ROOT, options: Mapping[str, Any] | None = None
+) -> Iterator[System]:
     """Started within, from empty directories; the start includes their formatting."""
     _compile_once(tree)
     command = [str(_python_of(tree)), str(ROOT / "benchmarks" / "broker_cluster.py"), str(nodes), str(PARTITIONS)]
     host = subprocess.Popen(command, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        yield Penstock(name, tree, host)
+        yield Penstock(name, tree, host, options)
     finally:
         host.communicate(timeout=STOP_TIMEOUT_S)
 
