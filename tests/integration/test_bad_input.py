@@ -17,13 +17,17 @@ from penstock.errors import (
     CorruptMessageError,
     InvalidConfigError,
     InvalidPartitionsError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
     InvalidReplicationFactorError,
     InvalidRequestError,
     InvalidTopicError,
     MessageTooLargeError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
     TopicExistsError,
+    UnknownProducerIdError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -91,6 +95,55 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(cluster: Cluster, name: s
     assert error.code not in (0, -1), f"{name} was answered with {error}"
     assert code is None or error.code == code, error
     assert error.message
+    assert end_of(cluster) == before
+
+
+def sequenced(sequence: int, *, epoch: int = 0, producer_id: int, count: int = 1) -> bytes:
+    fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
+    return build_batch([b"%d" % sequence] * count, timestamps_ms=1_700_000_000_000, **fields)  # type: ignore[arg-type]
+
+
+TAKEN = ((0, 2, 0), (2, 1, 0), (3, 1, 0), (4, 1, 0), (5, 1, 0), (6, 1, 0))
+"""What the producer of each row has written: first sequence, records, epoch."""
+REFUSED_SEQUENCES = {
+    "a gap": (TAKEN, (8, 1, 0), OutOfOrderSequenceError),
+    "sent again, and not one of the last five": (TAKEN, (0, 2, 0), OutOfOrderSequenceError),
+    "another batch that begins with the same sequence": (TAKEN, (5, 2, 0), OutOfOrderSequenceError),
+    "the last sequence of all, where 7 is next": (TAKEN, (2**31 - 1, 1, 0), OutOfOrderSequenceError),
+    "a new epoch that does not begin with 0": (TAKEN, (7, 1, 1), OutOfOrderSequenceError),
+    "fenced": ((*TAKEN, (0, 1, 1)), (7, 1, 0), InvalidProducerEpochError),
+    "fenced, with what it has written": ((*TAKEN, (0, 1, 1)), (6, 1, 0), InvalidProducerEpochError),
+    "unknown producer": ((), (7, 1, 0), UnknownProducerIdError),
+    "a negative sequence": (TAKEN, (-1, 1, 0), InvalidRecordError),
+    "a negative epoch": (TAKEN, (7, 1, -1), InvalidRecordError),
+}
+
+
+@pytest.mark.parametrize("row", REFUSED_SEQUENCES)
+def test_a_batch_out_of_turn_is_refused_and_the_next_one_goes_on(cluster: Cluster, row: str) -> None:
+    taken, (sequence, count, epoch), refusal = REFUSED_SEQUENCES[row]
+    leader, producer_id = leader_address(cluster), 10**12 + list(REFUSED_SEQUENCES).index(row)
+    batches = [sequenced(first, count=n, epoch=e, producer_id=producer_id) for first, n, e in taken]
+    answers = raw_broker.produce(leader, *(raw_broker.records("t", 0, one) for one in batches))
+    assert all(not answer.partitions[0].HasField("error") for answer in answers)
+    before = end_of(cluster)
+
+    bad = sequenced(sequence, count=count, epoch=epoch, producer_id=producer_id)
+    (answer,) = raw_broker.produce(leader, raw_broker.records("t", 0, bad))
+    assert (answer.partitions[0].error.code, end_of(cluster)) == (refusal.code, before)
+    following, epoch = (taken[-1][0] + taken[-1][1], taken[-1][2]) if taken else (0, 0)
+    good = sequenced(following, epoch=epoch, producer_id=producer_id)
+    (answer,) = raw_broker.produce(leader, raw_broker.records("t", 0, good))
+    assert answer.partitions[0].base_offset == before
+
+
+def test_a_batch_that_is_sent_again_is_answered_with_its_first_offsets_and_written_once(cluster: Cluster) -> None:
+    leader, batches = leader_address(cluster), [sequenced(n, producer_id=10**13) for n in range(5)]
+    requests = [raw_broker.records("t", 0, one) for one in batches]
+    first = [answer.partitions[0] for answer in raw_broker.produce(leader, *requests)]
+    before = end_of(cluster)
+    again = [answer.partitions[0] for answer in raw_broker.produce(leader, *requests, *requests)]
+    assert [part.base_offset for part in again] == [part.base_offset for part in first] * 2
     assert end_of(cluster) == before
 
 
