@@ -152,9 +152,9 @@ def _draw_limits(draw: random.Random, writers: int) -> dict[str, object]:
     limits: dict[str, object] = {}
     if draw.random() < 0.5:
         limits["producer.id.expiration.ms"] = EXPIRATION_MS
-    scope = draw.choice(("partition", "node", ""))
+    scope, fewest = draw.choice((("partition", 1), ("node", 2 * writers), ("", 0)))
     if scope:
-        limits[f"producer.id.max.per.{scope}"] = draw.choice((1, writers, 4 * writers))
+        limits[f"producer.id.max.per.{scope}"] = draw.choice((fewest, writers, 4 * writers))
     return limits
 
 
