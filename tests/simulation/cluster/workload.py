@@ -16,7 +16,7 @@ from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
-from tests.chaos.ledger import Ledger, encode_value
+from tests.chaos.ledger import NO_KEY, Ledger, encode_value
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
@@ -74,6 +74,8 @@ class Clients:
         """Calls of operators, and errors that they were told, by their names."""
         self.keyed = keyed_topics(self)
         self.possible_duplicates: dict[int, int] = {}
+        self._sent: Counter[int] = Counter()
+        """By writer: the next sequence."""
         self._failing: set[int] = set()
         """Writers of which a record has failed."""
         self.acked = self.failed_records = 0
@@ -173,7 +175,9 @@ class Clients:
         self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: set[int], count: int
     ) -> None:
         """`count` records, in bulk where it is more than one."""
-        first = self.ledger.send(number, plan.topic, count)
+        key = self._sent[number] % KEYS if plan.is_keyed and count == 1 else NO_KEY
+        first = self.ledger.send(number, plan.topic, count, key)
+        self._sent[number] += count
         values = [encode_value(number, first + n) for n in range(count)]
         keys: list[bytes] | None = [b"key-%d" % ((first + n) % KEYS) for n in range(count)]
         if not plan.is_keyed or (plan.in_bulk and len(self.partitions(plan.topic)) > 1):
