@@ -3,8 +3,9 @@
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
 by a regular job. At a bound, the producer that was silent longest makes room for a new one, if it was silent for longer
 than a client retries (`SILENT_MS`): so no batch of it can come again. Otherwise the new one is refused, and may try
-again. Batches from a leader are never refused: a follower above the bound of one log forgets the longest silent one,
-which its leader has forgotten too.
+again. At the bound of the node several make room together, because it takes a look at every log to find out who was
+silent longest. Batches from a leader are never refused: a follower above the bound of one log forgets the longest
+silent one, which its leader has forgotten too.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """
@@ -12,7 +13,8 @@ The count is changed on the loop and by the threads that open logs; everything e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from heapq import heapify, heappop, heapreplace
+from typing import Final, Protocol
 
 from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
@@ -21,6 +23,10 @@ from storage.log_config import DAY_MS
 
 SILENT_MS = 10 * 60_000
 """Longer than any client retries by default (delivery_timeout_ms)."""
+ROOM_SHARE: Final = 100
+"""At the bound of the node, one producer in so many makes room at a time."""
+ROOM_MAX: Final = 1_000
+"""So many at the most; the loop waits for it: some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +108,32 @@ class ProducerIds:
 
     def _make_room_in_node(self, now_ms: int) -> None:
         if not 0 < self._full_until_ms - now_ms <= SILENT_MS:
-            silent = [(holder.silent_since_ms, holder) for holder in tuple(self._holders) if holder.silent_since_ms]
-            since_ms, longest = min(silent, key=lambda one: one[0] or 0, default=(None, None))
-            if longest is not None and _is_silent(since_ms, now_ms):
-                longest.forget_oldest()  # right, even if the new one's append then fails: no batch of it comes again
-                self.counts.evicted += 1
+            evicted, next_ms = self._forget_longest_silent(now_ms)
+            if evicted:
+                self.counts.evicted += evicted
                 return
-            self._full_until_ms = (since_ms or now_ms) + SILENT_MS
+            self._full_until_ms = (next_ms or now_ms) + SILENT_MS
         raise self._exhausted(f"this node knows {self._total}", "producer.id.max.per.node")
+
+    def _forget_longest_silent(self, now_ms: int) -> tuple[int, int | None]:
+        """How many, and since when the next one is silent. Right, even if the append of the new producer then fails: no
+        batch of those that were forgotten comes again."""
+        max_count = self.config.max_per_node
+        wanted = min(self._total - max_count + max(max_count // ROOM_SHARE, 1), ROOM_MAX)
+        times = ((holder.silent_since_ms, index, holder) for index, holder in enumerate(tuple(self._holders)))
+        silent = [(since_ms, index, holder) for since_ms, index, holder in times if since_ms is not None]
+        heapify(silent)
+        evicted = 0
+        while silent and evicted < wanted and _is_silent(silent[0][0], now_ms):
+            _, index, holder = silent[0]
+            holder.forget_oldest()
+            evicted += 1
+            since_ms = holder.silent_since_ms
+            if since_ms is None:
+                heappop(silent)
+            else:
+                heapreplace(silent, (since_ms, index, holder))
+        return evicted, silent[0][0] if silent else None
 
     def _exhausted(self, found: str, key: str) -> ResourceExhaustedError:
         self.counts.refused_full += 1
