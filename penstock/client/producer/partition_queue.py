@@ -64,7 +64,7 @@ class PartitionQueue:
     def oldest_ms(self) -> int | None:
         """Since when the oldest batch waits to be acked. It must not iterate over `ready`: a caller may append to it
         meanwhile, which ends an iteration with an error."""
-        firsts = self.in_flight[:1]
+        firsts = self.in_flight.copy()  # all: what was sent again is the last one there
         if self.ready:
             firsts.append(self.ready[0])
         elif not firsts and (opened := self.open) is not None:

@@ -281,3 +281,14 @@ def test_a_batch_that_times_out_is_overtaken_by_nothing(expired: int) -> None:
     bench.answer(request, OutOfOrderSequenceError())
     bench.drain()
     assert triple(batches[expired]) == (ID, 1, 0)
+
+
+def test_a_batch_that_is_sent_again_behind_younger_ones_expires_in_time() -> None:
+    bench = Bench()
+    bench.add()
+    bench.add(created_ms=NOW_MS + 5_000)
+    first, _ = bench.drain()
+    bench.answer(first, NotEnoughReplicasError())
+    bench.drain(NOW_MS + 5_000)
+    bench.dispatcher.expire(NOW_MS + 5_000)
+    assert bench.dispatcher.expiry_ms == NOW_MS + 10_000
