@@ -176,6 +176,12 @@ class KnownProducers:
         """The ids of those whose last append is older. All are looked at: a clock may have been set back."""
         return [producer_id for producer_id, known in self._producers.items() if known.last_append_ms < time_ms]
 
+    def count_as_appended(self, now_ms: int) -> None:
+        """Now, what was appended at a later time: the clock was ahead. Else nobody there would be silent until then."""
+        for producer_id, known in self._producers.items():
+            if known.last_append_ms > now_ms:
+                self._producers[producer_id] = known._replace(last_append_ms=now_ms)
+
     def window_offsets(self) -> frozenset[int]:
         """The base offsets of all remembered batches."""
         return frozenset(batch.base_offset for known in self._producers.values() for batch in known.batches)

@@ -271,11 +271,12 @@ class ProducerLog:
         self._recount()
 
     def expire(self, now_ms: int) -> None:
-        """Forget the producers that were silent for `producer.id.expiration.ms`; `now_ms` is wall time."""
+        """Forget the producers that were silent for `producer.id.expiration.ms`; `now_ms` is wall time, believed."""
         ids = self._ids
         if ids is not None and self._known:
             silent = self._known.silent_before(now_ms - ids.config.expiration_ms)
             self._known.forget(silent)
+            self._known.count_as_appended(now_ms)
             self._is_saved = self._is_saved and not silent
             ids.counts.expired += len(silent)
             self._recount()

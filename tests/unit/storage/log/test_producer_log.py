@@ -24,7 +24,7 @@ from penstock.record.builder import build_batch
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
 from storage.log.producer_ids import SILENT_MS, ProducerIdConfig
-from storage.log_config import LogConfig
+from storage.log_config import DAY_MS, LogConfig
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, log_named, open_manager, reopened
@@ -516,6 +516,20 @@ def test_a_silent_producer_expires() -> None:
     assert node.known() == []
 
 
+@pytest.mark.parametrize("bound", ["max_per_partition", "max_per_node"])
+def test_after_a_clock_that_was_ahead_producers_are_silent_again(bound: str) -> None:
+    node = Node(**{bound: 2})
+    node.clock.jump_wall(DAY_MS)
+    node.send(0, producer_id=1)
+    node.send(0, producer_id=2)
+    node.clock.jump_wall(-DAY_MS)
+    node.log.producers.expire(NOW_MS)
+    node.clock.advance(SILENT_MS)
+
+    node.send(0, producer_id=3)
+    assert [node.known(one) for one in (1, 2, 3)] == [[], [(0, 1)], [(0, 2)]]
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
@@ -534,6 +548,23 @@ def test_above_a_bound_a_new_producer_is_refused_until_one_is_silent(bound: str)
     node.send(0, producer_id=3)
     assert [node.known(one) for one in (1, 2, 3)] == [[], [(0, 1), (1, 2)], [(0, 3)]]
     assert len(node.manager.producer_ids) == 2
+
+
+def test_at_the_bound_of_the_node_several_make_room_at_once() -> None:
+    """To find out who was silent longest, all logs are looked at: not for each new producer."""
+    node = Node(max_per_node=300)
+    for producer_id in range(300):
+        node.send(0, producer_id=producer_id)
+        node.clock.advance(1)
+    node.clock.advance(SILENT_MS - 299)  # those from 2 on were silent for less
+    node.send(0, producer_id=300)
+    assert list(node.log.producers.known) == list(range(2, 301))
+
+    node.clock.advance(SILENT_MS)
+    for producer_id in range(301, 305):
+        node.send(0, producer_id=producer_id)
+    assert list(node.log.producers.known) == list(range(5, 305))
+    assert node.manager.producer_ids.counts.evicted == 5
 
 
 def test_a_follower_refuses_nobody_and_forgets_the_longest_silent() -> None:
