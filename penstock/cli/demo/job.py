@@ -25,7 +25,7 @@ from penstock.cli.demo.report import RunReport, TableRun, print_report
 from penstock.cli.demo.source import SourceFile, plan_source
 from penstock.cli.demo.spark import require_spark, run_pipeline
 from penstock.cli.demo.stream import Streamed, plan_lanes, stream
-from penstock.cli.demo.verify import read_back, read_parquet
+from penstock.cli.demo.verify import ReadBack, read_back, read_parquet
 from penstock.cli.output import note, progress
 from penstock.errors import PenstockError
 from penstock.testing import Cluster
@@ -64,7 +64,7 @@ def run_demo(options: DemoOptions) -> int:
         with progress("read back", streamed.size_bytes, quiet=options.as_json) as bar:
             read = read_back(cluster.bootstrap, TOPIC, bar)
         note(f"read back {read.records:,} records in {read.seconds:.1f} s")
-        table = _to_parquet(cluster, Path(work), read.duplicates) if options.spark else None
+        table = _to_parquet(cluster, Path(work), read) if options.spark else None
         report = RunReport(plan, options.nodes, start_seconds, streamed, faults, read, table)
         print_report(report, options.as_json)
         if sys.stdout.isatty() and not options.as_json:
@@ -95,10 +95,10 @@ def _stream_with_faults(cluster: Cluster, lanes: dict[int, list[SourceFile]], qu
     return streamed, outcome
 
 
-def _to_parquet(cluster: Cluster, work: Path, duplicates: set[tuple[int, int]]) -> TableRun:
+def _to_parquet(cluster: Cluster, work: Path, read: ReadBack) -> TableRun:
     note("Spark: topic to Parquet")
-    run = run_pipeline(cluster.bootstrap, TOPIC, work)
-    parquet = read_parquet(run.table, duplicates)
+    run = run_pipeline(cluster.bootstrap, TOPIC, work, read.size_bytes)
+    parquet = read_parquet(run.table, read.duplicates)
     note(
         f"{parquet.rows:,} rows in {parquet.files} Parquet files after {run.seconds:.1f} s, "
         f"of which {run.start_seconds:.1f} s to start Spark"

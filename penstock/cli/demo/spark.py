@@ -20,6 +20,8 @@ NEEDED = ("pyspark", "pyarrow", "numpy")
 PIPELINE = "penstock.pipelines.topic_to_parquet"
 TIMEOUT_S = 600.0
 TAIL_LINES = 25
+QUICK_BYTES_MAX = 4_000_000
+"""Up to here the start of Spark costs more than the work, and a JVM that compiles lightly is done earlier."""
 
 
 def require_spark(needed: Sequence[str] = NEEDED) -> None:
@@ -40,10 +42,12 @@ class PipelineRun:
     start_seconds: float
 
 
-def run_pipeline(bootstrap: str, topic: str, work: Path) -> PipelineRun:
+def run_pipeline(bootstrap: str, topic: str, work: Path, topic_bytes: int) -> PipelineRun:
     """Writes the topic to a table below `work`; PenstockError with the end of Spark's output when it fails."""
     table, log_path = work / "table", work / "spark.log"
     options = ["--bootstrap", bootstrap, "--topic", topic, "--output", str(table), "--json"]
+    if topic_bytes <= QUICK_BYTES_MAX:
+        options.append("--quick")
     with log_path.open("wb") as log:
         try:
             done = subprocess.run(
