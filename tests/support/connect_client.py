@@ -16,7 +16,12 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+"""The Java options are those of `penstock.spark.session`, which this program may not import."""
 
 
 def first_line(error: PySparkException) -> str:
@@ -24,7 +29,7 @@ def first_line(error: PySparkException) -> str:
 
 
 def main(bootstrap: str, topic: str, directory: Path, code: str) -> dict[str, Any]:
-    builder = SparkSession.builder.remote("local[2]")
+    builder = SparkSession.builder.remote("local[1]")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

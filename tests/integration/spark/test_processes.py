@@ -62,7 +62,7 @@ def test_spark_runs_on_the_java_of_a_wheel(tmp_path: Path) -> None:
     code = (
         "from penstock.spark import spark_session\n"
         "spark = spark_session('wheel', quick=True, wheel_java=True)\n"
-        "print(spark._jvm.java.lang.System.getProperty('java.home'), spark.range(5).count())\n"
+        "print(spark._jvm.java.lang.System.getProperty('java.home'), len(spark.range(5).collect()))\n"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
