@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK = "tests/integration/spark/"
-SPARK_ALONE = SPARK + "test_processes.py"
-"""Starts driver processes of its own, and needs no session."""
+SPARK_ALONE = SPARK + "test_connect.py"
+"""Starts servers of its own, and needs no session."""
 
 SLOW_FIRST = (
-    "tests/integration/test_demo.py",
     SPARK,
+    "tests/simulation/cluster/test_cluster_simulation.py",
+    "tests/integration/test_demo.py",
     "tests/property/storage/test_battery.py",
     "tests/integration/test_cli.py",
     "tests/integration/",
@@ -30,6 +32,12 @@ WORKERS_MAX = 4
 """Each worker runs clusters of its own, and no file is so long that more would end the suite earlier."""
 WORKERS_BESIDE = 1
 """More workers than processors: tests of whole clusters often wait for time-outs, sessions and disks."""
+
+BYTECODE = Path.home() / ".cache" / "penstock" / "tests-bytecode"
+"""Where the processes of the tests keep compiled modules if the environment forbids to write beside the sources."""
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of processes compiles all that it imports
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
 
 
 class FilesScheduling(LoadScopeScheduling):
