@@ -46,6 +46,7 @@ class ProducerReplay:
     def take(self, known: KnownProducers, header: BatchHeader) -> None:
         """A batch of a producer that is in the log."""
         if header.base_sequence >= 0:
+            known.begin_append()  # what is in the log is not taken back: memory stays bounded by the producers known
             known.take(header, self.now_ms)
             while len(known) > self.producers_max:
                 known.forget_oldest()
