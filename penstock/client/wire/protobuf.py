@@ -39,6 +39,7 @@ from penstock.client.wire.messages import (
     TopicOutcome,
 )
 from penstock.error_message import error_in_message
+from penstock.errors import UnknownServerError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2
 from penstock.records_field import RecordsField
@@ -46,6 +47,8 @@ from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOff
 
 _PRODUCED = RecordsField(pb.ProduceRequest)
 _FETCHED = RecordsField(pb.FetchResponse)
+MAX_PRODUCER_EPOCH = 2**15 - 1
+"""A batch has 16 bits with a sign for it."""
 
 
 def encode_produce(call: ProduceCall) -> bytes:
@@ -209,6 +212,11 @@ def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRec
 
 
 def decode_init_producer_id(response: pb.InitProducerIdResponse) -> ProducerIdAndEpoch:
+    """UnknownServerError if a batch has no room for it."""
+    if response.producer_id < 0 or not 0 <= response.producer_epoch <= MAX_PRODUCER_EPOCH:
+        raise UnknownServerError(
+            f"the broker answered with producer id {response.producer_id} in epoch {response.producer_epoch}"
+        )
     return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
