@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from random import Random
 
 from tests.battery.history import History
-from tests.battery.judge import judge
+from tests.battery.judge import Judge, judge
 from tests.battery.nodes import is_formatted
 from tests.battery.nodes import start as start_node
 from tests.battery.outcome import Result, Size
@@ -43,10 +43,11 @@ def of_script(size: Size, name: str, script: Script, enough: int = SMALL_MOMENTS
     """Cut the power at the operations of one script."""
     number = 0
     for at, (operation, disk, history) in _moments(script, size, enough):
+        judged = Judge(history)
         starts = [*survivors(disk, at, LUCK if size.whole else 1), ("only the process died", disk)]
         for kind, survivor in starts:
             what = f"{name}: stopped before {operation}, {kind}"
-            yield Result(what, *judge(survivor.snapshot(), history))
+            yield Result(what, *judged(survivor.snapshot()))
             number += 1
             if number % (2 * RECOVERIES if size.whole else RECOVERIES) == 0:
                 yield from inside_recovery(what, survivor, history, at, size)
@@ -69,7 +70,7 @@ def _moments(script: Script, size: Size, enough: int) -> list[tuple[int, Moment]
     fs.watch = watch
     script(node)
     moments.append((fs.operations, ("the end", fs.snapshot(), node.history.copy())))
-    return moments
+    return moments[::-1] if size.backwards else moments
 
 
 def survivors(disk: LosingFileSystem, seed: int, luck: int) -> Iterator[tuple[str, LosingFileSystem]]:

@@ -16,7 +16,7 @@ from random import Random
 
 from penstock.errors import PenstockError
 from storage.disk.disk_errors import is_shortage
-from tests.battery.judge import judge
+from tests.battery.judge import Judge
 from tests.battery.nodes import DIR
 from tests.battery.outcome import Outcome, Result, Size
 from tests.battery.scripts import Script, every_change
@@ -146,8 +146,9 @@ def _judged(what: str, fs: LosingFileSystem, script: Script, must_go_on: bool, s
         ("a power cut", fs.after_crash()),
         ("a lucky power cut", fs.after_crash(Random(seed))),
     )
+    judged = Judge(broker.node.history)
     for end, disk in ends:
-        outcome, why = judge(disk, broker.node.history)
+        outcome, why = judged(disk)
         yield Result(
             f"{what}; then {end}", outcome, f"{why} (before: {broker.failed or broker.refused})" if why else ""
         )

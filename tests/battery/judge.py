@@ -23,7 +23,7 @@ from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import History, LogHistory, Written
 from tests.battery.nodes import format_disk, is_formatted, start
 from tests.battery.outcome import Outcome
-from tests.support.losing_fs import LosingFileSystem
+from tests.support.losing_fs import Directory, LosingFileSystem
 from tests.support.storage import NOW_MS, log_named
 
 READ_BYTES = 300
@@ -57,6 +57,26 @@ def judge(fs: LosingFileSystem, history: History) -> Verdict:
     there = {topic_partition: set(shown.records) for topic_partition, shown in found.items()}
     whole = all(set(log.unflushed.values()) <= there.get(tp, set()) for tp, log in history.logs.items())
     return (Outcome.EXACT if whole else Outcome.TAIL_LOST), ""
+
+
+class Judge:
+    """Judges what may be left of one disk; if that is the same in two ways, every byte of it, it is judged once."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._judged: list[tuple[Directory, Verdict]] = []
+
+    def __call__(self, fs: LosingFileSystem) -> Verdict:
+        for root, verdict in self._judged:
+            if root == fs.root:
+                return verdict
+        root = fs.snapshot().root  # the start that judges it changes the disk
+        verdict = judge(fs, self._history)
+        self._judged.append((root, verdict))
+        return verdict
+
+    def __repr__(self) -> str:
+        return f"Judge({len(self._judged)} disks)"
 
 
 class Shown(NamedTuple):

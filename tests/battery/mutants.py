@@ -51,6 +51,8 @@ class Mutant:
     what: str
     part: Part
     changes: tuple[tuple[Any, str, Any], ...]
+    is_late: bool = False
+    """It shows near the end of the script: there the search begins."""
 
 
 @contextmanager
@@ -71,7 +73,9 @@ def cases_to_kill(mutant: Mutant, size: Size) -> tuple[int, Result | None]:
     tried = 0
     with mutated(mutant):
         for number in range(SAMPLES_MAX):
-            cases, noticed = cases_until_wrong(mutant.part(replace(size, seed=size.seed + number)))
+            cases, noticed = cases_until_wrong(
+                mutant.part(replace(size, seed=size.seed + number, backwards=mutant.is_late))
+            )
             tried += cases
             if noticed is not None:
                 return tried, noticed
@@ -230,12 +234,16 @@ MUTANTS = {
         "the flushed offset advances before fdatasync", crashes.run, ((FlushTracker, "prepare", _hasty_prepare),)
     ),
     "retries a failed fsync": Mutant(
-        "the second one succeeds, and the pages are gone", failures.of_flushes, ((PendingFlush, "run", _retrying_run),)
+        "the second one succeeds, and the pages are gone",
+        failures.of_flushes,
+        ((PendingFlush, "run", _retrying_run),),
+        is_late=True,
     ),
     "deletes a stray directory": Mutant(
         "what nobody asks for is taken for deleted",
         crashes.run,
         ((LogRemoval, "found", _delete_all_set_aside),),
+        is_late=True,
     ),
     "loses a tombstone early": Mutant(
         "deletions go at the first cleaning", crashes.run, ((batch_filter, "tombstone_may_go", _true),)
@@ -262,6 +270,7 @@ MUTANTS = {
         "records of a new epoch are flushed before their epoch",
         crashes.run,
         ((EpochCache, "persist", _persist_nothing),),
+        is_late=True,
     ),
     "writes small files without fsync": Mutant(
         "a checkpoint's name points to bytes that are not there",
@@ -269,7 +278,10 @@ MUTANTS = {
         ((checkpoint_file, "write_atomically", _write_without_sync),),
     ),
     "removes the youngest first": Mutant(
-        "retention leaves a hole if it is interrupted", crashes.run, ((FileChanges, "remove", _remove_youngest_first),)
+        "retention leaves a hole if it is interrupted",
+        crashes.run,
+        ((FileChanges, "remove", _remove_youngest_first),),
+        is_late=True,
     ),
     "remembers four batches": Mutant("a window that is too short", crashes.run, ((producer_state, "WINDOW", 4),)),
     "forgets producers in a truncation": Mutant(
@@ -302,11 +314,15 @@ MUTANTS = {
         "segments go before what tells their producers is durable",
         crashes.run,
         ((ProducerLog, "leaving", _nothing),),
+        is_late=True,
     ),
     "cleans what producers may repeat": Mutant(
         "a batch without records is removed", damage.of_snapshots, ((KnownProducers, "window_offsets", _no_offsets),)
     ),
     "keeps the marker of a clean stop": Mutant(
-        "a crash is taken for a clean stop", crashes.run, ((log_directory, "take_marker", _peek_marker),)
+        "a crash is taken for a clean stop",
+        crashes.run,
+        ((log_directory, "take_marker", _peek_marker),),
+        is_late=True,
     ),
 }

@@ -35,11 +35,14 @@ class Size:
 
     whole: bool = False
     seed: int = 0
+    backwards: bool = False
+    """The same cases, the last one first."""
 
     def of(self, cases: int, enough: int) -> range:
         """Which of `cases` to run, by number from 0: all in the whole battery, else about `enough`, spread evenly."""
         step = 1 if self.whole else max(1, cases // enough)
-        return range(self.seed % step, cases, step)
+        chosen = range(self.seed % step, cases, step)
+        return chosen[::-1] if self.backwards else chosen
 
 
 @dataclass
