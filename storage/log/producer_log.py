@@ -265,8 +265,8 @@ class ProducerLog:
         return self._known.silent_since_ms
 
     def forget_oldest(self) -> None:
-        """The producer that was silent longest."""
-        self._known.forget_oldest()
+        """The producer that was silent longest: for good, as `forget` frees the memory of a log that is idle, too."""
+        self._known.forget((next(iter(self._known)),))
         self.is_changed, self._is_saved = True, False
         self._recount()
 

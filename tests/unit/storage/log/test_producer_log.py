@@ -21,6 +21,7 @@ from penstock.errors import (
 )
 from penstock.record.batch import set_placement
 from penstock.record.builder import build_batch
+from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
 from storage.log.producer_ids import SILENT_MS, ProducerIdConfig
@@ -573,6 +574,19 @@ def test_a_follower_refuses_nobody_and_forgets_the_longest_silent() -> None:
 
     assert list(node.log.producers.known) == [2, 3]
     assert len(node.manager.producer_ids) == 2
+
+
+def test_a_producer_that_made_room_for_another_log_leaves_nothing_behind() -> None:
+    """What could be taken back would stay in memory until the next append, which an idle log does not get."""
+    node = Node(max_per_node=2)
+    node.send(0)
+    node.send(0, producer_id=9)
+    other = node.manager.get_or_create(TopicPartition("other", 0), "other id", SMALL)
+    node.clock.advance(SILENT_MS)
+    other.append_as_leader(sent(0, producer_id=8), 0, NOW_MS)
+
+    node.log.producers.known.take_back()
+    assert node.known() == []
 
 
 def test_closed_logs_do_not_count() -> None:
