@@ -29,6 +29,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 EXAMPLES_MAX = 5
 SEQUENCE_BITS = 40
@@ -63,6 +64,7 @@ def encode_value(producer: int, sequence: int) -> bytes:
     return (head + filler * (VALUE_BYTES // len(filler)))[:VALUE_BYTES]
 
 
+@lru_cache(maxsize=1 << 14)  # each is read by several readers, and in the end once more
 def decode_value(value: bytes | None) -> int | None:
     """The record id; None for a value that no producer of this run has made."""
     parts = (value or b"").split(b"-", 2)
@@ -274,10 +276,10 @@ class Ledger:
         values: Sequence[bytes | None],
         known: array[int],
     ) -> None:
-        key = reader, log, partition
+        key, place = (reader, log, partition), self._at(log, partition)
         expected = self._expected.get(key, 0)
         for offset, value in zip(offsets, values, strict=True):
-            where = f"{self._at(log, partition)} offset {offset}"
+            where = f"{place} offset {offset}"
             if offset > expected:
                 self._wrong(f"{reader}-skip", f"{reader} got {where}, but {expected} was next", offset - expected)
             elif offset < expected:

@@ -21,7 +21,7 @@ from penstock import epochs
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster.disk import SYNCS
-from tests.simulation.cluster.durable_log import Violated, durable_entries
+from tests.simulation.cluster.durable_log import Violated, durable_entries, parts_of
 from tests.simulation.cluster.file_claims import HeardWriter, check_rolled
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_by
@@ -53,6 +53,8 @@ class ClaimInvariants:
         self._claims: dict[Partition, _Claims] = {}
         self._operations: dict[str, int] = {}
         """So many did each machine's disk do until its last step."""
+        self._recovery_points: dict[str, tuple[bytes, tuple[tuple[str, PartitionKey, int], ...]]] = {}
+        """What the checkpoint of each log dir said when it was read last. The paths of log dirs name their machines."""
         self._caught_up: set[tuple[int, int]] = set()
         """Brokers and broker epochs of which a process has read its own registration."""
         self._asked_to_stop: set[tuple[int, int]] = set()
@@ -64,29 +66,31 @@ class ClaimInvariants:
     # -- after a step --------------------------------------------------------------------------------------------------
 
     def after_step(self, machine: Machine, partitions: Iterable[Partition], image: MetadataImage) -> None:
-        if machine.disk.operations != self._operations.get(machine.name):
-            self._operations[machine.name] = machine.disk.operations
-            if machine.disk.operations and machine.disk.trace[-1].split(maxsplit=2)[1] in SYNCS:
+        disk = machine.disk
+        if disk.operations != self._operations.get(machine.name):
+            self._operations[machine.name] = disk.operations
+            if disk.operations and disk.trace[-1].split(maxsplit=2)[1] in SYNCS:
                 self._check_checkpoints(machine)
         for partition in partitions:
-            claims = self._claims.get(partition)
+            claims, log = self._claims.get(partition), partition.log
+            counters = log._counters
             if claims is None:
-                counters = partition.log._counters
                 claims = self._claims[partition] = _Claims(truncations=counters.truncations, rolls=counters.rolls)
-                partition.log._writer = HeardWriter(machine, partition, self._broken)  # type: ignore[assignment]
-            if partition.log._counters.truncations != claims.truncations:
-                claims.truncations = partition.log._counters.truncations
+                log._writer = HeardWriter(machine, partition, self._broken)  # type: ignore[assignment]
+            if counters.truncations != claims.truncations:
+                claims.truncations = counters.truncations
                 self._check_cut(machine, partition)
-            if partition.log._counters.rolls != claims.rolls:
-                claims.rolls = partition.log._counters.rolls
+            if counters.rolls != claims.rolls:
+                claims.rolls = counters.rolls
                 if self._is_promised(partition):
                     check_rolled(machine, partition)
-            if partition.log._flushing.recovery_point != claims.flushed:
-                claims.flushed = partition.log._flushing.recovery_point
+            if log._flushing.recovery_point != claims.flushed:
+                claims.flushed = log._flushing.recovery_point
                 self._check_flushed(machine, partition, claims.flushed)
-            if partition.leading is not None:
-                self._check_leader(machine, partition, partition.leading, claims, image)
-            elif len(partition.acks_all):
+            leading = partition.leading
+            if leading is not None:
+                self._check_leader(machine, partition, leading, claims, image)
+            elif partition.acks_all._waiting:
                 raise Violated(f"I27: {_where(machine, partition)} does not lead, and a producer waits for its ack")
 
     def _is_promised(self, partition: Partition) -> bool:
@@ -121,11 +125,11 @@ class ClaimInvariants:
         if leading is not claims.leading:
             claims.leading, claims.counted = leading, {}
             claims.high_watermark, claims.isr, claims.min_isr = partition.high_watermark, 0, 0
-        before = claims.isr, claims.min_isr
+        isr_before, min_isr_before = claims.isr, claims.min_isr
         claims.isr, claims.min_isr = len(leading.isr), partition.min_insync_replicas
         if partition.high_watermark != claims.high_watermark:
             claims.high_watermark = partition.high_watermark
-            if max(before[0], claims.isr) < min(before[1], claims.min_isr):
+            if max(isr_before, claims.isr) < min(min_isr_before, claims.min_isr):
                 raise Violated(
                     f"I27: {_where(machine, partition)} commits up to {partition.high_watermark} with {claims.isr} in"
                     f" sync, min.insync.replicas is {claims.min_isr}"
@@ -326,16 +330,18 @@ class ClaimInvariants:
 
     def _check_checkpoint(self, machine: Machine, log_dir: str, content: bytes) -> None:
         """Every recovery point is on the disk of its log."""
-        for row in content.decode().splitlines()[2:-1]:
-            topic, partition, offset, topic_id = [*row.split(), "-"][:4]
-            key = PartitionKey(topic_id, int(partition))
+        read, rows = self._recovery_points.get(log_dir, (b"", ()))
+        if read is not content:
+            rows = _recovery_points(content)
+            self._recovery_points[log_dir] = content, rows
+        for topic, key, offset in rows:
             replica = self._partitions.replica(key, machine.config.node_id)
             if replica is None or not replica.directory.startswith(log_dir) or not self._partitions.is_kept(key):
                 continue
             replica.refresh()
-            if replica.batches and replica.end < int(offset):
+            if replica.batches and replica.end < offset:
                 raise Violated(
-                    f"I26: {machine.name}, {topic}-{partition}: the recovery point {offset} is above what is on the"
+                    f"I26: {machine.name}, {topic}-{key.partition}: the recovery point {offset} is above what is on the"
                     f" disk, {replica.start} to {replica.end}"
                 )
 
@@ -343,9 +349,15 @@ class ClaimInvariants:
         self._claims = {partition: self._claims[partition] for partition in living if partition in self._claims}
 
 
+def _recovery_points(content: bytes) -> tuple[tuple[str, PartitionKey, int], ...]:
+    """The rows of a recovery point checkpoint: topic, partition, offset."""
+    rows = ([*row.split(), "-"][:4] for row in content.decode().splitlines()[2:-1])
+    return tuple((topic, PartitionKey(topic_id, int(number)), int(offset)) for topic, number, offset, topic_id in rows)
+
+
 def _where(machine: Machine, partition: Partition) -> str:
     return f"{machine.name}, {partition.topic_partition}"
 
 
 def _durable_in(machine: Machine, log_dir: str) -> Mapping[str, File | Directory]:
-    return durable_entries(machine.disk, tuple(log_dir.strip("/").split("/"))) or {}
+    return durable_entries(machine.disk, parts_of(log_dir)) or {}

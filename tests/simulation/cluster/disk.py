@@ -80,7 +80,7 @@ class ProcessDisk:
         for part, code in faults.failing.items():
             if path.startswith(part):
                 raise OSError(code, os.strerror(code), path)
-        if call in TAKES_ROOM and any(path.startswith(part) for part in faults.full):
+        if faults.full and call in TAKES_ROOM and any(path.startswith(part) for part in faults.full):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def _be_struck(self, call: str, path: str, *, is_after: bool) -> None:
@@ -94,13 +94,15 @@ class ProcessDisk:
     def _at(self, call: str, path: str, work: Callable[..., Any], *arguments: Any) -> Any:
         self._meet(call, path)
         done = work(*arguments)
-        self._be_struck(call, path, is_after=True)
+        if self._faults.strike is not None:
+            self._be_struck(call, path, is_after=True)
         return done
 
     def _of(self, call: str, fd: int, work: Callable[..., Any], *arguments: Any) -> Any:
         self._meet(call, self._paths[fd])
         done = work(fd, *arguments)
-        self._be_struck(call, self._paths[fd], is_after=True)
+        if self._faults.strike is not None:
+            self._be_struck(call, self._paths[fd], is_after=True)
         return done
 
     def _held(self, fd: int, path: str) -> int:
@@ -129,8 +131,10 @@ class ProcessDisk:
     def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
         """Never waits; a file of a failing or slow log dir is not in the page cache."""
         path, faults = self._paths[fd], self._faults
-        held_up = (*faults.failing, *faults.slow_seconds)
-        if any(path.startswith(part) for part in held_up) or self._draw.random() < faults.cold_share:
+        is_held_up = (faults.failing or faults.slow_seconds) and any(
+            path.startswith(part) for part in (*faults.failing, *faults.slow_seconds)
+        )
+        if is_held_up or self._draw.random() < faults.cold_share:
             return None
         return self.disk.pread(fd, size, at)
 

@@ -8,8 +8,9 @@ and know nothing of brokers. Not here: which replica must hold what (partition_i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -63,6 +64,7 @@ def parse(content: bytes, at: int, next_offset: int | None) -> tuple[list[Batch]
     return found, at
 
 
+@lru_cache(maxsize=1024)
 def parts_of(path: str) -> tuple[str, ...]:
     return tuple(path.strip("/").split("/"))
 
@@ -124,12 +126,14 @@ class DurableLog:
         if entries is None:
             self._drop(0)
             return
+        segments = self._segments
         for place, name in enumerate(self._names):
             file = entries[name]
             content = file.durable if isinstance(file, File) else b""
-            if place >= len(self._segments) or self._segments[place].content is not content:
+            if place >= len(segments) or segments[place].content is not content:
                 self._read(place, name, content)
-        self._drop(len(self._names))
+        if len(segments) > len(self._names):
+            self._drop(len(self._names))
 
     def _read(self, place: int, name: str, content: bytes) -> None:
         known = self._segments[place] if place < len(self._segments) else None
@@ -214,17 +218,27 @@ class Committed:
         place = bisect_right(self.batches, offset, key=_base_of) - 1
         return self.batches[place] if place >= 0 and offset < self.batches[place].next_offset else None
 
-    def other_value(self, offsets: Iterable[int], values: Iterable[bytes | None]) -> int | None:
+    def other_value(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> int | None:
         """The first of these offsets, below the end, that has another value than this; None: there is none."""
-        base_offset, held = 0, list[bytes | None]()
-        for offset, value in zip(offsets, values, strict=True):
+        base_offset, held, place = 0, list[bytes | None](), 0
+        if len(offsets) != len(values):
+            raise ValueError(f"{len(offsets)} offsets and {len(values)} values")
+        while place < len(offsets):
+            offset = offsets[place]
             if not 0 <= offset - base_offset < len(held):
                 batch = self.at(offset)
                 if batch is None:
                     return offset
                 base_offset, held = batch.base_offset, self._values(batch)
-            if held[offset - base_offset] != value:
+            at, count = offset - base_offset, min(len(offsets) - place, base_offset + len(held) - offset)
+            end = place + count
+            follow_each_other = count > 1 and list(offsets[place:end]) == list(range(offset, offset + count))
+            if follow_each_other and list(values[place:end]) == held[at : at + count]:
+                place = end  # all of a batch at once
+            elif held[at] != values[place]:
                 return offset
+            else:
+                place += 1
         return None
 
     def _values(self, batch: Batch) -> list[bytes | None]:

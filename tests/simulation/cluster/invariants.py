@@ -72,25 +72,26 @@ class Invariants:
 
     def after_step(self, process: Process) -> None:
         life = self._lives.get(process)
-        if life is None:
+        if life is None and process.name != CLIENTS:
             life = self._begun(process)
         if life is not None:
-            self.liveness.stepped(life.machine)
+            machine, node, partitions = life.machine, life.node, life.partitions
+            self.liveness.stepped(machine)
             self.quorum.after_step(life.quorum)
-            image = life.node.loader.image
-            broker = life.node.broker
+            image, broker = node.loader.image, node.broker
             if broker is not None:
-                self.claims.read_registration(life.machine, broker.lifecycle.broker_epoch, image)
+                self.claims.read_registration(machine, broker.lifecycle.broker_epoch, image)
             if image is not life.image:
                 life.image = image
                 self.partitions.has_excused()
-                found = self.metadata.seen(life.machine.name, image)
-                self.claims.seen_image(life.machine.name, image, self.quorum.committed.end)
+                found = self.metadata.seen(machine.name, image)
+                self.claims.seen_image(machine.name, image, self.quorum.committed.end)
                 for changed in found:
                     self.claims.changed(changed, image)
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
-            self.partitions.after_step(life.machine, life.partitions.values())
-            self.claims.after_step(life.machine, life.partitions.values(), life.image)
+            if partitions:
+                self.partitions.after_step(machine, partitions.values())
+            self.claims.after_step(machine, partitions.values(), image)
         elif process.name == CLIENTS:
             self.clients.after_step()
         if self._broken is not None:

@@ -7,40 +7,77 @@ processes, which raise; and which process is next (scheduler.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
-from tests.simulation.cluster.scheduler import Process
+from tests.simulation.cluster.scheduler import Process, Scheduler
 
 
 class MachineTime:
     """The times of one machine: they run a little fast or slow, and its calendar may be wrong. A `Clock` too."""
 
-    def __init__(self, scheduler_now_s: Callable[[], float], rate: float = 1.0) -> None:
-        self._true_s, self._rate = scheduler_now_s, rate
+    def __init__(self, scheduler: Scheduler, rate: float = 1.0) -> None:
+        self._scheduler, self._rate = scheduler, rate
         self.wall_offset_ms = 1_700_000_000_000
         self._suspended_ms = 0
 
     def now_s(self) -> float:
-        return self._true_s() * self._rate
+        return self._scheduler.now_s * self._rate
 
     def true_s(self, own_s: float) -> float:
         """When it is so late here."""
         return own_s / self._rate
 
     def now_ms(self) -> int:
-        return int(self.now_s() * 1000 + 1e-6)
+        return int(self._scheduler.now_s * self._rate * 1000 + 1e-6)
 
     def now_ns(self) -> int:
-        return int(self.now_s() * 1_000_000) * 1000
+        return int(self._scheduler.now_s * self._rate * 1_000_000) * 1000
 
     def wall_ms(self) -> int:
         return self.wall_offset_ms + self.now_ms()
 
     def boot_ms(self) -> int:
         return self.now_ms() + self._suspended_ms
+
+
+class _Handle(asyncio.Handle):
+    """asyncio's, made in a third of the time: there are several for each message, and none is debugged."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., Any], args: Sequence[Any], loop: ProcessLoop, context: Context | None
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop, self._callback, self._args = loop, callback, args
+        self._cancelled, self._repr, self._source_traceback = False, None, None
+
+    def cancel(self) -> None:
+        self._cancelled, self._callback, self._args = True, None, None
+
+
+class _Timer(asyncio.TimerHandle):
+    """The same of a timer. One that is cancelled stays where it is until it is due."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Callable[..., Any], args: Sequence[Any], loop: ProcessLoop, context: Context | None
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop, self._callback, self._args = loop, callback, args
+        self._cancelled, self._repr, self._source_traceback = False, None, None
+        self._when, self._scheduled = when, True
+
+    def cancel(self) -> None:
+        self._cancelled, self._callback, self._args = True, None, None
+
+    def due(self) -> None:
+        if not self._cancelled:
+            self._loop._add(self)
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
@@ -50,7 +87,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self, process: Process, time: MachineTime, failed: Callable[[str, BaseException | None], None]
     ) -> None:
         self._process, self._time, self._failed = process, time, failed
-        self._scheduler = process.scheduler
+        self._scheduler, self._handles = process.scheduler, process.handles
         process.loop = self
 
     def time(self) -> float:
@@ -66,15 +103,18 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
-        self._add(handle)
+        handle = _Handle(callback, args, self, context)
+        self._handles.append(handle)
+        if not self._process.is_noted:
+            self._scheduler.note(self._process)
         return handle
 
     call_soon_threadsafe = call_soon
 
     def _add(self, handle: asyncio.Handle) -> None:
-        self._process.handles.append(handle)
-        self._scheduler.note(self._process)
+        self._handles.append(handle)
+        if not self._process.is_noted:
+            self._scheduler.note(self._process)
 
     def call_later(
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
@@ -84,17 +124,9 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-
-        def due() -> None:
-            if not timer.cancelled():
-                self._add(timer)
-
-        self._scheduler.at(self._time.true_s(when), self._process, due)
+        timer = _Timer(when, callback, args, self, context)
+        self._scheduler.at(self._time.true_s(when), self._process, timer.due)
         return timer
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """asyncio tells it of every timer; this one is left where it is."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)

@@ -78,7 +78,9 @@ class PartitionInvariants:
 
     def after_step(self, machine: Machine, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
-            seen = self._seen.get(partition) or self._first_sight(machine, partition)
+            seen = self._seen.get(partition)
+            if seen is None:
+                seen = self._first_sight(machine, partition)
             leading = partition.leading
             if leading is not seen.leading:
                 seen.leading, seen.isr = leading, None

@@ -22,6 +22,9 @@ from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated
 from tests.simulation.cluster.machine import Machine
 from tests.support.losing_fs import File
 
+LEADER = State.LEADER
+"""Python looks a member of an enumeration up anew each time, and this one is asked for after each step."""
+
 
 @dataclass(slots=True)
 class SeenQuorum:
@@ -153,10 +156,11 @@ class QuorumInvariants:
         core = seen.raft._core
         if core is None:
             return
-        election = core._quorum._election
+        quorum = core._quorum
+        election = quorum._election
         if election is not seen.election:
             self._changed(seen, election)
-        if core._quorum._state is State.LEADER and seen.led_epoch != election.epoch:
+        if quorum._state is LEADER and seen.led_epoch != election.epoch:
             seen.led_epoch = election.epoch
             self._leads(seen, core)
         high_watermark = core._log._high_watermark

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
@@ -45,8 +45,12 @@ class Process:
 
     def __init__(self, scheduler: Scheduler, name: str) -> None:
         self.scheduler, self.name = scheduler, name
+        self.digest_name = name.encode()
+        """Stands for a step of it in the digest of a story."""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.is_alive, self.is_paused = True, False
+        self.is_noted = False
+        """Among those of which the scheduler thinks that they may have something to do."""
         self.numbers = count(1)
         self.handles: deque[asyncio.Handle] = deque()
         self.resumable: deque[Fiber] = deque()
@@ -57,38 +61,31 @@ class Process:
         self._is_serving = False
         """The loop's fiber is in the middle of a handle, and waits."""
 
-    @property
-    def can_run(self) -> bool:
-        return self.is_alive and not self.is_paused and bool(self.resumable or (self.handles and not self._is_serving))
-
     def step(self) -> None:
         """Runs one handle of the loop, or one fiber that can go on, to where it waits."""
-        can_serve = bool(self.handles) and not self._is_serving
-        if self.resumable and not (can_serve and self.scheduler.draw.random() < 0.5):
-            self._switch_to(self.resumable.popleft())
-            return
-        self._is_serving = True
-        self._switch_to(self._main)
-
-    def _serve(self) -> None:
-        """The loop's fiber."""
-        while True:
-            handle = self.handles.popleft()
-            if not handle.cancelled():
-                handle._run()
-            self._is_serving = False
-            self.scheduler.hub.switch()
-
-    def _switch_to(self, fiber: Fiber) -> None:
+        fiber = self._main
+        if self.resumable and (not self.handles or self._is_serving or self.scheduler.draw.random() >= 0.5):
+            fiber = self.resumable.popleft()
+        else:
+            self._is_serving = True
+        self.scheduler.enter(self.loop if fiber.is_main else None)
         self.current = fiber
-        asyncio._set_running_loop(self.loop if fiber.is_main else None)
         try:
             fiber.run.switch()
         finally:
-            asyncio._set_running_loop(None)
             self.current = None
-        if fiber.run.dead:
+        if not fiber.is_main and fiber.run.dead:
             self.fibers.pop(fiber.number, None)
+
+    def _serve(self) -> None:
+        """The loop's fiber."""
+        handles, next_step = self.handles, self.scheduler.hub.switch
+        while True:
+            handle = handles.popleft()
+            if not handle._cancelled:  # type: ignore[attr-defined]
+                handle._run()
+            self._is_serving = False
+            next_step()
 
     def begin(self, name: str, work: Callable[[], object]) -> Fiber:
         """A thread that begins at one of the next steps."""
@@ -100,7 +97,8 @@ class Process:
     def resume(self, fiber: Fiber) -> None:
         """The fiber waits no longer."""
         self.resumable.append(fiber)
-        self.scheduler.note(self)
+        if not self.is_noted:
+            self.scheduler.note(self)
 
     def park(self) -> None:
         """Lets the fiber that runs wait until somebody resumes it."""
@@ -142,50 +140,64 @@ class Scheduler:
         self._timers: list[tuple[float, int, Process, Callable[[], object]]] = []
         self._ready: list[Process] = []
         """Processes that may have something to do; those that have not are taken out when they are met."""
+        self._entered: asyncio.AbstractEventLoop | None = None
 
     def process(self, name: str) -> Process:
         return Process(self, name)
 
     def note(self, process: Process) -> None:
         """The process may have something to do."""
-        if process not in self._ready:
+        if not process.is_noted:
+            process.is_noted = True
             self._ready.append(process)
 
     def at(self, when_s: float, process: Process, work: Callable[[], object]) -> None:
         """Does `work` then, unless the process is dead by then; `work` belongs to no fiber and must not wait."""
         heappush(self._timers, (when_s, next(self._order), process, work))
 
-    def run(self, is_over: Callable[[], bool]) -> None:
-        """Runs steps until `is_over()`, which is asked after each; raises Stuck when there is none left."""
-        while not is_over():
-            self._fire()
-            process = self._pick()
-            if process is not None:
-                self.steps += 1
-                self.running = process
-                process.step()
-                self.running = None
-                self.now_s += self.draw.random() * STEP_SECONDS_MAX
-                self.after_step(process)
-            elif self._timers:
-                self.now_s = max(self.now_s, self._timers[0][0])
-            else:
-                raise Stuck("no process has anything to do, now or later")
+    def run(self, reached: Sequence[object]) -> None:
+        """Runs steps until something is in `reached`, which is looked at after each; raises Stuck when there is none
+        left."""
+        timers, ready, random = self._timers, self._ready, self.draw.random
+        try:
+            while not reached:
+                while timers and timers[0][0] <= self.now_s:
+                    _, _, process, work = heappop(timers)
+                    if process.is_alive:
+                        work()
+                picked = self._pick() if ready else None
+                if picked is not None:
+                    self.steps += 1
+                    self.running = picked
+                    picked.step()
+                    self.running = None
+                    self.now_s += random() * STEP_SECONDS_MAX
+                    self.after_step(picked)
+                elif timers:
+                    self.now_s = max(self.now_s, timers[0][0])
+                else:
+                    raise Stuck("no process has anything to do, now or later")
+        finally:
+            self.enter(None)
 
-    def _fire(self) -> None:
-        while self._timers and self._timers[0][0] <= self.now_s:
-            _, _, process, work = heappop(self._timers)
-            if process.is_alive:
-                work()
+    def enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """The loop that runs in what comes next. Between two steps nobody asks for it, so it stays: asyncio makes a
+        system call of each change."""
+        if loop is not self._entered:
+            self._entered = loop
+            asyncio._set_running_loop(loop)
 
     def _pick(self) -> Process | None:
-        while self._ready:
-            place = int(self.draw.random() * len(self._ready))
-            process = self._ready[place]
-            if process.can_run:
+        ready = self._ready
+        while ready:
+            place = int(self.draw.random() * len(ready))
+            process = ready[place]
+            has_work = process.resumable or (process.handles and not process._is_serving)
+            if has_work and process.is_alive and not process.is_paused:
                 return process
-            self._ready[place] = self._ready[-1]
-            self._ready.pop()
+            process.is_noted = False
+            ready[place] = ready[-1]
+            ready.pop()
         return None
 
     def __repr__(self) -> str:

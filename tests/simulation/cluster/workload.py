@@ -56,7 +56,7 @@ class Clients:
         self.network, self.plan, self.bootstrap = network, plan, bootstrap
         self.ledger, self._invariants = ledger, invariants
         self.process = network.scheduler.process(self.name)
-        self.time = MachineTime(lambda: network.scheduler.now_s)
+        self.time = MachineTime(network.scheduler)
         self._loop = ProcessLoop(self.process, self.time, lambda what, error: failed(self.name, what, error))
         self._tasks: list[asyncio.Task[Any]] = []
         self.logs: dict[str, int] = {}

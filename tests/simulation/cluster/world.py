@@ -12,16 +12,16 @@ from __future__ import annotations
 import gc
 import logging
 import random
-import struct
 import sys
 import traceback
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from struct import Struct
 from typing import Any
+from zlib import crc32
 
 from broker.config.config import parse_config
 from penstock.ids import RandomIds
@@ -46,6 +46,7 @@ START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
 PORT = 9192
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
+_pack_time = Struct("d").pack
 LOOK_SECONDS = 0.05
 """A fault that waits for a cluster that works looks so often."""
 
@@ -121,7 +122,7 @@ class World:
                 "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
             }
         )
-        time = MachineTime(lambda: self.scheduler.now_s, node.clock_rate)
+        time = MachineTime(self.scheduler, node.clock_rate)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
         machine.format(self.cluster_id)
@@ -144,8 +145,7 @@ class World:
         self.outcome.failures.append(text)
 
     def _after_step(self, process: Process) -> None:
-        packed = struct.pack("d", self.scheduler.now_s)
-        self.outcome.digest = zlib.crc32(packed, zlib.crc32(process.name.encode(), self.outcome.digest))
+        self.outcome.digest = crc32(process.digest_name + _pack_time(self.scheduler.now_s), self.outcome.digest)
         if self._transcript is not None:
             self._transcript.after_step(process)
         self.invariants.after_step(process)
@@ -272,7 +272,7 @@ class World:
     def _run_to(self, when_s: float) -> None:
         reached: list[bool] = []
         self._at(when_s, lambda: reached.append(True))
-        self.scheduler.run(lambda: bool(reached))
+        self.scheduler.run(reached)
 
     def _until(self, has_come: Callable[[], bool], seconds: float, what: str) -> None:
         """Looked at now and then: `has_come` may cost something."""
