@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.replication_stories import (
     SHORT_INSIDE_A_BATCH,
     SLOW_FOLLOWERS,
     STEP_BY_STEP,
+    STOPS_UNDER_SENDERS,
     TAIL_BELOW_THE_LOG_START,
 )
 from tests.simulation.cluster.mutants.stories import directed, failing, late
@@ -296,6 +297,7 @@ REPLICATION = (
         "faults 17 and 01",
         (Edit(OffsetWaiters.fail_all, "if error.nothing_written:", "if False:"),),
         (Kind.STOP, Kind.ROLL, *CUTS),
+        stories=STOPS_UNDER_SENDERS,
     ),
     Mutant(
         "an abandoned request is appended late",

@@ -19,6 +19,14 @@ SLOW_FOLLOWERS = directed(
 )
 """A leader that is told to stop hands over while its followers are flushing."""
 
+STOPS_UNDER_SENDERS = directed(
+    *(Fault(1.0 + 1.3 * n, Kind.STOP, 1, 0, 0.6, 0.5, Aim.LEADER) for n in range(4)),
+    writers=(WriterPlan("topic-0", 0, 0.01, 3, is_keyed=False, is_idempotent=False),) * 2,
+    sync_seconds=0.01,
+    min_isr=2,
+)
+"""Leaders stop in order while records of producers that are not idempotent wait for followers."""
+
 FULL_FOLLOWERS = directed(Fault(1.0, Kind.FULL_DISK, 1, 0, 0.5, 0.9, Aim.FOLLOWER))
 """A follower's disk has no room for a while, and nothing else happens."""
 
