@@ -86,7 +86,7 @@ CUT_AND_ROLLED = tuple(
         topics=SMALL_SEGMENTS,
         writers=UNEVEN,
         seconds=12.0,
-        tellings=1,
+        tellings=3,
     )
 )
 """A segment is cut, and what comes next goes into another one."""
