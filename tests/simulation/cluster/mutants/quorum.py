@@ -102,7 +102,7 @@ QUORUM = (
                 Fault(2.4, Kind.KILL, 0, 1, 2.0, 0.5, Aim.CONTROLLER),
                 roles=TOGETHER,
                 operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
-                tellings=2,
+                tellings=8,
             )
         ),
     ),
