@@ -18,6 +18,11 @@ E = TypeVar("E", bound=BaseException)
 class PenstockError(Exception):
     """The base of every error raised here; its text names the key, file, topic or limit, and the remedy."""
 
+    nothing_written: bool = False
+    """True guarantees that the refused produce request wrote none of the partition's records. Without it they may be in
+    the log, and sending them again may make duplicates. Code that knows more than the class sets it on one error. A
+    producer's error has it only if it holds for every attempt to send the record."""
+
 
 class CleaningAbortedError(PenstockError):
     """A cleaning was given up: its segments have left the log or changed, or the cleaner was told to stop."""
@@ -46,7 +51,7 @@ class CorruptFileError(PenstockError):
 
 
 class TimedOutError(PenstockError):
-    """A client gave up waiting within its own time limit; the outcome of a write is unknown."""
+    """A client gave up waiting within its own time limit; a write may have been done, unless `nothing_written`."""
 
 
 class BufferExhaustedError(PenstockError):
@@ -58,7 +63,7 @@ class BootstrapError(PenstockError):
 
 
 class ClientClosedError(PenstockError):
-    """The client was closed; make a new one."""
+    """The client was closed; make a new one. A record that it had may be written, unless `nothing_written`."""
 
 
 class CalledInCallbackError(PenstockError):
@@ -123,11 +128,6 @@ class ApiError(PenstockError):
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
-    nothing_written: bool = False
-    """True guarantees that the refused produce request wrote none of the partition's records. Without this guarantee
-    the outcome is unknown: the records may be in the log, and sending them again may make duplicates. Code that knows
-    more than the class sets the guarantee on one error. A producer's error has it only if it holds for every attempt to
-    send the record."""
     kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
 
     def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:

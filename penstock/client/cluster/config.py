@@ -166,7 +166,8 @@ def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig
                 f"Producer option enable_idempotence=True needs {name} to be {needed}, not {value!r}; leave out one of"
                 " the two"
             )
-        _log.info("the producer is not idempotent, because %s=%r: a retry may write a record twice", name, value)
+        may = "a batch is sent once only" if not config.retries else "a retry may write a record twice"
+        _log.info("the producer is not idempotent, because %s=%r: %s", name, value, may)
         return replace(config, enable_idempotence=False)
     return config
 

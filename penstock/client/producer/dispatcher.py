@@ -29,6 +29,7 @@ from penstock.client.producer.sequences import Refusal, SequenceError
 from penstock.client.wire.messages import ProduceAnswer, ProduceResult, ProducerIdAndEpoch
 from penstock.errors import (
     ApiError,
+    ClientClosedError,
     MessageTooLargeError,
     PenstockError,
     RecordListTooLargeError,
@@ -287,13 +288,14 @@ class BatchDispatcher:
         last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
         if batch.last_error is None and self._producer_id_error is not None:
             last = f"; the cluster has given no producer id: {self._producer_id_error}"
-        outcome = "may be written" if batch.unknown_attempts else "was not written"
         limit_ms = self._limits.delivery_timeout_ms
         why = self._cache.why_offline(batch.topic_partition)
-        return TimedOutError(
+        error = TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
-            f" ({batch.attempts} attempts; the batch {outcome}){last}{why and f'; {why}'}"
+            f" ({_attempts(batch)}){last}{why and f'; {why}'}"
         )
+        error.nothing_written = not batch.unknown_attempts
+        return error
 
     def expire(self, now_ms: int) -> list[Outcome]:
         """Fails what waits for longer than delivery_timeout_ms, in its queue or for an answer.
@@ -324,18 +326,18 @@ class BatchDispatcher:
         self.expiry_ms = None if oldest_ms is None else oldest_ms + limit_ms
         return expired
 
-    def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:
+    def give_up(self, request: OutboundRequest) -> list[Outcome]:
         """Fails what is with a broker: the producer closes before its answer."""
         pending = request.pending()
         for queue, batch in pending:
             queue.release(batch, is_unknown=True)
-        return [self._failed(queue, batch, error) for queue, batch in pending]
+        return [self._failed(queue, batch, _closed(batch)) for queue, batch in pending]
 
-    def abandon(self, error: PenstockError) -> list[Outcome]:
+    def abandon(self) -> list[Outcome]:
         """Fails everything that waits: the producer closes without having been able to send it."""
         left: list[Outcome] = []
         for queue in self._accumulator.queues():
-            left += [Failed(batch, error) for batch in queue.ready if not batch.done]
+            left += [Failed(batch, _closed(batch)) for batch in queue.ready if not batch.done]
             queue.ready.clear()
         return left
 
@@ -347,6 +349,17 @@ def _named(partitions: Sequence[tuple[str, int]]) -> str:
     """So many partitions, and the first by name."""
     first = f" from {TopicPartition(*partitions[0])} on" if partitions else ""
     return f"{len(partitions)} partitions{first}"
+
+
+def _attempts(batch: ProducerBatch) -> str:
+    return f"{batch.attempts} attempts; the batch {'may be' if batch.unknown_attempts else 'was not'} written"
+
+
+def _closed(batch: ProducerBatch) -> ClientClosedError:
+    what = f"{batch.topic_partition}: the producer was closed before {batch.record_count} records were acked"
+    error = ClientClosedError(f"{what} ({_attempts(batch)})")
+    error.nothing_written = not batch.unknown_attempts
+    return error
 
 
 def _of_all_attempts(error: ApiError) -> ApiError:

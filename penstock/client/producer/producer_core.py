@@ -212,7 +212,7 @@ class ProducerCore:
 
     async def finish_close(self) -> None:
         """Ends all traffic; whatever is not acked fails."""
-        await self.sender.close(ClientClosedError("the producer was closed before this record was acked"))
+        await self.sender.close()
         await self.cluster.close()
 
     def statistics(self) -> ProducerStatistics:

@@ -258,8 +258,8 @@ class Sender:
                 counts["possible_duplicates"] += records * batch.possible_duplicates(is_acked=False)
                 batch.fail(outcome.error)
 
-    async def close(self, error: PenstockError) -> None:
-        """Stops; whatever was not acked fails with `error`. Idempotent."""
+    async def close(self) -> None:
+        """Stops; whatever was not acked fails with ClientClosedError. Idempotent."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -267,8 +267,8 @@ class Sender:
         links, self._links = list(self._links.values()), {}
         for link in links:
             for request in link.take_unanswered():
-                self._apply(self._dispatcher.give_up(request, error))
-        self._apply(self._dispatcher.abandon(error))
+                self._apply(self._dispatcher.give_up(request))
+        self._apply(self._dispatcher.abandon())
         await asyncio.gather(self._ids.close(), *(link.close() for link in links))
 
     def statistics(self) -> ProducerStatistics:

@@ -15,7 +15,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
-from penstock.errors import ClientClosedError, NetworkError
+from penstock.errors import NetworkError
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, TopicPartition
 from tests.support.client_environment import fake_environment, pool_of, stepped_threads
@@ -73,7 +73,7 @@ def with_bench(story: Callable[[Bench], Awaitable[None]], leaders: dict[int, int
         try:
             await story(bench)
         finally:
-            await bench.sender.close(ClientClosedError("the test is over"))
+            await bench.sender.close()
             await bench.cluster.close()
 
     run_virtual(run())

@@ -229,7 +229,7 @@ def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> Non
     (failed,) = bench.dispatcher.on_error(request, NetworkError("node a is down"), NOW_MS + 990)
     assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
     assert "delivery_timeout_ms=1000" in str(failed.error) and "node a is down" in str(failed.error)
-    assert "may be written" in str(failed.error)
+    assert "may be written" in str(failed.error) and not failed.error.nothing_written
 
 
 @pytest.mark.parametrize("first", [NetworkError("broken"), NotEnoughReplicasError("few")])
@@ -258,7 +258,7 @@ def test_what_waits_too_long_without_a_leader_fails() -> None:
     bench.add(3)
     assert bench.dispatcher.expire(NOW_MS + 999) == []
     (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
-    assert isinstance(failed, Failed) and "was not written" in str(failed.error)
+    assert isinstance(failed, Failed) and "was not written" in str(failed.error) and failed.error.nothing_written
     assert "start broker 7" in str(failed.error)
 
 
@@ -342,11 +342,16 @@ def test_an_answer_about_other_partitions_acks_nothing() -> None:
     ] * 2
 
 
-def test_closing_fails_what_is_left() -> None:
+def test_closing_fails_what_is_left_and_says_whether_it_may_be_written() -> None:
     bench = Bench()
+    bench.add(0)
+    (request,) = bench.drain()
     bench.add(3)
-    (failed,) = bench.dispatcher.abandon(TimedOutError("closed"))
-    assert isinstance(failed, Failed)
+    (asked,), (left,) = bench.dispatcher.give_up(request), bench.dispatcher.abandon()
+    assert isinstance(asked, Failed) and isinstance(left, Failed)
+    assert "closed before 1 records were acked (1 attempts; the batch may be written)" in str(asked.error)
+    assert "closed before 1 records were acked (0 attempts; the batch was not written)" in str(left.error)
+    assert (asked.error.nothing_written, left.error.nothing_written) == (False, True)
 
 
 def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
