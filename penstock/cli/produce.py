@@ -2,7 +2,8 @@
 
 Standard input is read in bulk and sent in bulk; a typed line is sent at once. The number of chunks that wait for their
 ack is bounded, so a file larger than memory is no problem. A failed chunk is reported on stderr at once, because a user
-who types lines may not end the input for hours. The command ends when the next line is read.
+who types lines may not end the input for hours. The command ends when the next line is read. After Ctrl-C no more is
+read, and what was sent is waited for, as the producer closes; a second Ctrl-C ends that.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecord
 if TYPE_CHECKING:
     from penstock import Producer
     from penstock.client.producer.future import BulkFuture, RecordFuture
+    from penstock.client.producer.sender import ProducerStatistics
 
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32
@@ -109,10 +111,20 @@ def produce(
             if error is failures.told:
                 error.args = ("not every line was written, as said above",)
             raise
+        except KeyboardInterrupt:
+            note_unacked(failures.line_count, producer.statistics())
+            raise  # AFTER the words: the producer closes, which waits
     if as_json:
         print_json({"topic": topic, "records": acked})
     elif sys.stderr.isatty():
         note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
+
+
+def note_unacked(sent: int, counts: ProducerStatistics) -> None:
+    """Say what the command waits for after Ctrl-C; nothing if every record that was sent is acked or has failed."""
+    left = sent - counts.records_acked - counts.records_failed
+    if left > 0:
+        note(f"penstock: waiting for {left:,} record{'s' if left > 1 else ''} to be acked; Ctrl-C again to give up")
 
 
 class FailureReport:

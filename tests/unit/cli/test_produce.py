@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.cli import produce
+from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
@@ -153,6 +154,45 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
     ]
     assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
     assert str(caught.value) == "not every line was written, as said above", "the error is told once"
+
+
+class Interrupted:
+    """Gives three lines, and then Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._given = [b"1\n2\n3\n"]
+
+    def read1(self, _size: int) -> bytes:
+        if not self._given:
+            raise KeyboardInterrupt
+        return self._given.pop()
+
+    read = read1
+
+
+def test_ctrl_c_says_that_what_was_sent_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def note(text: str) -> None:
+        told.append(text)
+        cluster.silence(0, on=False)
+        cluster.break_streams(0)  # the producer sends the records once more, and may close then
+
+    monkeypatch.setattr(produce, "note", note)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Interrupted()))
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        cluster.silence(0)
+        with pytest.raises(KeyboardInterrupt):
+            produce.produce("t", bootstrap=cluster.bootstrap)
+    assert told == ["penstock: waiting for 3 records to be acked; Ctrl-C again to give up"]
+
+
+def test_ctrl_c_says_nothing_where_nothing_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    produce.note_unacked(3, ProducerStatistics(records_acked=2, records_failed=1))
+    assert capsys.readouterr().err == ""
+    produce.note_unacked(3, ProducerStatistics(records_acked=2))
+    assert capsys.readouterr().err == "penstock: waiting for 1 record to be acked; Ctrl-C again to give up\n"
 
 
 def test_where_no_broker_took_a_record_nothing_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
