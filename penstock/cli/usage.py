@@ -16,6 +16,8 @@ EXIT_USAGE = 2
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
 of it."""
+OF_PYDANTIC = "Value error, "
+"""Begins the words of each ValueError that pydantic has caught for typer; it tells a user nothing."""
 
 
 def fail_usage(command: str, error: typer.BadParameter) -> NoReturn:
@@ -29,7 +31,7 @@ def fail_usage(command: str, error: typer.BadParameter) -> NoReturn:
 
 def usage_message(command: str, error: typer.BadParameter) -> str:
     """The text of that line."""
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = " ".join(error.format_message().replace(OF_PYDANTIC, "").split()).rstrip(".")
     path = error.ctx.command_path if error.ctx is not None else command
     return f"{message}{_given(error)}; see `{path} --help`"
 

@@ -41,6 +41,7 @@ def test_help_and_version_exit_0() -> None:
         (("topics", "create", "x", "--what"), "--what", " topics create"),
         (("topics", "create", "x", "-p", "many"), "many", " topics create"),
         (("dev", "--nodes", "10"), "10", " dev"),
+        (("produce", "x", "--acks", "2"), "'--acks': '2' is not one of '0', '1', 'all'", " produce"),
     ],
 )
 def test_wrong_usage_is_one_line_that_names_it_and_the_help(
