@@ -62,11 +62,12 @@ def dev(
     except NodeFailedError as error:
         raise PenstockError(why_not_started(error)) from None
     with closing(cluster):
+        metrics = [cluster.metrics_url(index) for index in range(nodes)]
         if as_json:
-            metrics = [cluster.metrics_url(index) for index in range(nodes)]
             print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
         else:
             note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
+            note(f"metrics: {' '.join(metrics)}")
             print(cluster.bootstrap, flush=True)
         wanted = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)  # after the nodes were made, which would inherit it
@@ -75,7 +76,8 @@ def dev(
             for index in sorted(set(range(nodes)) - ended):
                 if not cluster.is_running(index):
                     ended.add(index)
-                    note_ended(index, nodes - len(ended), cluster.log_path(index), cluster.config_path(index))
+                    what = f"node {index} {how_ended(cluster.exit_code(index))}"
+                    note_ended(what, nodes - len(ended), cluster.log_path(index), cluster.config_path(index))
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
@@ -107,16 +109,25 @@ def why_not_started(error: NodeFailedError) -> str:
     return f"{error.what}; see {error.log_path}"
 
 
-def note_ended(index: int, left: int, log: Path, config: Path) -> None:
-    """Say that a node ended by itself, and how to start it again; PenstockError when no node is left."""
+def how_ended(code: int | None) -> str:
+    """The end of a node's process in words; a negative code is the signal that ended it."""
+    if code is None or code >= 0:
+        return f"ended by itself with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"was ended by signal {-code}"
+
+
+def note_ended(what: str, left: int, log: Path, config: Path) -> None:
+    """Say that a node ended, and how to start it again; PenstockError when none of this command's nodes is `left`.
+    Those that a user has started again are not its own."""
     from penstock.errors import PenstockError
 
+    again = f"see {log}. To start it again, in another terminal: penstock node start --config {config}"
     if left == 0:
-        raise PenstockError(f"node {index} ended by itself, and none is left; see {log}")
-    note(
-        f"node {index} ended by itself, {left} still run; see {log}. "
-        f"To start it again, in another terminal: penstock node start --config {config}"
-    )
+        raise PenstockError(f"{what}, and none that this command started is left; {again}")
+    note(f"{what}; {left} that this command started still run{'s' if left == 1 else ''}; {again}")
 
 
 def require_stopped(codes: Mapping[int, int | None], log_path: Callable[[int], Path]) -> None:

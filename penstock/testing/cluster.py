@@ -171,6 +171,10 @@ class Cluster:
         """Whether one node's process lives; a paused one does."""
         return self._node(index).is_running
 
+    def exit_code(self, index: int) -> int | None:
+        """Of one node's last process; None while it runs. Negative: the signal that ended it."""
+        return self._node(index).exit_code
+
     # -- what a test does to it ----------------------------------------------------------------------------------------
 
     def kill(self, index: int) -> None:

@@ -252,10 +252,12 @@ def test_dev_goes_on_until_its_last_node_has_ended(tmp_path: Path) -> None:
         assert dev.stdout is not None and dev.stderr is not None
         assert dev.stdout.readline().startswith(f"127.0.0.1:{port}".encode()), dev.stderr.read().decode()
         assert b"2 nodes ready" in dev.stderr.readline()
+        metrics = dev.stderr.readline().decode().split()
+        assert metrics == ["metrics:", *(f"http://127.0.0.1:{port + 200 + index}/metrics" for index in range(2))]
         children = Path(f"/proc/{dev.pid}/task").glob("*/children")
         first, second = (int(pid) for task in children for pid in task.read_text().split())
         os.kill(first, signal.SIGKILL)
-        assert b"ended by itself, 1 still run" in dev.stderr.readline()
+        assert b"was ended by SIGKILL; 1 that this command started still runs" in dev.stderr.readline()
         os.kill(second, signal.SIGKILL)
         assert dev.wait(60) == 1
-        assert b"ended by itself, and none is left" in dev.stderr.read()
+        assert b"was ended by SIGKILL, and none that this command started is left" in dev.stderr.read()

@@ -21,7 +21,8 @@ INTRODUCTION = """# Metrics
 
 Made by `python -m tests.support.metrics_page` from what a node shows at `metrics.listener`; do not edit by hand.
 Beside these stand Prometheus' own `process_*`. A histogram has `_bucket`, `_sum` and `_count`. The dashboards and the
-alerts in [`ops/`](../ops/README.md) use them.
+alerts in [`ops/`](../ops/README.md) use them. `penstock dev` says where its nodes show theirs: `http://127.0.0.1:9392/metrics`
+for node 0, 9393 for node 1 and so on; with `--port PORT`, from PORT + 200 on.
 
 **Idle** is capacity that is left. All of a node's work shares one event loop; so idle time is the time in which the
 loop had nothing to do and one of the node's processors was free. The idle share of the request handlers, or of decoding

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.node.preflight import check_ports
-from penstock.cli.dev import as_before, note_ended, require_stopped, why_not_started
+from penstock.cli.dev import as_before, how_ended, note_ended, require_stopped, why_not_started
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import NodeFailedError
 from penstock.testing.layout import new_layout, stored_layout
@@ -42,18 +42,36 @@ def test_a_node_that_fails_while_it_is_stopped_is_named_with_its_log() -> None:
         require_stopped({0: 0, 1: 1, 2: 0}, log_path)
 
 
-def test_a_node_that_ends_by_itself_is_named_with_the_command_that_starts_it_again(
-    capsys: pytest.CaptureFixture[str],
+AGAIN = "see node-1/node.log. To start it again, in another terminal: penstock node start --config node-1/node.toml"
+
+
+@pytest.mark.parametrize(
+    ("left", "told"), [(2, "2 that this command started still run"), (1, "1 that this command started still runs")]
+)
+def test_a_node_that_ends_is_named_with_the_command_that_starts_it_again(
+    left: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    note_ended(1, 2, log_path(1), Path("node-1/node.toml"))
-    said = capsys.readouterr().err
-    assert said.startswith("node 1 ended by itself, 2 still run; see node-1/node.log")
-    assert said.endswith("penstock node start --config node-1/node.toml\n") and said.count("\n") == 1
+    note_ended("node 1 was ended by SIGKILL", left, log_path(1), Path("node-1/node.toml"))
+    assert capsys.readouterr().err == f"node 1 was ended by SIGKILL; {told}; {AGAIN}\n"
 
 
-def test_the_last_node_that_ends_by_itself_is_an_error() -> None:
-    with pytest.raises(PenstockError, match=r"node 0 ended by itself, and none is left; see node-0/node\.log"):
-        note_ended(0, 0, log_path(0), Path("node-0/node.toml"))
+def test_the_last_node_that_the_command_started_is_an_error_though_others_may_run() -> None:
+    with pytest.raises(PenstockError) as caught:
+        note_ended("node 1 was ended by SIGKILL", 0, log_path(1), Path("node-1/node.toml"))
+    assert str(caught.value) == f"node 1 was ended by SIGKILL, and none that this command started is left; {AGAIN}"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (3, "ended by itself with exit code 3"),
+        (0, "ended by itself with exit code 0"),
+        (-9, "was ended by SIGKILL"),
+        (-40, "was ended by signal 40"),
+    ],
+)
+def test_the_end_of_a_node_is_told_by_its_signal_or_exit_code(code: int, told: str) -> None:
+    assert how_ended(code) == told
 
 
 def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:
