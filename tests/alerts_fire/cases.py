@@ -90,5 +90,10 @@ CASES = (
         "ConnectionsCut",
         setting=Setting({"max.connections": of_clients.CONNECTIONS_MAX}),
     ),
+    Case(
+        of_clients.producers_without_end,
+        "ProducersRefused",
+        setting=Setting({"producer.id.max.per.partition": of_clients.PRODUCERS_MAX}),
+    ),
     Case(of_nodes.overloaded, "HandlersBusy NetworkBusy", "UnderReplicated DiskFilling"),
 )

@@ -1,4 +1,4 @@
-"""Faults of clients: streams that never read, and connections without end."""
+"""Faults of clients: streams that never read, connections without end, and producers without end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import ExitStack, contextmanager
 
 import grpc
 
+from penstock import Producer
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
-from tests.alerts_fire.stage import Stage, again_and_again
+from tests.alerts_fire.stage import FaultError, Stage, again_and_again
 
 BUDGET_BYTES = 4 << 20
 CONNECTIONS_MAX = 40
+PRODUCERS_MAX = 10
 STREAMS = 30
 RECORDS = 100
 SOURCES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -101,3 +103,16 @@ def connections_without_end(stage: Stage) -> Iterator[None]:
 
         with again_and_again(connect, pause_s=1):
             yield
+
+
+@contextmanager
+def producers_without_end(stage: Stage) -> Iterator[None]:
+    """A program makes a producer for each record."""
+    topic = stage.topic("t", replicas=1)
+    stage.begins()
+    for number in range(PRODUCERS_MAX + 1):
+        with Producer(stage.cluster.bootstrap, delivery_timeout_ms=2_000) as producer:
+            refused = producer.send(topic, value=b"v").exception(30)
+        if (refused is None) == (number == PRODUCERS_MAX):
+            raise FaultError(f"producer {number} of at most {PRODUCERS_MAX}: {refused}")
+    yield
