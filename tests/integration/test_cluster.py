@@ -116,6 +116,7 @@ def test_a_bad_override_is_the_nodes_own_error_line() -> None:
 HOLDS_A_CLUSTER = """
 import sys, signal
 from penstock.testing import Cluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it runs in the background
 cluster = Cluster().open()
 print(cluster.pid(0), flush=True)
 signal.pause()
