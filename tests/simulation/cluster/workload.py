@@ -175,15 +175,13 @@ class Clients:
         self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: set[int], count: int
     ) -> None:
         """`count` records, in bulk where it is more than one."""
-        key = self._sent[number] % KEYS if plan.is_keyed and count == 1 else NO_KEY
+        # A bulk with keys is spread over partitions, and its promise does not say which record is where.
+        is_keyed = plan.is_keyed and not (plan.in_bulk and len(self.partitions(plan.topic)) > 1)
+        key = self._sent[number] % KEYS if is_keyed and count == 1 else NO_KEY
         first = self.ledger.send(number, plan.topic, count, key)
         self._sent[number] += count
         values = [encode_value(number, first + n) for n in range(count)]
-        keys: list[bytes] | None = [b"key-%d" % ((first + n) % KEYS) for n in range(count)]
-        if not plan.is_keyed or (plan.in_bulk and len(self.partitions(plan.topic)) > 1):
-            keys = (
-                None  # a bulk with keys is spread over partitions, and its promise does not say which record is where
-            )
+        keys = [b"key-%d" % ((first + n) % KEYS) for n in range(count)] if is_keyed else None
         future: RecordFuture | BulkFuture
         time_ms = self.time.wall_ms() - OLD_MS if plan.is_dated else None
         if plan.in_bulk:
