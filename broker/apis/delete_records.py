@@ -24,8 +24,8 @@ from penstock.errors import (
     InvalidTopicError,
     RequestTimedOutError,
     ResourceExhaustedError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 from penstock.types import METADATA_TOPIC, TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000

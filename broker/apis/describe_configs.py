@@ -32,8 +32,8 @@ from penstock.errors import (
     InvalidConfigError,
     InvalidRequestError,
     UnknownTopicOrPartitionError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 
 BROKER_RESOURCE: Final = "broker"
 RESOURCES_MAX: Final = API_LIMITS["DescribeConfigs"].elements["resources"]

@@ -29,8 +29,8 @@ from penstock.errors import (
     KafkaStorageError,
     RequestTimedOutError,
     ResourceExhaustedError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
 from storage.log.log_reader import ColdLookUp
 from storage.segment.timestamp_lookup import TimeLookUp

@@ -11,7 +11,8 @@ from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
-from penstock.errors import ApiError, without_frames
+from penstock.errors import ApiError
+from penstock.tracebacks import without_frames
 from penstock.types import EpochEndOffset
 
 

@@ -31,8 +31,8 @@ from penstock.errors import (
     InvalidRequiredAcksError,
     NetworkError,
     RequestTimedOutError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 from storage.log.log_types import AppendInfo
 
 TIMEOUT_MS_MAX = 600_000

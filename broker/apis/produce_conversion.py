@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from broker.replication.partition import Partition
 from broker.requests import ProduceRequest
 from penstock.clock import Clock
-from penstock.errors import ApiError, UnknownServerError, without_frames
+from penstock.errors import ApiError, UnknownServerError
+from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords

@@ -27,8 +27,8 @@ from penstock.errors import (
     InvalidRequestError,
     ResourceExhaustedError,
     StaleBrokerEpochError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 from storage.segment.cold_read import ColdRead
 

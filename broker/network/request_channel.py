@@ -15,7 +15,8 @@ from typing import Protocol
 
 from broker.network.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
-from penstock.errors import ApiError, without_frames
+from penstock.errors import ApiError
+from penstock.tracebacks import without_frames
 
 SMALL_BYTES = 64 * 1024
 """A request up to this size is small: it is HTTP/2's window, which a stream that is not read may fill anyway."""

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable
 from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.messages import ProducerIdAndEpoch
-from penstock.errors import ApiError, ClientClosedError, PenstockError, UnsupportedVersionError, without_frames
+from penstock.errors import ApiError, ClientClosedError, PenstockError, UnsupportedVersionError
+from penstock.tracebacks import without_frames
 
 OnId = Callable[[ProducerIdAndEpoch], None]
 OnError = Callable[[PenstockError, bool], None]

@@ -27,9 +27,9 @@ from penstock.errors import (
     TopicRecreatedError,
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
-    without_frames,
 )
 from penstock.record.batch import iter_headers
+from penstock.tracebacks import without_frames
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}

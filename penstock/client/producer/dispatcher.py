@@ -37,8 +37,8 @@ from penstock.errors import (
     ResourceExhaustedError,
     TimedOutError,
     UnknownServerError,
-    without_frames,
 )
+from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000

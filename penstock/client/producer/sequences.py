@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from penstock.client.wire.messages import ProducerIdAndEpoch
+from penstock.client.wire.messages import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 from penstock.errors import (
     InvalidProducerEpochError,
     InvariantViolation,
@@ -31,7 +31,7 @@ from penstock.errors import (
 
 IN_FLIGHT_MAX = 5
 """A broker knows so many of a producer's batches again; more may not be unresolved."""
-EPOCH_MAX = 2**15 - 1
+EPOCH_MAX = PRODUCER_EPOCH_MAX
 SEQUENCES = 2**31
 """After sequence 2^31 - 1 comes 0."""
 

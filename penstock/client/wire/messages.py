@@ -204,6 +204,10 @@ class TopicOutcome:
     replication_factor: int
 
 
+PRODUCER_EPOCH_MAX = 2**15 - 1
+"""A batch has 16 bits with a sign for it."""
+
+
 class ProducerIdAndEpoch(NamedTuple):
     """Names a producer in its batches; the epoch is the first one of a new id."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.client.wire.messages import (
+    PRODUCER_EPOCH_MAX,
     BrokerInfo,
     ClusterInfo,
     ClusterSnapshot,
@@ -47,8 +48,6 @@ from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOff
 
 _PRODUCED = RecordsField(pb.ProduceRequest)
 _FETCHED = RecordsField(pb.FetchResponse)
-MAX_PRODUCER_EPOCH = 2**15 - 1
-"""A batch has 16 bits with a sign for it."""
 
 
 def encode_produce(call: ProduceCall) -> bytes:
@@ -213,7 +212,7 @@ def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRec
 
 def decode_init_producer_id(response: pb.InitProducerIdResponse) -> ProducerIdAndEpoch:
     """UnknownServerError if a batch has no room for it."""
-    if response.producer_id < 0 or not 0 <= response.producer_epoch <= MAX_PRODUCER_EPOCH:
+    if response.producer_id < 0 or not 0 <= response.producer_epoch <= PRODUCER_EPOCH_MAX:
         raise UnknownServerError(
             f"the broker answered with producer id {response.producer_id} in epoch {response.producer_epoch}"
         )
