@@ -144,7 +144,7 @@ class LostReplicas:
         """Why the log may not be made anew yet, with the remedy if a person must act; "" when it may."""
         lost = self._lost[key]
         if lost.loss is Loss.OUT_OF_USE:
-            return "it stays offline: repair the disk, then start this node again"
+            return "it stays offline: repair the disk, or free space on it, then start this node again"
         if self._rebuilds[key] >= REBUILDS_MAX:
             return (
                 f"it was made anew {REBUILDS_MAX} times since the start: check this machine's disks and memory for "

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from penstock.errors import ApiError, KafkaStorageError
 
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full: free space or lower retention; the broker goes on by itself once there is room",
-    errno.EDQUOT: "the disk quota is used up: raise it or free space; the broker goes on by itself once there is room",
+    errno.ENOSPC: "the disk is full: free space or lower retention",
+    errno.EDQUOT: "the disk quota is used up: raise it or free space",
     errno.EROFS: "the file system is read-only: look for disk errors in the kernel log, remount it, restart the broker",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n, LimitNOFILE=) and restart the broker",
     errno.ENFILE: "too many open files on this machine: raise fs.file-max and restart the broker",

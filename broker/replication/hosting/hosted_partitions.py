@@ -10,6 +10,7 @@ from typing import Protocol
 
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.unknown_partition import unknown_partition
+from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from penstock.types import TopicPartition
 
@@ -29,8 +30,10 @@ class PartitionLookup(Protocol):
 class HostedPartitions:
     """See the module. One per broker, changed on the event loop; `all` may be called in any thread."""
 
-    def __init__(self, broker_id: int) -> None:
-        self.broker_id = broker_id
+    def __init__(self, lost: LostReplicas) -> None:
+        """`lost` are the replicas that should be hosted here and cannot be; it is changed elsewhere."""
+        self.broker_id = lost.broker_id
+        self._lost = lost
         self._partitions: dict[TopicPartition, Partition] = {}
         self._assignments: dict[TopicPartition, Assignment] = {}
 
@@ -49,7 +52,15 @@ class HostedPartitions:
         assignment = self._assignments.get(partition)
         hosted_id = found.topic_id if found is not None else None
         assigned_id = assignment.topic_id if assignment is not None else None
-        raise unknown_partition(self.broker_id, partition, topic_id, hosted_id=hosted_id, assigned_id=assigned_id)
+        lost = self._lost.get(partition)
+        raise unknown_partition(
+            self.broker_id,
+            partition,
+            topic_id,
+            hosted_id=hosted_id,
+            assigned_id=assigned_id,
+            why_lost=lost.why if lost is not None else None,
+        )
 
     def all(self) -> tuple[Partition, ...]:
         return tuple(self._partitions.values())

@@ -53,8 +53,8 @@ def known_replicas(
     on_log_dir_failed: Callable[[str, Exception], None],
 ) -> KnownReplicas:
     """With the logs that the start found damaged or out of use."""
-    hosted = HostedPartitions(broker_id)
     lost = LostReplicas(broker_id)
+    hosted = HostedPartitions(lost)
     for key, offline in log_manager.table.offline.items():
         lost.found(key.topic_partition, offline.error)
     refused = RefusedAppends(clock.now_ms)

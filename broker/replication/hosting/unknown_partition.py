@@ -1,11 +1,17 @@
 """Makes the error for a request that names a partition which this broker does not serve, with the remedy.
 
-Pure. Not here: which partitions are served (hosted_partitions.py).
+Pure. Not here: which partitions are served (hosted_partitions.py), and which cannot be (lost_replicas.py).
 """
 
 from __future__ import annotations
 
-from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    KafkaStorageError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.types import TopicPartition
 
 _SHOWN_CHARACTERS = 64
@@ -13,18 +19,27 @@ _SHOWN_CHARACTERS = 64
 
 
 def unknown_partition(
-    broker_id: int, partition: TopicPartition, topic_id: str, *, hosted_id: str | None, assigned_id: str | None
+    broker_id: int,
+    partition: TopicPartition,
+    topic_id: str,
+    *,
+    hosted_id: str | None,
+    assigned_id: str | None,
+    why_lost: Exception | None,
 ) -> ApiError:
     """The error for a request that names `topic_id`.
 
     `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
-    if there is none.
+    if there is none. `why_lost` is why the replica's log cannot be used; None if it is only still to be created. A
+    client must not take a partition whose disk failed for one that does not exist.
     """
     if not topic_id:
         return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
+    if assigned_id == topic_id and why_lost is not None:
+        return KafkaStorageError(f"{partition} is offline on broker {broker_id}: {why_lost}")
     if assigned_id == topic_id:
         return UnknownTopicOrPartitionError(
-            f"{partition} is not open on broker {broker_id}: its log is still to be created, or could not be; ask again"
+            f"{partition} is not open on broker {broker_id}: its log is still to be created; ask again"
         )
     known = f"there its id is {hosted_id}" if hosted_id is not None else "it is not there"
     return UnknownTopicIdError(

@@ -229,10 +229,12 @@ class Fetcher:
         now_ms = self._cluster.clock.now_ms()
         if state.is_stopped or state.is_at_end or state.not_before_ms > now_ms:
             return
-        unknown = self._cluster.cache.partition(state.topic_partition) is None
-        error = UnknownTopicOrPartitionError() if unknown else LeaderNotAvailableError()
-        self.last_error = error
-        self._do(self._positions.back_off(state, error, now_ms))
+        if self._cluster.cache.partition(state.topic_partition) is None:
+            self.last_error = UnknownTopicOrPartitionError()
+            self._do(self._positions.unknown(state, now_ms))
+        else:
+            self.last_error = LeaderNotAvailableError()
+            self._positions.back_off(state, self.last_error, now_ms)
         self._cluster.refresh_soon()
 
     def _set_timer(self) -> None:

@@ -34,7 +34,7 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OF
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
-"""How long a partition may be unknown (a new broker, a topic just created) before its reader gets an error."""
+"""How long the metadata may be without a partition (a node that has just started) before its reader gets an error."""
 
 SPOILT_ANSWERS_MAX = 4
 """How many answers in a row may be damaged (on the way, or by a disk) before the reader gets an error: asking again
@@ -193,6 +193,8 @@ class Positions:
             topic = cache.topic(tp.topic)
             if topic is None or state.is_stopped:
                 continue
+            if cache.partition(tp) is not None:
+                state.unknown_since_ms = None
             if not state.topic_id:
                 state.topic_id = topic.topic_id
             elif state.topic_id != topic.topic_id:
@@ -223,7 +225,6 @@ class Positions:
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
         failures, state.failures = state.failures, 0
-        state.unknown_since_ms = None
         if result.diverging_epoch is not None:
             return self._on_divergence(state, result.diverging_epoch.end_offset, now_ms)
         state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
@@ -289,7 +290,8 @@ class Positions:
             return [self.report(state, UndecodableBatchError(tp, (offset, offset + 1), why))]
         if not error.retriable:
             return [self.report(state, error)]
-        return [*self.back_off(state, error, now_ms), FindLeader(hinted=error.leader is not None)]
+        self.back_off(state, error, now_ms)
+        return [FindLeader(hinted=error.leader is not None)]
 
     def _on_out_of_range(self, state: PartitionState, error: OffsetOutOfRangeError, now_ms: int) -> list[Effect]:
         tp, low, high = state.topic_partition, error.log_start_offset, error.log_end_offset
@@ -301,21 +303,24 @@ class Positions:
         self._look_up(state, self._reset)
         return [LookUpReset(tp, text)]
 
-    def back_off(self, state: PartitionState, error: ApiError, now_ms: int) -> list[Effect]:
-        """Asks again later; at once where a leader was named. A partition unknown for long is reported."""
+    def unknown(self, state: PartitionState, now_ms: int) -> list[Effect]:
+        """The metadata does not have the partition: asks again later, and reports it when it stays so. A broker alone
+        is not believed: it may not have heard of the partition yet, or not have made its log."""
+        error = UnknownTopicOrPartitionError(f"{state.topic_partition} does not exist any more: was the topic deleted?")
+        self.back_off(state, error, now_ms)
+        if state.unknown_since_ms is None:
+            state.unknown_since_ms = now_ms
+        if now_ms - state.unknown_since_ms < UNKNOWN_PARTITION_GRACE_MS:
+            return []
+        return [self.report(state, error)]
+
+    def back_off(self, state: PartitionState, error: ApiError, now_ms: int) -> None:
+        """Asks again later; at once where a leader was named."""
         state.failures += 1
         state.last_error = without_frames(error)
         state.not_before_ms = (
             0 if error.leader is not None and state.failures == 1 else (now_ms + self._backoff.wait_ms(state.failures))
         )
-        if not isinstance(error, UnknownTopicOrPartitionError):
-            return []
-        if state.unknown_since_ms is None:
-            state.unknown_since_ms = now_ms
-        if now_ms - state.unknown_since_ms < UNKNOWN_PARTITION_GRACE_MS:
-            return []
-        gone = UnknownTopicOrPartitionError(f"{state.topic_partition} does not exist any more: was the topic deleted?")
-        return [self.report(state, gone)]
 
     def __repr__(self) -> str:
         return f"Positions({len(self.states)} partitions)"

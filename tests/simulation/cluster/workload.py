@@ -156,7 +156,7 @@ class Clients:
         )
         if is_idempotent(plan):
             self.ledger.is_idempotent(number, plan.topic)
-        waiting: set[int] = set()
+        waiting: dict[int, int] = {}  # first records of what was sent together, and when it was sent
         while not self.is_over:
             is_waiting = self.is_mended and self.whole_ms is None  # for followers that catch up slowly
             try:
@@ -172,7 +172,7 @@ class Clients:
         assert not waiting, f"writer {number}: flush and close are over, and {len(waiting)} records have no answer"
 
     async def _send(
-        self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: set[int], count: int
+        self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: dict[int, int], count: int
     ) -> None:
         """`count` records, in bulk where it is more than one."""
         # A bulk with keys is spread over partitions, and its promise does not say which record is where.
@@ -189,16 +189,18 @@ class Clients:
         else:
             future = await producer.send(plan.topic, values[0], keys and keys[0], timestamp_ms=time_ms)
         began_ms, has_backlog = self.time.now_ms(), len(waiting) > BACKLOG_MAX
-        waiting.add(first)
+        # The oldest record's delivery time-out fails those that share its batch, and those behind it.
+        oldest_ms = next(iter(waiting.values()), began_ms)
+        waiting[first] = began_ms
 
         def answered(answer: RecordFuture | BulkFuture) -> None:
-            waiting.discard(first)
+            waiting.pop(first, None)
             took_ms, error = self.time.now_ms() - began_ms, answer.exception(0)
             self.worst_ack_ms = max(self.worst_ack_ms, took_ms)
             if not has_backlog:
                 self._invariants.answered(plan.topic, took_ms / 1000, self.network.scheduler.now_s)
             if self.whole_ms is not None:
-                self._require_prompt(number, plan.topic, began_ms, has_backlog, error is None)
+                self._require_prompt(number, plan.topic, (oldest_ms, began_ms), has_backlog, error is None)
             if error is not None:
                 self._count_failures(error, count)
                 self._failing.add(number)
@@ -211,8 +213,13 @@ class Clients:
 
         future.add_done_callback(answered)
 
-    def _require_prompt(self, number: int, topic: str, began_ms: int, has_backlog: bool, is_acked: bool) -> None:
-        """Not of a topic that is made anew: it may be gone for a while. With a limit of producers some are refused."""
+    def _require_prompt(
+        self, number: int, topic: str, since: tuple[int, int], has_backlog: bool, is_acked: bool
+    ) -> None:
+        """`since`: when the oldest record was sent that waited before this one, and when this one was.
+
+        Not of a topic that is made anew: it may be gone for a while. With a limit of producers some are refused."""
+        oldest_ms, began_ms = since
         now_ms, whole_ms = self.time.now_ms(), self.whole_ms or 0
         since_ms = max(whole_ms, began_ms, self._acked_ms.get(number, 0) if has_backlog else 0)
         self.worst_whole_ms = max(self.worst_whole_ms, now_ms - since_ms)
@@ -222,7 +229,7 @@ class Clients:
             self.ledger.report("late-ack", text)
         has_limit = any(key.startswith("producer.id.max") for key in self.plan.config)
         is_next = not has_backlog or self._acked_ms.get(number, 0) < whole_ms
-        if is_next and began_ms >= whole_ms and not (is_acked or is_remade or has_limit):
+        if is_next and oldest_ms >= whole_ms and not (is_acked or is_remade or has_limit):
             self.ledger.report("refused", f"writer {number}: a whole cluster has not taken a record of {topic}")
         if is_acked:
             self._acked_ms[number] = now_ms

@@ -12,11 +12,20 @@ import pytest
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.partition_state import GenerationOffset
-from penstock.client.consumer.positions import Deliver, FindLeader, LookUpReset, Positions, ReportError
+from penstock.client.consumer.positions import (
+    UNKNOWN_PARTITION_GRACE_MS,
+    Deliver,
+    FindLeader,
+    LookUpReset,
+    Positions,
+    ReportError,
+)
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
 from penstock.errors import (
+    ApiError,
     CorruptMessageError,
     InvalidRequestError,
+    KafkaStorageError,
     LogTruncationError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
@@ -139,12 +148,29 @@ def test_an_error_that_is_not_retriable_is_reported() -> None:
     assert isinstance(report, ReportError) and isinstance(report.error, InvalidRequestError)
 
 
-def test_a_topic_that_stays_unknown_is_reported() -> None:
+def test_a_partition_that_the_metadata_is_without_for_long_is_reported() -> None:
     made = positions()
-    error = UnknownTopicOrPartitionError()
-    assert not any(isinstance(e, ReportError) for e in made.on_result(result(error=error), 0))
-    effects = made.on_result(result(error=error), 60_000)
-    assert any(isinstance(e, ReportError) and "does not exist any more" in str(e.error) for e in effects)
+    assert made.unknown(made.states[TP], 0) == []
+    (report,) = made.unknown(made.states[TP], UNKNOWN_PARTITION_GRACE_MS)
+    assert isinstance(report, ReportError) and "does not exist any more" in str(report.error)
+
+
+def test_the_time_without_a_partition_is_counted_anew_once_the_metadata_has_it() -> None:
+    made = positions()
+    made.unknown(made.states[TP], 0)
+    made.on_metadata(cache(), 1_000)
+    assert made.unknown(made.states[TP], UNKNOWN_PARTITION_GRACE_MS + 1_000) == []
+
+
+@pytest.mark.parametrize("error", [UnknownTopicOrPartitionError(), KafkaStorageError()], ids=["unknown", "disk"])
+def test_a_broker_alone_ends_no_partition_that_the_metadata_has(error: ApiError) -> None:
+    """It may be without its log until it is started again; what it has then must still be read."""
+    made = positions()
+    for now_ms in (0, 60_000, 600_000):
+        assert made.on_result(result(error=error), now_ms) == [FindLeader(hinted=False)]
+    assert TP in made.wanted(1, cache(), 1_000, 700_000)
+    (deliver,) = made.on_result(result(records=batch()), 700_000)
+    assert isinstance(deliver, Deliver)
 
 
 def test_an_answer_without_a_whole_new_batch_is_corrupt_and_asked_again() -> None:

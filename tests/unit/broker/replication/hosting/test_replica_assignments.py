@@ -314,6 +314,8 @@ def test_a_replica_that_found_no_room_leaves_the_isr_and_is_created_later(
                 manager.apply(other, "other-id", state(2, 0, 0, isr=(1, 2, 3)), SETTINGS, NOBODY)
                 manager.revive_lost()
             assert manager.find(other) is None and manager.hosts(other) and manager.losses == 1
+            with pytest.raises(KafkaStorageError, match="full-0 is offline on broker 1: full"):
+                manager.get(other, "other-id")
             manager.revive_lost()
             assert manager.get(other, "other-id").state.leader_id == 2 and not len(manager.lost)
 
