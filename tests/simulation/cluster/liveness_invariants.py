@@ -40,7 +40,7 @@ class LivenessInvariants:
         """How it was then: a link that was mended since may have brought something."""
 
         self._calm_s = self._led_s = self._calm_stop_s = scheduler.now_s
-        self._lives: tuple[int, ...] = ()
+        self._lives: dict[str, int] = {}
         self._stopping: dict[str, float] = {}
 
     def stepped(self, machine: Machine) -> None:
@@ -61,9 +61,10 @@ class LivenessInvariants:
         cores = [_core(machine) for machine in up]
         if any(core is not None and core.leadership is not None for core in cores):
             self._led_s = now_s
-        lives = tuple(machine.lives for machine in voters)
-        if lives != self._lives or len(up) <= len(voters) // 2:
-            self._lives, self._led_s = lives, now_s
+        started = [machine for machine in self._machines if self._lives.get(machine.name) != machine.lives]
+        self._lives = {machine.name: machine.lives for machine in self._machines}
+        if any(machine in voters for machine in started) or len(up) <= len(voters) // 2:
+            self._led_s = now_s
         if now_s - max(self._calm_s, self._led_s) > ELECTION_SECONDS:
             silent_s = now_s - self._led_s
             raise Violated(
@@ -72,8 +73,8 @@ class LivenessInvariants:
         stopping = [m for m in self._machines if m.process is not None and m.asked_to_stop.is_set()]
         self._stopping = {m.name: self._stopping.get(m.name, now_s) for m in stopping}
         others_run = len(stopping) == 1 and sum(machine.node is None for machine in self._machines) == 1
-        if not others_run or self._led_s < now_s:
-            self._calm_stop_s = now_s
+        if started or not others_run or self._led_s < now_s:
+            self._calm_stop_s = now_s  # the controller waits for the session of a broker that has died
         for name, since_s in self._stopping.items():
             if now_s - max(since_s, self._calm_s, self._calm_stop_s) > STOP_SECONDS:
                 raise Violated(f"I30: {name} was told to stop {now_s - since_s:.1f} s ago, and hands nothing over")
