@@ -8,6 +8,7 @@ readers see (tests/chaos/ledger.py), and the end of the story: I23, I25 (world.p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
 
 DEEP_SECONDS = 0.25
+UNDER_WAY_SECONDS = 2.0
+"""A fetch's answer may take so long: twice as long as the latest message of any weather."""
 LATE_MS_MAX = 100
 """After its time-out a record has so long to fail."""
 
@@ -62,6 +65,8 @@ class Invariants:
         self.producers = ProducerInvariants(self.partitions, self.metadata, expiration_ms)
         self.liveness = LivenessInvariants(scheduler, machines)
         self.clients = ClientInvariants(machines, self.metadata, self._note)
+        self._gone_s: dict[str, float] = {}
+        """When a node last heard that a topic was deleted, by id."""
         self._lives: dict[Process, _Life] = {}
         self._deep_s = scheduler.now_s
         self._broken: str | None = None
@@ -82,6 +87,8 @@ class Invariants:
             if broker is not None:
                 self.claims.read_registration(machine, broker.lifecycle.broker_epoch, image)
             if image is not life.image:
+                for topic_id in life.image.topics_by_id.keys() - image.topics_by_id.keys():
+                    self._gone_s[topic_id] = self._scheduler.now_s
                 life.image = image
                 self.partitions.has_excused()
                 found = self.metadata.seen(machine.name, image)
@@ -128,11 +135,20 @@ class Invariants:
             self._note(f"{violated}")
 
     def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
-        """A reader was given these records just now."""
+        """A reader was given these records just now: of the newest topic of that name, or of one that some node takes
+        for the newest, or of which it may have sent an answer before it heard of the deletion."""
+        keys = self._keys(topic, partition)
         try:
-            self.partitions.read(f"{topic}-{partition}", self._keys(topic, partition), offsets, values)
+            self.partitions.read(
+                f"{topic}-{partition}", [key for key in keys if self._is_served(key, keys)], offsets, values
+            )
         except Violated as violated:
             self._note(f"{violated}")
+
+    def _is_served(self, key: PartitionKey, keys: Sequence[PartitionKey]) -> bool:
+        if key is keys[-1] or self._scheduler.now_s - self._gone_s.get(key.topic_id, -math.inf) < UNDER_WAY_SECONDS:
+            return True
+        return any(key.topic_id in life.image.topics_by_id for life in self._living())
 
     def _keys(self, topic: str, partition: int) -> list[PartitionKey]:
         return [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]

@@ -254,10 +254,14 @@ class PartitionInvariants:
     ) -> None:
         """I16: what a reader is given is committed, with these values, so every other one is given the same.
 
-        `keys` are those of all topics of that name; it reads the newest, until that is deleted.
+        `keys` are those of the topics of that name that it may read, the newest last.
         """
-        wrong = self._wrong(keys[-1], offsets, values) if keys else "of no topic"
-        if wrong and not (keys and self.metadata.partition(keys[-1]) is None):
+        wrong = "of no topic"
+        for key in reversed(keys):
+            wrong = self._wrong(key, offsets, values)
+            if not wrong:
+                return
+        if not (keys and self.metadata.partition(keys[-1]) is None):
             raise Violated(f"I16: {name}: a reader was given offsets {offsets[0]} to {offsets[-1]}: {wrong}")
 
     def _wrong(self, key: PartitionKey, offsets: Sequence[int], values: Sequence[bytes | None]) -> str:
