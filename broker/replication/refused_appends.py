@@ -49,11 +49,9 @@ class RefusedAppends:
     def say(self, partition: Partition, error: Exception) -> None:
         """An append or a read was refused; the log gets a line unless it had one about this log dir lately: a full disk
         refuses every partition that is on it."""
-        is_full = is_disk_full(error)
-        more = self._lines.due((partition.log.log_dir, is_full))
+        more = self._lines.due((partition.log.log_dir, is_disk_full(error)))
         if more is not None:
-            hope = "; the broker goes on by itself once there is room" if is_full else ""
-            _log.error("%s: refused for now%s: %s%s", partition, more, error, hope)
+            _log.error("%s: refused for now%s: %s", partition, more, error)
 
     def forget(self, key: TopicPartition) -> None:
         """The partition is served here no longer."""

@@ -24,10 +24,12 @@ _REMEDIES = {
 }
 
 
-def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
-    """The typed error for a failed file operation; raise it `from error`."""
+def storage_error(action: str, path: str, error: OSError, *, is_tried_again: bool = False) -> KafkaStorageError:
+    """The typed error for a failed file operation; raise it `from error`. `is_tried_again`: of one that a full disk
+    only puts off."""
     remedy = _REMEDIES.get(error.errno or 0, "read the kernel log and check the disk")
-    return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
+    hope = "; the broker goes on by itself once there is room" if is_tried_again and is_disk_full(error) else ""
+    return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}{hope}")
 
 
 def offline_error(path: str, error: Exception) -> ApiError:

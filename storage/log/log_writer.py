@@ -67,7 +67,7 @@ class LogWriter:
             finally:
                 active.unpin()
         except OSError as error:
-            refusal = storage_error("append", active.log_path, error)
+            refusal = storage_error("append", active.log_path, error, is_tried_again=True)
             refusal.nothing_written = is_shortage(error) and not has_batch
             raise refusal from error
         return log_end_offset
