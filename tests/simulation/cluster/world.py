@@ -24,6 +24,7 @@ from typing import Any
 from zlib import crc32
 
 from broker.config.config import parse_config
+from penstock.errors import InvariantViolation
 from penstock.ids import RandomIds
 from penstock.testing.layout import HOST, Layout, fixed_ports
 from penstock.types import Endpoint
@@ -165,6 +166,10 @@ class World:
             except Exception as error:
                 self.fail(f"the story broke off: {error!r}")
                 self.say("".join(traceback.format_exception(error)))
+        for machine in self.machines:
+            for error in machine.refusals:
+                if isinstance(error, InvariantViolation):
+                    self.fail(f"{machine.name} found a mistake of its own: {error}")
         outcome, scheduler = self.outcome, self.scheduler
         outcome.seconds, outcome.steps = scheduler.now_s - self.began_s, scheduler.steps
         outcome.messages = self.network.carried
