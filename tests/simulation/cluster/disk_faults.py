@@ -11,7 +11,7 @@ state the cluster was: see `lose_in_cut`.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,7 @@ class DiskWork:
         lost = {path: machine.disk._directory(path) for path in log_dirs}
         ids = _wipe(machine, log_dirs, is_empty=fault.amount < 0.5)
         machine.start()
+        is_forgetful = fault.amount % 0.5 < FORGETFUL_SHARE / 2
 
         def end() -> None:
             if _has_started(machine):
@@ -86,7 +87,7 @@ class DiskWork:
             machine.kill()
             if why := self._last_copy(machine):
                 self._find_again(machine, lost, why)
-            elif machine.config.is_broker and fault.amount % 0.5 < FORGETFUL_SHARE / 2:
+            elif machine.config.is_broker and not self._rejoins(machine, lost) and is_forgetful:
                 self._replace_forgetfully(machine, lost, ids)
             else:
                 self._replace(machine, log_dirs, ids)
@@ -94,7 +95,9 @@ class DiskWork:
         return self.began(machine, end)
 
     def _replace_forgetfully(self, machine: Machine, lost: Mapping[str, Directory], ids: Sequence[str]) -> None:
-        """The operator formats, and does not say at first what is given up: the controller must refuse the broker."""
+        """The operator formats, and does not say at first what is given up: the controller must refuse the broker.
+
+        No voter that lost its metadata log: it takes part in the quorum again, and the old disk must not come back."""
         self._format(machine, list(lost))
         machine.start()
 
@@ -146,9 +149,12 @@ class DiskWork:
         self._give_up(machine, lost)
 
     def _format(self, machine: Machine, log_dirs: Sequence[str]) -> None:
-        config = machine.config
-        rejoins = config.is_controller and config.metadata_log_dir in log_dirs
-        format_node(config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+        rejoins = self._rejoins(machine, log_dirs)
+        format_node(machine.config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+
+    def _rejoins(self, machine: Machine, log_dirs: Collection[str]) -> bool:
+        """Whether a voter lost what it promised the quorum, with these log dirs."""
+        return machine.config.is_controller and machine.config.metadata_log_dir in log_dirs
 
     def _give_up(self, machine: Machine, lost: Sequence[str]) -> None:
         config = machine.config
