@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.replication.leader.purgatory import DelayedOperation
+from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.plan import Aim, Fault, Kind
@@ -37,3 +38,20 @@ def test_a_fault_finds_the_node_that_it_is_aimed_at() -> None:
     faults = Fault(1.0, Kind.COLD, 0, 1, 0.1, 0.5, Aim.CONTROLLER), Fault(1.0, Kind.BREAK, 0, 1, 0.1, 0.5, Aim.LEADER)
     met = World(small_plan(*faults)).run().met
     assert met["COLD", "ON_CONTROLLER"] == met["BREAK", "ON_LEADER"] == 1
+
+
+def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_is_started_again() -> None:
+    world = World(small_plan())
+    machine = world.machines[0]
+
+    def break_down() -> None:
+        assert machine.process is not None and machine.node is not None
+        found = InvariantViolation("told by a test")
+        world.scheduler.at(
+            world.scheduler.now_s, machine.process, lambda: machine.node and machine.node._on_fatal(found)
+        )
+
+    world._at(world.scheduler.now_s + 2.0, break_down)
+    outcome = world.run()
+    assert outcome.failures == ["node-0 found a mistake of its own: told by a test"]
+    assert machine.lives == 2
