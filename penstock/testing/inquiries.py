@@ -61,12 +61,17 @@ def wait_controller(bootstrap: str, is_running: Callable[[int], bool], timeout_s
 
 
 def wait_in_sync(bootstrap: str, topic: str | None, timeout_s: float) -> None:
-    """Returns when every replica of the topic, or of all topics, is in sync."""
+    """Returns when every replica of the topic, or of all topics, is in sync.
+
+    Every node is asked how far it has heard, and only one that has heard as much is believed: a node that stood still
+    answers with what was true before, until it hears of the rest.
+    """
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
 
         def look() -> tuple[bool | None, str]:
+            admin.cluster_health()  # the client has seen the newest metadata now, and takes nothing older
             topics = admin.describe_topics() if topic is None else [admin.describe_topic(topic)]
             short = [
                 f"{described.name}-{p.partition} has {list(p.isr)} of {list(p.replicas)} in sync"

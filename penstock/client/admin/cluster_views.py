@@ -50,7 +50,9 @@ async def _ask(
 ) -> dict[Endpoint, ClusterInfo | ApiError]:
     async def ask(endpoint: Endpoint) -> tuple[Endpoint, ClusterInfo | ApiError]:
         try:
-            return endpoint, await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster, deadline_ms))
+            view = await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster, deadline_ms))
+            cluster.cache.note_offset(view.cluster_id, view.metadata_offset)
+            return endpoint, view
         except ApiError as error:
             return endpoint, error
 

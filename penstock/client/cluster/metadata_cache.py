@@ -64,6 +64,11 @@ class MetadataCache:
         """Whether the node that answered had heard less of the metadata log than one that answered before."""
         return snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset
 
+    def note_offset(self, cluster_id: str, metadata_offset: int) -> None:
+        """A node told how far it has heard: from now on the metadata of one that has heard less is stale."""
+        if cluster_id == self.cluster_id:
+            self.metadata_offset = max(self.metadata_offset, metadata_offset)
+
     def update(self, snapshot: ClusterSnapshot, now_ms: int) -> None:
         """Takes over a snapshot unless it is stale; topics that it does not speak of stay."""
         if self.is_stale(snapshot):

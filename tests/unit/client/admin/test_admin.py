@@ -152,6 +152,26 @@ def test_the_health_of_a_cluster_is_asked_of_every_broker(cluster: FakeCluster) 
     assert "does not answer" in brokers.details[0] and "no controller answers it" in brokers.details[1]
 
 
+def test_a_topic_is_not_described_by_a_broker_that_has_heard_less_than_one_whose_picture_was_seen(
+    cluster: FakeCluster,
+) -> None:
+    cluster.create_topic("t", 1)
+    newest = 100
+
+    def change(answer: pb.DescribeClusterResponse) -> None:
+        answer.metadata_offset = newest
+
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        admin.list_topics()
+        for lagging in (1, 2):
+            cluster.freeze_metadata(lagging, "t")
+        cluster.move_leader("t", 0, 2)
+        cluster.heard_offset, cluster.on_describe_cluster[3] = newest, change
+        admin.cluster_health()
+        for _ in range(6):
+            assert admin.describe_topic("t").partitions[0].leader_id == 2
+
+
 def test_offsets_are_listed_by_spec(cluster: FakeCluster) -> None:
     cluster.create_topic("t", 2)
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)
