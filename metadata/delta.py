@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE, Record
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True)
@@ -43,6 +47,23 @@ class MetadataDelta:
         self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
+
+    @classmethod
+    def between(cls, image: MetadataImage, newer: MetadataImage) -> MetadataDelta:
+        """What has changed from one image to a later one whose records in between are not known. It is spent."""
+        delta = cls(image)
+        delta._spent, delta.next_producer_id = True, newer.next_producer_id
+        delta._changed_brokers = _different(image.brokers, newer.brokers)
+        topics, newer_topics = image.topics_by_id, newer.topics_by_id
+        delta._deleted = {topic_id: topic.name for topic_id, topic in topics.items() if topic_id not in newer_topics}
+        for topic_id, topic in newer_topics.items():
+            known = topics.get(topic_id)
+            changed = _different({} if known is None else known.partitions, topic.partitions)
+            if known is None or changed:
+                delta._topics[topic_id] = _TopicEdit(topic.name, topic_id, dict(topic.partitions), changed)
+        resources = _different(image.configs, newer.configs)
+        delta._configs = {resource: dict(newer.configs.get(resource, {})) for resource in resources}
+        return delta
 
     # -- what publishers read ------------------------------------------------------------------------------------------
 
@@ -188,3 +209,9 @@ class MetadataDelta:
         if self._brokers is None:
             self._brokers = dict(self.image.brokers)
         return self._brokers
+
+
+def _different(before: Mapping[K, V], after: Mapping[K, V]) -> set[K]:
+    """The keys that only one of them has, or that have another value."""
+    gone = before.keys() - after.keys()
+    return gone | {key for key, value in after.items() if before.get(key) != value}

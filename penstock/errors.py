@@ -348,6 +348,14 @@ class InconsistentTopicIdError(ApiError, code=103, name="INCONSISTENT_TOPIC_ID",
     """The topic id of the request is not the one that this node has for the name."""
 
 
+class SnapshotNotFoundError(ApiError, code=98, name="SNAPSHOT_NOT_FOUND"):
+    """This node does not keep that snapshot of the metadata."""
+
+
+class PositionOutOfRangeError(ApiError, code=99, name="POSITION_OUT_OF_RANGE"):
+    """The snapshot of the metadata is shorter."""
+
+
 class InconsistentClusterIdError(ApiError, code=104, name="INCONSISTENT_CLUSTER_ID"):
     """The request belongs to another cluster."""
 

@@ -1,7 +1,8 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
 Also `install|uninstall --config FILE`, which make a systemd service of a node, and
-`log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`.
+`log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`, and
+`metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -26,6 +27,7 @@ from pathlib import Path
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
+METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 _PR_SET_PDEATHSIG = 1
@@ -57,7 +59,7 @@ def main() -> int:
         return EXIT_REFUSED
     except CorruptFileError as error:  # of a start; the next one would find the same file
         _complain(str(error))
-        return EXIT_FAILED if options.action in LOG_ACTIONS else EXIT_REFUSED
+        return EXIT_FAILED if options.action in (*LOG_ACTIONS, *METADATA_ACTIONS) else EXIT_REFUSED
     except PenstockError as error:
         _complain(str(error))
         return EXIT_FAILED
@@ -65,7 +67,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=["start", "format", "install", "uninstall", *LOG_ACTIONS])
+    parser.add_argument("action", choices=["start", "format", "install", "uninstall", *LOG_ACTIONS, *METADATA_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
@@ -73,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument("--dry-run", action="store_true", help="install, uninstall: print the commands instead")
-    parser.add_argument("--request", default="{}", help="log-…: what to look at, as `penstock log` asks for it")
+    parser.add_argument("--request", default="{}", help="log-…, metadata-…: what to look at, as the command line asks")
     return parser
 
 
@@ -81,6 +83,8 @@ def _run(options: argparse.Namespace) -> int:
     """Server modules are found by name only now that the path is prepared; a type checker must not follow them."""
     if options.action in LOG_ACTIONS:
         return int(importlib.import_module("storage.tools.command").main(options.action, options.request))
+    if options.action in METADATA_ACTIONS:
+        return int(importlib.import_module("broker.quorum.metadata_command").main(options.action, options.request))
     if not options.config:
         from penstock.errors import ConfigError
 

@@ -2,7 +2,8 @@
 
 The core decides (append, truncate) now and the driver performs it later. This mirror shows the log as it will be once
 every Ready is performed. Only `flushed_offset` lags behind: it moves only when the driver reports an fsync.
-Invariants: log_start ≤ high watermark ≤ log_end; flushed ≤ log_end; the high watermark never falls (I7).
+Invariants: log_start ≤ high watermark ≤ log_end; flushed ≤ log_end; the high watermark never falls (I7). With snapshots
+the log begins where the oldest one ends, and the newest one is committed whole (KIP-630).
 """
 
 from __future__ import annotations
@@ -14,9 +15,18 @@ from penstock import epochs
 from penstock.errors import InvariantViolation
 from penstock.types import NO_EPOCH, EpochEndOffset, EpochEntry
 
+BEGINNING = EpochEndOffset(NO_EPOCH, 0)
+"""The empty snapshot, which every log begins with, and which no file holds."""
+
 
 class LogView(Protocol):
     """The state of a log that the core needs at its start."""
+
+    @property
+    def snapshot_ids(self) -> Sequence[EpochEndOffset]:
+        """Of the snapshots that are kept, oldest first: the log begins where the oldest ends, and reaches behind the
+        newest. `BEGINNING` stands for a log that has all records."""
+        ...
 
     @property
     def log_start_offset(self) -> int: ...
@@ -35,8 +45,11 @@ class DecidedLog:
         self._log_start_offset = view.log_start_offset
         self._log_end_offset = view.log_end_offset
         self._flushed_offset = view.flushed_offset
-        self._entries = tuple(view.epoch_entries)
-        self._high_watermark = view.log_start_offset
+        self._snapshots = tuple(view.snapshot_ids)
+        self._entries = self._behind_base(view.epoch_entries)
+        self._high_watermark = max(view.log_start_offset, self.newest_snapshot.end_offset)
+        if not self._base.end_offset == self._log_start_offset <= self._high_watermark <= self._log_end_offset:
+            raise InvariantViolation(f"the snapshots {self._snapshots} do not fit {self!r}")
 
     def __repr__(self) -> str:
         return (
@@ -61,9 +74,30 @@ class DecidedLog:
         return self._high_watermark
 
     @property
+    def _base(self) -> EpochEndOffset:
+        """What is before the log's start."""
+        return self._snapshots[0]
+
+    @property
+    def newest_snapshot(self) -> EpochEndOffset:
+        return self._snapshots[-1]
+
+    @property
     def last_epoch(self) -> int:
-        """The epoch of the last record; -1 when there is none."""
+        """The epoch of the last record, in the log or before its start; -1 when there is none."""
         return self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    def _behind_base(self, entries: Sequence[EpochEntry]) -> tuple[EpochEntry, ...]:
+        """The epochs, from that of the record before the log's start on, which only the snapshot knows."""
+        epoch, end_offset = self._base
+        if self._base == BEGINNING:
+            return tuple(entries)
+        behind = (entry for entry in entries if entry.epoch > epoch and entry.start_offset < self._log_end_offset)
+        return EpochEntry(epoch, end_offset - 1), *behind
+
+    def has_snapshot(self, snapshot_id: EpochEndOffset) -> bool:
+        """Whether it is kept in a file."""
+        return snapshot_id in self._snapshots and snapshot_id != BEGINNING
 
     def extend(self, next_offset: int, epoch: int) -> None:
         """Records of `epoch` were decided from the log's end up to below `next_offset`."""
@@ -79,6 +113,13 @@ class DecidedLog:
     def diverging_epoch(self, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
         return epochs.diverging_epoch(self._entries, self._log_end_offset, fetch_offset, last_fetched_epoch)
 
+    def needs_snapshot(self, fetch_offset: int, last_fetched_epoch: int) -> bool:
+        """Whether a follower with this position lacks records from before the log's start, or has others there."""
+        epoch, start = self._base
+        if fetch_offset <= start and self._base != BEGINNING:
+            return (last_fetched_epoch, fetch_offset) != (epoch, start)
+        return last_fetched_epoch < epoch
+
     def truncate_to(self, offset: int) -> None:
         """Invariant: committed records are never truncated."""
         if not self._high_watermark <= offset <= self._log_end_offset:
@@ -86,6 +127,25 @@ class DecidedLog:
         self._entries = epochs.truncate_from_end(self._entries, offset)
         self._log_end_offset = offset
         self._flushed_offset = min(self._flushed_offset, offset)
+
+    def install(self, snapshot_id: EpochEndOffset) -> None:
+        """The log is replaced by a snapshot, which is durable, and begins anew behind it. Invariant: nothing that is
+        committed is lost, because all that it has is committed."""
+        if snapshot_id.end_offset <= self._high_watermark:
+            raise InvariantViolation(f"snapshot {snapshot_id} is older than what is committed: {self!r}")
+        self._snapshots = (snapshot_id,)
+        self._entries = self._behind_base(())
+        self._log_start_offset = self._log_end_offset = self._flushed_offset = snapshot_id.end_offset
+        self._high_watermark = snapshot_id.end_offset
+
+    def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
+        """The log begins where the oldest of them ends from now on."""
+        oldest, newest = snapshot_ids[0], snapshot_ids[-1]
+        if oldest.end_offset < self._log_start_offset or newest.end_offset > self._high_watermark:
+            raise InvariantViolation(f"the snapshots {snapshot_ids} do not fit {self!r}")
+        self._snapshots = tuple(snapshot_ids)
+        self._log_start_offset = oldest.end_offset
+        self._entries = self._behind_base(self._entries)
 
     def note_flushed(self, offset: int) -> None:
         self._flushed_offset = max(self._flushed_offset, min(offset, self._log_end_offset))

@@ -1,5 +1,8 @@
 """The fetching half of a node: follows the leader's log, truncates a divergent tail, appends fetched batches.
 
+A node whose log ends below the leader's log start, or differs there, fetches a snapshot of the leader first, chunk by
+chunk, and its log begins anew behind that (KIP-630).
+
 One fetch is in flight at a time. The next one is made in the same step as the append it acknowledges, and the Ready's
 order sends it only after the fsync, so that "fetch at N" is never a lie. Observers without a leader use the same
 request to find one. Which answers lead to another epoch or leader is decided in core.py before they come here.
@@ -7,12 +10,29 @@ request to find one. Which answers lead to another epoch or leader is decided in
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import iter_headers, verify_crc
-from penstock.types import NO_EPOCH
-from raft.messages import FetchRequest, FetchResponse
-from raft.ready import FollowerAppend
+from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset
+from raft.messages import (
+    SNAPSHOT_BYTES_MAX,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from raft.ready import FollowerAppend, SnapshotChunk
 from raft.shared import NEVER_MS, Shared
+
+
+@dataclass(slots=True)
+class FetchedSnapshot:
+    """A snapshot of the leader, as far as it is here."""
+
+    snapshot_id: EpochEndOffset
+    position: int = 0
+    size_bytes: int | None = None
 
 
 class Following:
@@ -22,15 +42,20 @@ class Following:
         self._shared = shared
         self._fetch_at_ms: int | None = None  # None: a fetch is in flight, or none is wanted
         self._failures = 0
+        self._asked = NO_LEADER
         self.deadline_ms = 0
         self.has_fetched = False
         self.last_fetch_ms: int | None = None
+        self._snapshot: FetchedSnapshot | None = None
+        self.is_installing = False
+        """All of a snapshot is here, and it is being checked. It counts whoever leads by then: it is committed."""
 
     def __repr__(self) -> str:
         return f"Following(next fetch {self._fetch_at_ms}, deadline {self.deadline_ms}, {self._failures} failures)"
 
     def attach(self, now_ms: int) -> None:
         """A new leader: nothing has been heard from it yet, and the fetch time-out runs."""
+        self._asked = self._shared.quorum.leader_id
         self.has_fetched = False
         self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms
         self._failures = 0
@@ -40,6 +65,7 @@ class Following:
     def detach(self) -> None:
         self.has_fetched = False
         self._fetch_at_ms = None
+        self._snapshot = None
 
     def search(self, now_ms: int) -> None:
         """An observer without a leader asks a random voter who leads."""
@@ -49,10 +75,16 @@ class Following:
 
     def maybe_fetch(self, now_ms: int) -> None:
         """Send the next fetch if it is time."""
-        if self._fetch_at_ms is None or now_ms < self._fetch_at_ms:
+        if self._fetch_at_ms is None or now_ms < self._fetch_at_ms or self.is_installing:
             return
         config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
         self._fetch_at_ms = None
+        if (part := self._snapshot) is not None:
+            place = (part.snapshot_id, part.position, config.fetch_max_bytes)
+            self._shared.outbox.ask(
+                quorum.leader_id, FetchSnapshotRequest(config.cluster_id, config.node_id, quorum.epoch, *place)
+            )
+            return
         request = FetchRequest(
             config.cluster_id,
             config.node_id,
@@ -65,7 +97,7 @@ class Following:
             config.fetch_max_bytes,
         )
         followed = quorum.leader_id in config.voters
-        self._shared.outbox.ask(quorum.leader_id if followed else self._random_voter(), request)
+        self._shared.outbox.ask(quorum.leader_id if followed else self._another_voter(), request)
 
     def on_failure(self, now_ms: int) -> None:
         """No answer, or a useless one: try again after the back-off. The fetch time-out goes on running."""
@@ -74,30 +106,88 @@ class Following:
 
     def on_success(self, request: FetchRequest, response: FetchResponse, now_ms: int) -> bool:
         """An answer of the leader to the present question; whether it made sense."""
-        if response.snapshot_id is not None or not self._apply(request, response):
+        if not self._apply(request, response):
             self._shared.counters.answers_malformed += 1
             self.on_failure(now_ms)
             return False
         self.has_fetched = True
+        self._on_contact(now_ms)
+        return True
+
+    def on_snapshot_bytes(self, request: FetchSnapshotRequest, response: FetchSnapshotResponse, now_ms: int) -> None:
+        """An answer of the leader to the present question."""
+        if not self._take_bytes(request, response):
+            self._shared.counters.answers_malformed += 1
+            self.on_snapshot_lost(now_ms)
+            return
+        self._on_contact(now_ms)
+
+    def on_snapshot_lost(self, now_ms: int) -> None:
+        """The leader does not keep it any more, or what came was no part of it: the next fetch says what to do."""
+        self._snapshot = None
+        self.on_failure(now_ms)
+
+    def on_snapshot_taken(self, snapshot_id: EpochEndOffset, now_ms: int, *, is_installed: bool) -> None:
+        """The snapshot has replaced the log; or it was damaged, and nothing has changed."""
+        self.is_installing, self._snapshot = False, None
+        if is_installed:
+            self._shared.log.install(snapshot_id)
+            self._shared.counters.snapshots_installed += 1
+            self._failures = 0
+            self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms  # checking it may have taken longer
+        else:
+            self._shared.counters.snapshots_refused += 1
+        if not is_installed:
+            self.on_failure(now_ms)
+        elif self._fetch_at_ms is not None:
+            self._fetch_at_ms = now_ms
+
+    def _on_contact(self, now_ms: int) -> None:
+        """The leader has answered; ask for more at once."""
         self.last_fetch_ms = self._shared.contact.at_ms = now_ms
         self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms
         self._failures = 0
         self._fetch_at_ms = now_ms
         self.maybe_fetch(now_ms)
+
+    def _take_bytes(self, request: FetchSnapshotRequest, response: FetchSnapshotResponse) -> bool:
+        """Whether the answer made sense; nothing was changed if it did not."""
+        part = self._snapshot
+        if part is None or (request.snapshot_id, request.position) != (part.snapshot_id, part.position):
+            return False
+        end, size_bytes = part.position + len(response.data), response.size_bytes
+        is_that = (response.snapshot_id, response.position) == (part.snapshot_id, part.position)
+        is_inside = bool(response.data) and end <= size_bytes <= SNAPSHOT_BYTES_MAX
+        if not is_that or not is_inside or part.size_bytes not in (None, size_bytes):
+            return False
+        chunk = SnapshotChunk(part.snapshot_id, part.position, response.data)
+        part.position, part.size_bytes, self.is_installing = end, size_bytes, end == size_bytes
+        self._shared.outbox.write_snapshot(chunk, is_last=self.is_installing)
         return True
 
     def next_deadline_ms(self) -> int:
+        if self.is_installing:
+            return NEVER_MS
         return self.deadline_ms if self._fetch_at_ms is None else min(self.deadline_ms, self._fetch_at_ms)
 
     def next_search_ms(self) -> int:
         return NEVER_MS if self._fetch_at_ms is None else self._fetch_at_ms
 
-    def _random_voter(self) -> int:
-        return self._shared.random.choice(self._shared.config.other_voters)
+    def _another_voter(self) -> int:
+        """A random one, but not the one that led, or was asked before: it may hang, and each question waits long."""
+        voters = self._shared.config.other_voters
+        self._asked = self._shared.random.choice([voter for voter in voters if voter != self._asked] or voters)
+        return self._asked
 
     def _apply(self, request: FetchRequest, response: FetchResponse) -> bool:
         """Whether the answer made sense; nothing was changed if it did not."""
         log = self._shared.log
+        if response.snapshot_id is not None:
+            epoch, end_offset = response.snapshot_id
+            if end_offset <= log.high_watermark or not 0 <= epoch <= self._shared.quorum.epoch:
+                return False  # all that a snapshot has is committed, and this node has more of that
+            self._snapshot = FetchedSnapshot(response.snapshot_id)
+            return True
         if response.diverging_epoch is not None:
             if response.diverging_epoch.end_offset < 0 or response.diverging_epoch.epoch < NO_EPOCH:
                 return False

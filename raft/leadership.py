@@ -15,12 +15,19 @@ from penstock.errors import (
     InvalidRequestError,
     MessageTooLargeError,
     NotLeaderOrFollowerError,
-    OffsetOutOfRangeError,
     ResourceExhaustedError,
+    SnapshotNotFoundError,
 )
 from penstock.types import NO_EPOCH, EpochEndOffset
 from raft import progress
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, leader_change_value
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    leader_change_value,
+)
 from raft.progress import ReplicaProgress
 from raft.ready import LeaderAppend, ReadRange
 from raft.shared import NEVER_MS, Shared
@@ -102,10 +109,11 @@ class Leadership:
         if wrong is not None:
             self._shared.refuse(request_id, request, *wrong)
             return
-        replica, log = self._known_replica(request.replica_id), self._shared.log
-        replica.last_fetch_ms = now_ms
-        self._note_contact()
-        self._schedule_begin(replica, now_ms)
+        replica, log = self._contacted(request.replica_id, now_ms), self._shared.log
+        if log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
+            self._unpark(request.replica_id)
+            self._answer(request_id, request, replica, snapshot_id=log.newest_snapshot)
+            return
         diverging = log.diverging_epoch(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
             self._answer(request_id, request, replica, diverging)
@@ -121,6 +129,21 @@ class Leadership:
         else:
             wait_ms = min(request.max_wait_ms, self._shared.config.fetch_timeout_ms)
             self._parked[request.replica_id] = ParkedFetch(request_id, request, now_ms + wait_ms)
+
+    def on_fetch_snapshot(self, request_id: int, request: FetchSnapshotRequest, now_ms: int) -> None:
+        """A replica that lags behind the log's start reads a snapshot; that is contact, as a fetch is (KIP-630)."""
+        shared = self._shared
+        self._contacted(request.replica_id, now_ms)
+        if not shared.log.has_snapshot(request.snapshot_id):
+            shared.refuse(
+                request_id, request, SnapshotNotFoundError, f"snapshot {request.snapshot_id} is not kept here"
+            )
+            return
+        response = FetchSnapshotResponse(
+            shared.config.node_id, self.epoch, request.snapshot_id, position=request.position
+        )
+        max_bytes = max(1, min(request.max_bytes, shared.config.fetch_max_bytes))
+        shared.outbox.reply_with_snapshot(request_id, response, max_bytes)
 
     def on_flushed(self) -> None:
         """More of this node's own log is durable: its own ack."""
@@ -199,13 +222,17 @@ class Leadership:
 
     def _objection(self, request: FetchRequest) -> Objection | None:
         """What is wrong with the position of a fetch; that its fields make sense at all is validation.py's work."""
-        log = self._shared.log
-        if request.fetch_offset < log.log_start_offset:
-            why = f"fetch offset {request.fetch_offset} is below the log start {log.log_start_offset}"
-            return OffsetOutOfRangeError, why
-        if request.last_fetched_epoch == NO_EPOCH and request.fetch_offset > log.log_start_offset:
+        if request.last_fetched_epoch == NO_EPOCH and request.fetch_offset > 0:
             return InvalidRequestError, f"a fetch at {request.fetch_offset} must say the epoch of the record before it"
         return None
+
+    def _contacted(self, replica_id: int, now_ms: int) -> ReplicaProgress:
+        """The replica has asked for something in this epoch."""
+        replica = self._known_replica(replica_id)
+        replica.last_fetch_ms = now_ms
+        self._note_contact()
+        self._schedule_begin(replica, now_ms)
+        return replica
 
     def _known_replica(self, replica_id: int) -> ReplicaProgress:
         """The replica's progress, made at need for an observer."""
@@ -228,6 +255,7 @@ class Leadership:
         request: FetchRequest,
         replica: ReplicaProgress,
         diverging: EpochEndOffset | None = None,
+        snapshot_id: EpochEndOffset | None = None,
     ) -> None:
         shared, log = self._shared, self._shared.log
         response = FetchResponse(
@@ -236,12 +264,13 @@ class Leadership:
             log.high_watermark,
             log.log_start_offset,
             diverging_epoch=diverging,
+            snapshot_id=snapshot_id,
             log_end_offset=log.log_end_offset,
         )
         shared.counters.fetches_answered += 1
-        if diverging is None:
+        if diverging is None and snapshot_id is None:
             replica.sent_high_watermark = log.high_watermark
-        if diverging is not None or request.fetch_offset >= log.log_end_offset:
+        if diverging is not None or snapshot_id is not None or request.fetch_offset >= log.log_end_offset:
             shared.outbox.reply(request_id, response)
             return
         max_bytes = max(1, min(request.max_bytes, shared.config.fetch_max_bytes))

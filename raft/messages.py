@@ -97,14 +97,42 @@ class FetchResponse:
     log_start_offset: int = NO_OFFSET
     records: bytes = b""  # whole batches; filled in by the driver, the core names only the range
     diverging_epoch: EpochEndOffset | None = None  # set: cut your log back first, there are no records here
-    snapshot_id: EpochEndOffset | None = None  # the seam for snapshots (KIP-630): set when fetch_offset is not kept
+    snapshot_id: EpochEndOffset | None = None  # set: fetch this snapshot first, there are no records here (KIP-630)
     error_code: int = NO_ERROR
     error_message: str = ""
     log_end_offset: int = 0  # the leader's; 0 where it does not say, for a leader's own log is never empty
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+SNAPSHOT_BYTES_MAX = 1 << 30
+"""A leader that names a larger one is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    """Asks for the bytes of a snapshot from `position` on (KIP-630)."""
+
+    cluster_id: str
+    replica_id: int
+    current_leader_epoch: int
+    snapshot_id: EpochEndOffset
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    snapshot_id: EpochEndOffset | None = None
+    size_bytes: int = 0  # of the whole snapshot; filled in by the driver
+    position: int = 0
+    data: bytes = b""  # filled in by the driver
+    error_code: int = NO_ERROR
+    error_message: str = ""
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +172,22 @@ class RequestFailed:
     correlation_id: int
 
 
-Inbound = RequestReceived | RequestAbandoned | AnswerReceived | RequestFailed
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """A fetched snapshot replaces this node's log now; or, if it is damaged, it does not."""
+
+    snapshot_id: EpochEndOffset
+    is_installed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotsKept:
+    """These snapshots of its own the node keeps from now on, oldest first; what is below all of them may go."""
+
+    snapshot_ids: tuple[EpochEndOffset, ...]
+
+
+Inbound = RequestReceived | RequestAbandoned | AnswerReceived | RequestFailed | SnapshotTaken | SnapshotsKept
 
 
 def leader_change_value(leader_id: int, epoch: int, voters: tuple[int, ...]) -> bytes:

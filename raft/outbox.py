@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from penstock.errors import InvariantViolation
-from raft.messages import FetchResponse, Outbound, Request, Response
+from penstock.types import EpochEndOffset
+from raft.messages import FetchResponse, FetchSnapshotResponse, Outbound, Request, Response
 from raft.quorum_state import ElectionState
-from raft.ready import FetchReply, FollowerAppend, LeaderAppend, ReadRange, Ready, Reply
+from raft.ready import (
+    FetchReply,
+    FollowerAppend,
+    LeaderAppend,
+    ReadRange,
+    Ready,
+    Reply,
+    SnapshotChunk,
+    SnapshotReply,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,10 @@ class Outbox:
         self._open: dict[int, OpenRequest] = {}
         self._truncate_to: int | None = None
         self._append: list[LeaderAppend | FollowerAppend] = []
+        self._snapshot_chunks: list[SnapshotChunk] = []
+        self._complete_snapshot: EpochEndOffset | None = None
+        self._snapshot_replies: list[SnapshotReply] = []
+        self._cut_prefix_to: int | None = None
         self._fetch_replies: list[FetchReply] = []
         self._messages: list[Outbound] = []
         self._replies: list[Reply] = []
@@ -68,12 +83,16 @@ class Outbox:
     def reply_with_records(self, request_id: int, response: FetchResponse, read: ReadRange) -> None:
         self._fetch_replies.append(FetchReply(request_id, response, read))
 
+    def reply_with_snapshot(self, request_id: int, response: FetchSnapshotResponse, max_bytes: int) -> None:
+        self._snapshot_replies.append(SnapshotReply(request_id, response, max_bytes))
+
     def withdraw_records(self, response: FetchResponse) -> None:
         """Leadership has ended: fetch answers not yet handed over carry `response` in place of records."""
         self._fetch_replies = [replace(reply, response=response, read=None) for reply in self._fetch_replies]
 
     def drop_reply(self, request_id: int) -> None:
         self._fetch_replies = [reply for reply in self._fetch_replies if reply.request_id != request_id]
+        self._snapshot_replies = [reply for reply in self._snapshot_replies if reply.request_id != request_id]
 
     def append(self, what: LeaderAppend | FollowerAppend) -> None:
         self._append.append(what)
@@ -83,26 +102,38 @@ class Outbox:
             raise InvariantViolation(f"truncation to {offset} while earlier changes of the log are not written")
         self._truncate_to = offset
 
+    def write_snapshot(self, chunk: SnapshotChunk, *, is_last: bool) -> None:
+        self._snapshot_chunks.append(chunk)
+        if is_last:
+            self._complete_snapshot = chunk.snapshot_id
+
+    def cut_prefix_to(self, offset: int) -> None:
+        self._cut_prefix_to = offset
+
     def drain(self, election_state: ElectionState | None, committed_offset: int | None) -> Ready | None:
         """Everything collected, as one Ready; None when there is nothing to do."""
-        nothing = election_state is None and committed_offset is None and self._truncate_to is None
-        if nothing and not any((self._append, self._fetch_replies, self._messages, self._replies)):
+        moves = (election_state, committed_offset, self._truncate_to, self._cut_prefix_to)
+        if all(move is None for move in moves) and not any(self._pending()):
             return None
         ready = Ready(
             election_state,
             self._truncate_to,
             tuple(self._append),
+            tuple(self._snapshot_chunks),
+            self._complete_snapshot,
             tuple(self._fetch_replies),
+            tuple(self._snapshot_replies),
+            self._cut_prefix_to,
             tuple(self._messages),
             tuple(self._replies),
             committed_offset,
         )
-        self._truncate_to = None
+        self._truncate_to = self._complete_snapshot = self._cut_prefix_to = None
         for pending in self._pending():
             pending.clear()
         return ready
 
-    def _pending(
-        self,
-    ) -> Iterable[list[LeaderAppend | FollowerAppend] | list[FetchReply] | list[Outbound] | list[Reply]]:
-        return self._append, self._fetch_replies, self._messages, self._replies
+    def _pending(self) -> Iterable[list[Any]]:
+        """Everything that is collected in a list."""
+        replies = (self._fetch_replies, self._snapshot_replies, self._replies)
+        return self._append, self._snapshot_chunks, *replies, self._messages

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raft.messages import FetchResponse, Outbound, Response
+from penstock.types import EpochEndOffset
+from raft.messages import FetchResponse, FetchSnapshotResponse, Outbound, Response
 from raft.quorum_state import ElectionState
 
 
@@ -56,6 +57,24 @@ class FetchReply:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotReply:
+    """The answer to a fetch of a snapshot; the driver fills in size and bytes, or that there is nothing."""
+
+    request_id: int
+    response: FetchSnapshotResponse
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChunk:
+    """Bytes of a snapshot that the leader has; they follow those that were written before."""
+
+    snapshot_id: EpochEndOffset
+    position: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """One round of work. Fields stand in the order in which they are performed."""
 
@@ -65,9 +84,19 @@ class Ready:
     # ^ BEFORE append. Invariant: never below the high watermark
     append: tuple[LeaderAppend | FollowerAppend, ...]
     # ^ written BEFORE fetch_replies read them; durable BEFORE this node's own ack counts to a majority (I6)
+    snapshot_chunks: tuple[SnapshotChunk, ...]
+    # ^ written in their order, BEFORE complete_snapshot; need not be durable
+    complete_snapshot: EpochEndOffset | None
+    # ^ All its bytes are written: check them and make them durable; if they are sound, the log begins anew at its end,
+    #   BEFORE anything below. AFTER advance the driver says how it went (SnapshotTaken). Invariant: its end is above
+    #   the high watermark
     fetch_replies: tuple[FetchReply, ...]
     # ^ AFTER election_state and the write of append. They need not wait for the fsync: a leader may send records before
     #   it counts its own ack for them, and so the fsyncs of leader and followers run at the same time
+    snapshot_replies: tuple[SnapshotReply, ...]
+    # ^ AFTER election_state, as fetch_replies
+    cut_prefix_to: int | None
+    # ^ The records below may go, AFTER fetch_replies have read them. A durable snapshot has all of them
     messages: tuple[Outbound, ...]
     # ^ AFTER the fsync: a fetch at offset N says that everything below N is durable here, a vote request that this log
     #   is no shorter after a crash

@@ -86,7 +86,8 @@ class Rejoining:
 
     def has_caught_up(self, request: FetchRequest, response: FetchResponse) -> bool:
         """Whether this good answer of the leader shows that every record that may have been acked is durable here."""
-        if response.log_end_offset <= 0 or response.diverging_epoch is not None:
+        differs = response.diverging_epoch is not None or response.snapshot_id is not None
+        if response.log_end_offset <= 0 or differs:
             return False
         if self._target is None or self._target[0] != response.leader_epoch:
             self._target = (response.leader_epoch, response.log_end_offset)

@@ -20,6 +20,8 @@ from raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     Request,
     Response,
     VoteRequest,
@@ -37,6 +39,7 @@ _RESPONSE_OF: dict[type[Request], type[Response]] = {
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
     FetchRequest: FetchResponse,
+    FetchSnapshotRequest: FetchSnapshotResponse,
 }
 
 
@@ -54,6 +57,9 @@ class Counters:
     epoch_jumps_refused: int = 0
     answers_dropped: int = 0
     answers_malformed: int = 0
+    snapshots_installed: int = 0
+    snapshots_refused: int = 0
+    """Fetched, and found damaged."""
 
 
 @dataclass(slots=True)

@@ -31,6 +31,8 @@ class RaftStatistics:
     epoch_jumps_refused: int
     answers_dropped: int
     answers_malformed: int
+    snapshots_installed: int
+    snapshots_refused: int
 
     @classmethod
     def of(cls, shared: Shared, uncommitted_bytes: int) -> RaftStatistics:

@@ -16,9 +16,11 @@ from penstock.errors import (
 from penstock.types import NO_EPOCH, NO_LEADER
 from raft.config import VOTERS_MAX, RaftConfig
 from raft.messages import (
+    SNAPSHOT_BYTES_MAX,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     Request,
     VoteRequest,
 )
@@ -38,7 +40,7 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
     asked = request_epoch(request)
     if asked < epoch:
         return FencedLeaderEpochError, f"epoch {asked} is over, this node is in epoch {epoch}"
-    if asked > epoch and isinstance(request, FetchRequest):
+    if asked > epoch and isinstance(request, FetchRequest | FetchSnapshotRequest):
         return UnknownLeaderEpochError, f"epoch {asked} is not known here, this node is in epoch {epoch}"
     if is_epoch_jump(request, epoch):
         why = f"epoch {asked} is more than {EPOCH_JUMP_MAX} above epoch {epoch} of this node, which does not follow"
@@ -50,7 +52,8 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
 
 def is_epoch_jump(request: Request, epoch: int) -> bool:
     """Whether the request would raise the epoch by more than is plausible."""
-    return not isinstance(request, FetchRequest) and request_epoch(request) > epoch + EPOCH_JUMP_MAX
+    is_fetch = isinstance(request, FetchRequest | FetchSnapshotRequest)
+    return not is_fetch and request_epoch(request) > epoch + EPOCH_JUMP_MAX
 
 
 def request_epoch(request: Request) -> int:
@@ -58,7 +61,7 @@ def request_epoch(request: Request) -> int:
     match request:
         case VoteRequest():
             return request.candidate_epoch
-        case FetchRequest():
+        case FetchRequest() | FetchSnapshotRequest():
             return request.current_leader_epoch
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader_epoch
@@ -86,6 +89,9 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchRequest():
             position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
+            return position and request.replica_id >= 0 and request.replica_id != config.node_id
+        case FetchSnapshotRequest():
+            position = 0 <= request.position < SNAPSHOT_BYTES_MAX and request.snapshot_id.end_offset > 0
             return position and request.replica_id >= 0 and request.replica_id != config.node_id
 
 

@@ -91,7 +91,7 @@ KAFKA_KEYS = (
     KafkaKey("inter.broker.protocol.version", "", "each record and message has its own version"),
     KafkaKey("log.dir.failure.timeout.ms", "", "a failed log dir is reported at once"),
     KafkaKey("metadata.log.*", "metadata.log.dir", "the metadata log has fixed settings"),
-    KafkaKey("metadata.max.*", "", "the metadata log is kept whole; there are no snapshots yet"),
+    KafkaKey("metadata.max.idle.interval.ms", "", "an idle quorum writes nothing"),
     KafkaKey("offsets.*", "", _NO_GROUPS),
     KafkaKey("group.*", "", _NO_GROUPS),
     KafkaKey("share.*", "", _NO_GROUPS),

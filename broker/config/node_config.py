@@ -29,6 +29,10 @@ class NodeConfig:
     controller_quorum_voters: dict[int, Endpoint]
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
     controlled_shutdown_enable: bool

@@ -74,6 +74,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "BeginQuorumEpoch": ApiLimits(4 * KIB),
     "EndQuorumEpoch": ApiLimits(4 * KIB, {"preferred_successors": 100}, "a quorum has at most 9 voters"),
     "FetchMetadata": ApiLimits(4 * KIB),
+    "FetchSnapshot": ApiLimits(4 * KIB),
     "RegisterBroker": ApiLimits(
         8 * MIB,
         {"log_dirs": 1_000, "lost_log_dirs": 1_000, "replicas": 200_000, "replicas.partitions": 200_000},

@@ -60,6 +60,10 @@ class QuorumDoor:
     async def FetchMetadata(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         return await _answer(self._handle, quorum.fetch_from_pb(request), quorum.fetch_to_pb, context)
 
+    async def FetchSnapshot(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = quorum.fetch_snapshot_from_pb(request)
+        return await _answer(self._handle, body, quorum.fetch_snapshot_to_pb, context)
+
 
 class ControllerDoor:
     """Serves `penstock.v1.Controller`."""

@@ -115,6 +115,7 @@ class Peers:
             raft.BeginQuorumEpochRequest: stub.BeginQuorumEpoch,
             raft.EndQuorumEpochRequest: stub.EndQuorumEpoch,
             raft.FetchRequest: stub.FetchMetadata,
+            raft.FetchSnapshotRequest: stub.FetchSnapshot,
         }[type(request)]
         return quorum.response_from_pb(
             await _answer(call(quorum.request_to_pb(request), timeout=timeout_ms / 1000), name)

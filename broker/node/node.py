@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from functools import partial
 
 from broker.config.node_config import NodeConfig
 from broker.metrics.metrics import Metrics
@@ -29,21 +30,26 @@ from broker.quorum.metadata_log import (
     METADATA_BATCH_BYTES_MAX,
     MetadataLog,
     QuorumStateFile,
+    nothing_to_note,
 )
 from broker.quorum.metadata_log_opening import open_metadata_log
+from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_publisher import topic_defaults
+from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
 from broker.quorum.voter_memory import VoterMemory
 from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.image import MetadataImage
-from penstock.errors import MetaPropertiesError, NotControllerError
+from penstock.errors import InvariantViolation, MetaPropertiesError, NotControllerError
 from penstock.types import Endpoint, LeaderHint
 from raft.config import RaftConfig
 from raft.driver.driver import FAREWELL_MS, RaftDriver
+from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.meta_properties import METADATA_SNAPSHOTS, raise_version
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +88,7 @@ class Node:
         )
         self._executor = threads.executor("raft-disk", 2)
         self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
-        self.raft = self._make_raft()
+        self.raft, self.snapshotter = self._make_raft()
         self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
         self._channel = ControllerChannel(
             config.node_id,
@@ -98,21 +104,24 @@ class Node:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _make_raft(self) -> RaftDriver:
+    def _make_raft(self) -> tuple[RaftDriver, MetadataSnapshotter]:
         config = self.config
         fs, voters = self._environment.file_system, len(config.voters)
-        metadata_log = open_metadata_log(
+        metadata_log, snapshots = open_metadata_log(
             self.log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=voters
         )
+        on_flushed = nothing_to_note
         if config.is_controller:
             memory = VoterMemory(config.metadata_log_dir, fs)
             quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
             memory.recall(quorum_state, metadata_log, voters, gave_up_dirs=bool(config.lost_log_dirs))
-            raft_log = MetadataLog(metadata_log, self._clock, memory.note_records)
+            on_flushed = memory.note_records
         else:
             quorum_state = QuorumStateFile(metadata_log.directory, fs)
-            raft_log = MetadataLog(metadata_log, self._clock)
-        return RaftDriver(
+        beginning = find_beginning(metadata_log, snapshots)
+        before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
+        raft_log = MetadataLog(metadata_log, self._clock, on_flushed, snapshots, beginning, before_cut)
+        raft = RaftDriver(
             RaftConfig(
                 cluster_id=self.cluster_id,
                 node_id=config.node_id,
@@ -131,6 +140,14 @@ class Node:
             self._on_fatal,
             self._busy.raft.timed,
         )
+        limits = SnapshotLimits(
+            config.metadata_log_max_record_bytes_between_snapshots,
+            config.metadata_log_max_snapshot_interval_ms,
+            config.metadata_max_retention_bytes,
+            config.metadata_max_retention_ms,
+        )
+        parts = (raft_log, snapshots, self.loader, raft, self._clock, self._executor, self._on_fatal)
+        return raft, MetadataSnapshotter(limits, *parts)
 
     def _make_controller(self) -> ControllerDriver:
         config = self.config
@@ -196,9 +213,17 @@ class Node:
         broker = self.loader.image.brokers.get(broker_id)
         return broker.inter_broker_endpoint if broker is not None else None
 
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """As a listener of the quorum: an image instead of the records that it stands for."""
+        if not isinstance(snapshot.contents, MetadataImage):
+            raise InvariantViolation(f"{snapshot.snapshot_id} holds no image")
+        self.loader.on_snapshot(snapshot.contents)
+        self.snapshotter.on_snapshot(snapshot.snapshot_id)
+
     def on_committed(self, base_offset: int, records: bytes) -> None:
         """As a listener of the quorum: committed metadata becomes the next image."""
         self.loader.on_committed(base_offset, records)
+        self.snapshotter.on_committed(len(records))
 
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
         """As a listener of the quorum: AFTER the image has everything that was committed before."""
@@ -260,6 +285,7 @@ class Node:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
         self._sampler.start()
         await self.raft.start()
+        self.snapshotter.start()
         if self._controller_server is not None:
             await self._controller_server.start()
             await self._controller_server.serving(True)
@@ -270,8 +296,9 @@ class Node:
         """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
         if self.broker is not None:
             await self.broker.lifecycle.unfenced.wait()
-        else:
-            await self.loader.wait_for_offset(0)
+            return
+        await self.raft.met_quorum.wait()  # what it has in a snapshot says nothing of the quorum
+        await self.loader.wait_for_offset(0)
 
     def status(self) -> str:
         """The state of the node, in a line for people."""
@@ -315,13 +342,17 @@ class Node:
 
     async def _stop_raft(self) -> None:
         """Its farewell needs no disk, so it has time for that even where the metadata log's dir hangs already."""
-        stopping = asyncio.create_task(self.raft.stop(), name="raft-stop")
+        stopping = asyncio.create_task(self._end_quorum(), name="raft-stop")
         await asyncio.wait([stopping], timeout=2 * FAREWELL_MS / 1000)
         await self.stop_wait.until_idle(lambda: () if stopping.done() else (self.config.metadata_log_dir,))
         if stopping.done():
             stopping.result()
         else:
             stopping.cancel()
+
+    async def _end_quorum(self) -> None:
+        await self.raft.stop()
+        await self.snapshotter.stop()
 
     def __repr__(self) -> str:
         return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"

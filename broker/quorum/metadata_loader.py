@@ -26,6 +26,8 @@ class MetadataLoader:
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
+        self.time_ms = 0
+        """The wall time of the newest record in the image, if any came from the log."""
         self._publishers: list[Publisher] = []
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -38,18 +40,25 @@ class MetadataLoader:
         delta = MetadataDelta(self.image)
         last_offset, epoch = self.image.offset, self.image.epoch
         for _, header in iter_headers(records):
-            last_offset, epoch = header.last_offset, header.leader_epoch
+            last_offset, epoch, self.time_ms = header.last_offset, header.leader_epoch, header.max_timestamp_ms
         for value in read_columns(records, from_offset=base_offset).values:
             if value is not None:
                 delta.replay(decode_record(bytes(value)))
-        self.image = delta.apply(last_offset, epoch)
+        self._publish(delta, delta.apply(last_offset, epoch))
+
+    def on_snapshot(self, image: MetadataImage) -> None:
+        """A snapshot has taken the place of the log up to its end."""
+        self._publish(MetadataDelta.between(self.image, image), image)
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.image = image
         for publisher in self._publishers:
             publisher(delta, self.image)
         still: deque[tuple[int, asyncio.Future[None]]] = deque()
         for offset, waiter in self._waiters:
             if waiter.done():
                 continue  # its task gave up
-            if offset > last_offset:
+            if offset > image.offset:
                 still.append((offset, waiter))
             else:
                 waiter.set_result(None)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from broker.quorum.metadata_snapshots import LogBeginning, MetadataSnapshots
 from penstock.clock import Clock
-from penstock.errors import CorruptFileError, KafkaStorageError
-from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
-from raft.driver.protocols import NoRoomError
+from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
+from penstock.types import METADATA_TOPIC, EpochEndOffset, EpochEntry, TopicPartition
+from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.disk_errors import is_shortage
@@ -27,7 +28,9 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
-METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, keeps_producers=False)
+METADATA_LOG_CONFIG = LogConfig(
+    max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, file_delete_delay_ms=0, keeps_producers=False
+)
 REPAIRS = "docs/data-directory.md"
 """The page that says how a person repairs a quorum that cannot recover by itself."""
 QUORUM_STATE_FILE = "quorum-state"
@@ -43,13 +46,25 @@ def nothing_to_note() -> None:
 
 
 class MetadataLog:
-    """`raft.driver.protocols.RaftLog` over a `storage.Log`. Disk errors pass through and end the raft driver; a
-    shortage does not, as long as the log can be used afterwards."""
+    """`raft.driver.protocols.RaftLog` over a `storage.Log` and the snapshots beside it. Disk errors pass through and
+    end the raft driver; a shortage does not, as long as the log can be used afterwards."""
 
-    def __init__(self, log: Log, clock: Clock, on_flushed: Callable[[], None] = nothing_to_note) -> None:
-        """`on_flushed` runs after each flush of records and BEFORE it counts."""
+    def __init__(
+        self,
+        log: Log,
+        clock: Clock,
+        on_flushed: Callable[[], None] = nothing_to_note,
+        snapshots: MetadataSnapshots | None = None,
+        start: LogBeginning | None = None,
+        before_cut: Callable[[], None] = nothing_to_note,
+    ) -> None:
+        """`on_flushed` runs after each flush of records and BEFORE it counts; `before_cut` once, BEFORE the log goes
+        without its beginning."""
         self._log, self._clock = log, clock
-        self._on_flushed = on_flushed
+        self._on_flushed, self._before_cut = on_flushed, before_cut
+        self._noted_cut = False
+        self._snapshots = snapshots
+        self._start = start or LogBeginning()
 
     @property
     def log_start_offset(self) -> int:
@@ -66,6 +81,20 @@ class MetadataLog:
     @property
     def epoch_entries(self) -> Sequence[EpochEntry]:
         return self._log.epoch_entries
+
+    @property
+    def snapshot_ids(self) -> Sequence[EpochEndOffset]:
+        """At the start; what is kept since then is known to the core alone."""
+        return tuple(one.snapshot_id for one in self._start.kept)
+
+    @property
+    def beginning(self) -> LogBeginning:
+        """At the start, or as the snapshot that was installed last."""
+        return self._start
+
+    @property
+    def loaded(self) -> LoadedSnapshot | None:
+        return self._start.loaded
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         with self._waiting_for_room():
@@ -87,6 +116,57 @@ class MetadataLog:
             self._log.flush()
             if self._log.log_end_offset > 0:
                 self._on_flushed()
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def read_snapshot(self, snapshot_id: EpochEndOffset, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        return None if self._snapshots is None else self._snapshots.read(snapshot_id, position, max_bytes)
+
+    def write_snapshot(self, snapshot_id: EpochEndOffset, position: int, data: bytes) -> None:
+        with self._waiting_for_room():
+            self._own_snapshots().write_part(snapshot_id, position, data)
+
+    def complete_snapshot(self, snapshot_id: EpochEndOffset) -> LoadedSnapshot | None:
+        """A crash before `begin_after` leaves the snapshot and a log that may not fit it: the next start puts that
+        right."""
+        with self._waiting_for_room():
+            self._note_cut()
+            image = self._own_snapshots().complete_part(snapshot_id)
+        return None if image is None else LoadedSnapshot(snapshot_id, image)
+
+    def begin_after(self, snapshot: LoadedSnapshot) -> None:
+        with self._waiting_for_room():
+            self._log.truncate_fully_and_start_at(snapshot.snapshot_id.end_offset)
+        self._start = LogBeginning((self._own_snapshots().kept(snapshot.snapshot_id),), snapshot)
+
+    def _note_cut(self) -> None:
+        if not self._noted_cut:
+            self._before_cut()
+            self._noted_cut = True
+
+    def cut_prefix(self, offset: int) -> None:
+        """The segment that holds `offset` stays. The active one is closed at each snapshot, so that it can go when that
+        is the oldest. Cuts nothing if the log has begun anew behind `offset` meanwhile."""
+        with self._waiting_for_room():
+            self._log.roll()
+            if offset > self._log.log_start_offset:
+                self._note_cut()
+                self._log.advance_log_start(offset)
+            self._log.remove_oldest(sum(segment.next_offset <= offset for segment in self._log.segments[:-1]))
+
+    def remove_files(self) -> None:
+        with self._waiting_for_room():
+            self._log.run_file_changes(sync=True)
+            self._log.delete_expired_files(self._clock.now_ms())
+
+    def bytes_from(self, offset: int) -> int:
+        """Of the segments that have records at or above it; any thread."""
+        return sum(segment.size_bytes for segment in self._log.segments if segment.next_offset > offset)
+
+    def _own_snapshots(self) -> MetadataSnapshots:
+        if self._snapshots is None:
+            raise InvariantViolation(f"{self!r} keeps no snapshots")
+        return self._snapshots
 
     @contextmanager
     def _waiting_for_room(self) -> Iterator[None]:

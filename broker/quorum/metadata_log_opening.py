@@ -7,19 +7,24 @@ for more than a longer log, and committed records would be lost. But every epoch
 LeaderChange record, whose value names the epoch and is covered by the checksum (KIP-595). A batch without it did not
 begin an epoch: it is damaged, and is cut like any end of the log that may have been acked (docs/adr/0009).
 
-Not here: all other damage (`storage/recovery/recovery.py`), and what a voter forgot (`voter_memory.py`).
+A log whose beginning is in a snapshot starts in the middle of an epoch; the snapshot's name tells which that may be.
+
+Not here: all other damage (`storage/recovery/recovery.py`), what a voter forgot (`voter_memory.py`), and which snapshot
+counts (`metadata_log_start.py`).
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, REPAIRS
+from broker.quorum.metadata_snapshots import MetadataSnapshots
 from broker.quorum.voter_memory import DoubtfulCuts
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.reader import read_records
-from penstock.types import EpochEntry
+from penstock.types import EpochEndOffset, EpochEntry
 from raft.messages import LEADER_CHANGE
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
@@ -32,8 +37,11 @@ EPOCHS_CHECKED_MAX = 100
 _PAGE = f"`A quorum that cannot elect` in {REPAIRS}"
 
 
-def open_metadata_log(log_manager: LogManager, fs: FileSystem, log_dir: str, *, is_voter: bool, voters: int) -> Log:
-    """The log in its log dir, made if it is not there. KafkaStorageError or CorruptFileError where it is damaged."""
+def open_metadata_log(
+    log_manager: LogManager, fs: FileSystem, log_dir: str, *, is_voter: bool, voters: int
+) -> tuple[Log, MetadataSnapshots]:
+    """The log in its log dir, made if it is not there, and the snapshots beside it. KafkaStorageError or
+    CorruptFileError where the log is damaged."""
     alone = is_voter and voters == 1
     try:
         log = log_manager.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=log_dir)
@@ -42,8 +50,10 @@ def open_metadata_log(log_manager: LogManager, fs: FileSystem, log_dir: str, *, 
         if not isinstance(damage, CorruptFileError) or "backup" in damage.why:
             raise
         raise KafkaStorageError(f"{error}; {_remedy(damage, alone=alone)}") from damage
-    cut_false_epoch(log, DoubtfulCuts(is_voter, voters, fs), alone=alone)
-    return log
+    snapshots = MetadataSnapshots(fs, log.directory)
+    refuse_hole(log, max((one.end_offset for one in snapshots.found()), default=0))
+    cut_false_epoch(log, snapshots.found(), DoubtfulCuts(is_voter, voters, fs), alone=alone)
+    return log, snapshots
 
 
 def _remedy(damage: CorruptFileError, *, alone: bool) -> str:
@@ -53,14 +63,22 @@ def _remedy(damage: CorruptFileError, *, alone: bool) -> str:
     return f"where other voters are a majority, move {directory} away and start the node: it fetches the log from them"
 
 
-def cut_false_epoch(log: Log, before_cut: DoubtfulCuts, *, alone: bool) -> None:
+def refuse_hole(log: Log, covered_to: int) -> None:
+    """CorruptFileError if records are neither in the log nor in a snapshot; these cover what is below an offset."""
+    start = log.log_start_offset
+    if covered_to < start:
+        why = f"the metadata log begins at offset {start}, and no sound snapshot reaches it; see {_PAGE}"
+        raise CorruptFileError(log.directory, 0, why)
+
+
+def cut_false_epoch(log: Log, snapshots: Sequence[EpochEndOffset], before_cut: DoubtfulCuts, *, alone: bool) -> None:
     """Cut the log at the first batch that cannot have begun its epoch. `before_cut` is called BEFORE.
 
     CorruptFileError for the only voter (`alone`): nobody else has what would be cut.
     """
     for entry in log.epoch_entries[-EPOCHS_CHECKED_MAX:]:
         is_inside = log.log_start_offset <= entry.start_offset < log.log_end_offset
-        if is_inside and not _begins(log, entry):
+        if is_inside and not _goes_on(log, entry, snapshots) and not _begins(log, entry):
             damage = _damage(log, entry)
             if alone:
                 raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {_remedy(damage, alone=True)}")
@@ -68,6 +86,17 @@ def cut_false_epoch(log: Log, before_cut: DoubtfulCuts, *, alone: bool) -> None:
             _log.warning("%s; the log is cut there", damage)
             log.truncate_to(entry.start_offset)
             return
+
+
+def _goes_on(log: Log, entry: EpochEntry, snapshots: Sequence[EpochEndOffset]) -> bool:
+    """Whether the log may start in the middle of this epoch: a snapshot ends there in the same one, or ends behind it
+    in no older one."""
+    if entry.start_offset != log.log_start_offset:
+        return False
+    return any(
+        (end == entry.start_offset and epoch == entry.epoch) or (end > entry.start_offset and epoch >= entry.epoch)
+        for epoch, end in snapshots
+    )
 
 
 def _begins(log: Log, entry: EpochEntry) -> bool:

@@ -54,6 +54,11 @@ class QuorumStub:
                 request_serializer=penstock_dot_v1_dot_quorum__pb2.FetchMetadataRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_quorum__pb2.FetchMetadataResponse.FromString,
                 _registered_method=True)
+        self.FetchSnapshot = channel.unary_unary(
+                '/penstock.v1.Quorum/FetchSnapshot',
+                request_serializer=penstock_dot_v1_dot_quorum__pb2.FetchSnapshotRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_quorum__pb2.FetchSnapshotResponse.FromString,
+                _registered_method=True)
 
 
 class QuorumServicer:
@@ -83,6 +88,12 @@ class QuorumServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FetchSnapshot(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QuorumServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -105,6 +116,11 @@ def add_QuorumServicer_to_server(servicer, server):
                     servicer.FetchMetadata,
                     request_deserializer=penstock_dot_v1_dot_quorum__pb2.FetchMetadataRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_quorum__pb2.FetchMetadataResponse.SerializeToString,
+            ),
+            'FetchSnapshot': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchSnapshot,
+                    request_deserializer=penstock_dot_v1_dot_quorum__pb2.FetchSnapshotRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_quorum__pb2.FetchSnapshotResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -215,6 +231,33 @@ class Quorum:
             '/penstock.v1.Quorum/FetchMetadata',
             penstock_dot_v1_dot_quorum__pb2.FetchMetadataRequest.SerializeToString,
             penstock_dot_v1_dot_quorum__pb2.FetchMetadataResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchSnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Quorum/FetchSnapshot',
+            penstock_dot_v1_dot_quorum__pb2.FetchSnapshotRequest.SerializeToString,
+            penstock_dot_v1_dot_quorum__pb2.FetchSnapshotResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.record.batch import iter_headers
 from penstock.types import NO_LEADER, LeaderHint
-from raft.driver.protocols import RaftListener, RaftLog
+from raft.driver.protocols import LoadedSnapshot, RaftListener, RaftLog
 
 CHUNK_BYTES = 1 << 20
 """Delivered between two rounds of the quorum's own work; about 10 ms of JSON decoding in a listener."""
@@ -55,7 +55,22 @@ class Applier:
         return min((sub.next_offset for sub in self._subscriptions), default=committed_offset)
 
     def subscribe(self, listener: RaftListener) -> None:
-        self._subscriptions.append(Subscriber(listener, self._log.log_start_offset))
+        """InvariantViolation if the log's beginning is gone meanwhile."""
+        subscriber, loaded = Subscriber(listener, 0), self._log.loaded
+        if loaded is not None:
+            subscriber.next_offset = loaded.snapshot_id.end_offset
+            listener.on_snapshot(loaded)
+        if subscriber.next_offset < self._log.log_start_offset:
+            raise InvariantViolation(f"{listener!r} came after the log was cut to {self._log.log_start_offset}")
+        self._subscriptions.append(subscriber)
+
+    def install(self, snapshot: LoadedSnapshot) -> None:
+        """It has replaced the log. Invariant: no listener was given more than it has."""
+        for subscriber in self._subscriptions:
+            if subscriber.next_offset >= snapshot.snapshot_id.end_offset:
+                raise InvariantViolation(f"{snapshot.snapshot_id} was installed after {subscriber.next_offset}")
+            subscriber.next_offset = snapshot.snapshot_id.end_offset
+            subscriber.listener.on_snapshot(snapshot)
 
     def expect(self, last_offset: int, future: asyncio.Future[int]) -> None:
         """Resolve `future` when everything up to `last_offset` was delivered."""

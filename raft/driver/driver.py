@@ -16,7 +16,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -27,14 +26,21 @@ from penstock.errors import (
     NetworkError,
     NotControllerError,
 )
-from penstock.record.builder import build_batch
-from penstock.types import NO_LEADER, LeaderHint
+from penstock.types import NO_LEADER, EpochEndOffset, LeaderHint
 from raft.config import RaftConfig
 from raft.core import RaftCore
 from raft.driver.applier import Applier
 from raft.driver.describe import describe
 from raft.driver.notices import Notices
-from raft.driver.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Timed, Transport
+from raft.driver.performer import Performer
+from raft.driver.protocols import (
+    NoRoomError,
+    QuorumStateStore,
+    RaftListener,
+    RaftLog,
+    Timed,
+    Transport,
+)
 from raft.driver.room import Room
 from raft.driver.sender import QuorumSender
 from raft.driver.waiting_requests import WaitingRequests
@@ -44,9 +50,11 @@ from raft.messages import (
     RequestAbandoned,
     RequestReceived,
     Response,
+    SnapshotsKept,
+    SnapshotTaken,
 )
 from raft.quorum_state import ElectionState, Forgotten
-from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready
+from raft.ready import Ready
 from raft.statistics import DriverStatistics, QuorumDescription
 
 _log = logging.getLogger(__name__)
@@ -81,7 +89,6 @@ class RaftDriver:
         self._store = store
         self._clock = clock
         self._random = random
-        self._executor = executor
         self._on_fatal = on_fatal
         self._applier = Applier(log)
         self._core: RaftCore | None = None
@@ -94,10 +101,12 @@ class RaftDriver:
         self._active_epoch = NO_LEADER
         self._notices = Notices(config.node_id, clock)
         self._room = Room(config.node_id, lambda: self._stopping)
+        self.met_quorum = asyncio.Event()
+        """It leads the quorum, or has had an answer of its leader."""
         self._committed_offset = log.log_start_offset  # of the last performed Ready: what may be delivered
         self._sender = QuorumSender(config, transport, self._on_answer)
-        self._flushes = 0
-        self._saves = 0
+        parts = (self._room, self._sender, self._waiting)
+        self._performer = Performer(config.node_id, log, store, clock, executor, *parts)
 
     def __repr__(self) -> str:
         how = "failed" if self._failure else "stopping" if self._stopping else "running" if self._core else "new"
@@ -109,10 +118,10 @@ class RaftDriver:
         """Load what was persisted and take part. Raises what the store and the log raise; the log is already open."""
         if self._core is not None:
             raise InvariantViolation("the driver was started twice")
-        stored = await self._blocking(self._store.load) or ElectionState()
+        stored = await self._performer.blocking(self._store.load) or ElectionState()
         if self._log.flushed_offset < self._log.log_end_offset:
             # A crash of the process may have left records in the page cache; they must be durable BEFORE an ack.
-            await self._blocking(self._log.flush)
+            await self._performer.blocking(self._log.flush)
         if self._log.flushed_offset != self._log.log_end_offset:
             raise InvariantViolation(f"{self._log!r} is durable up to {self._log.flushed_offset} only, after a flush")
         self._core = RaftCore(self.config, stored, self._log, self._random, self._clock.now_ms())
@@ -176,6 +185,13 @@ class RaftDriver:
         """`listener` gets the committed log from its start, and news of the leader."""
         self._applier.subscribe(listener)
         self._wake.set()
+
+    def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
+        """The durable snapshots that this node keeps from now on, oldest first. What is below all of them is cut from
+        the log."""
+        core = self._running_core()
+        if core is not None:
+            self._step(core, SnapshotsKept(tuple(snapshot_ids)))
 
     @property
     def is_leader(self) -> bool:
@@ -241,8 +257,8 @@ class RaftDriver:
             self._applier.proposals_waiting,
             len(self._waiting),
             self._sender.in_flight,
-            self._flushes,
-            self._saves,
+            self._performer.flushes,
+            self._performer.saves,
             self._sender.failures,
         )
 
@@ -283,47 +299,16 @@ class RaftDriver:
         self._wake.clear()
 
     async def _perform(self, core: RaftCore, ready: Ready) -> None:
-        """The order is that of the fields of Ready; the reasons are written there."""
-        if ready.election_state is not None:
-            await self._room.until_taken(self._blocking, self._store.save, ready.election_state)
-            self._saves += 1
-        if ready.truncate_to is not None:
-            await self._room.until_taken(self._inline, self._log.truncate_to, ready.truncate_to)
-        for append in ready.append:
-            await self._room.until_taken(self._inline, self._append, append)
-        for fetch_reply in ready.fetch_replies:
-            self._reply_fetch(fetch_reply)
-        if ready.changes_log:
-            await self._room.until_taken(self._blocking, self._log.flush)
-            self._flushes += 1
-        for message in ready.messages:
-            self._sender.start(message)
-        for reply in ready.replies:
-            self._waiting.resolve(reply.request_id, reply.response)
+        installed = await self._performer.perform(ready)
         if ready.committed_offset is not None:
             self._committed_offset = ready.committed_offset
         core.advance(self._log.flushed_offset)
-
-    def _append(self, append: LeaderAppend | FollowerAppend) -> None:
-        if append.base_offset != self._log.log_end_offset:
-            raise InvariantViolation(f"append at {append.base_offset}, but the log ends at {self._log.log_end_offset}")
-        if isinstance(append, FollowerAppend):
-            self._log.append_as_follower(append.records)
-            return
-        batch = build_batch(
-            append.values,
-            timestamps_ms=self._clock.wall_ms(),
-            base_offset=append.base_offset,
-            leader_epoch=append.epoch,
-        )
-        self._log.append_as_leader(batch, append.epoch)
-
-    def _reply_fetch(self, reply: FetchReply) -> None:
-        response = reply.response
-        if reply.read is not None and reply.request_id in self._waiting:
-            read = reply.read
-            response = replace(response, records=self._log.read(read.start_offset, read.max_bytes, read.end_offset))
-        self._waiting.resolve(reply.request_id, response)
+        if core.leadership is not None or core.last_fetch_ms is not None:
+            self.met_quorum.set()
+        if ready.complete_snapshot is not None:
+            core.step(SnapshotTaken(ready.complete_snapshot, installed is not None), self._clock.now_ms())
+        if installed is not None:
+            self._applier.install(installed)
 
     # -- small things --------------------------------------------------------------------------------------------------
 
@@ -377,12 +362,6 @@ class RaftDriver:
     def _hint(self) -> LeaderHint | None:
         leader_id, epoch = self.leader_and_epoch
         return None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
-
-    async def _inline(self, call: Callable[..., T], *args: object) -> T:
-        return call(*args)
-
-    async def _blocking(self, call: Callable[..., T], *args: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
 
 
 def _note_seen(future: asyncio.Future[int]) -> None:

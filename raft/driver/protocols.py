@@ -7,9 +7,11 @@ tests in tests/support/raft_fakes.py), so that raft imports no other package.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.errors import PenstockError
+from penstock.types import EpochEndOffset
 from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
@@ -22,13 +24,27 @@ class NoRoomError(PenstockError):
     """A disk is full, or there are no descriptors left: nothing was changed, and the same call may be made again."""
 
 
-class RaftLog(LogView, Protocol):
-    """The quorum's log, of v2 batches. An error of any of these ends the driver, but for `NoRoomError`: then the same
-    call is made again later. Nothing else is retried.
+@dataclass(frozen=True, slots=True)
+class LoadedSnapshot:
+    """A snapshot, and what it says: an immutable value that only listeners understand."""
 
-    Called from the event loop, one call at a time, but for `flush`, which runs in the executor: while it runs the
-    driver makes no other call. The log must take one batch of `RaftConfig.batch_max_bytes`.
+    snapshot_id: EpochEndOffset
+    contents: object
+
+
+class RaftLog(LogView, Protocol):
+    """The quorum's log, of v2 batches, and the snapshots that stand for its beginning. An error of any of these ends
+    the driver, but for `NoRoomError`: then the same call is made again later. Nothing else is retried.
+
+    Called from the event loop, one call at a time. `flush`, `remove_files` and what has to do with a snapshot's file
+    run in the executor: while one of them runs the driver makes no other call. The log must take one batch of
+    `RaftConfig.batch_max_bytes`.
     """
+
+    @property
+    def loaded(self) -> LoadedSnapshot | None:
+        """The newest snapshot at the start, or the one that was installed last; what is behind it is in the log."""
+        ...
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         """Write one batch at the log's end; offsets and epoch are set by the log. Need not be durable."""
@@ -48,6 +64,31 @@ class RaftLog(LogView, Protocol):
 
     def flush(self) -> None:
         """Blocks until everything written or cut is on stable storage; `flushed_offset` is then the log's end."""
+        ...
+
+    def read_snapshot(self, snapshot_id: EpochEndOffset, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        """The size of the whole and its bytes from there on; None if it is not kept (any more)."""
+        ...
+
+    def write_snapshot(self, snapshot_id: EpochEndOffset, position: int, data: bytes) -> None:
+        """The next bytes of a snapshot that another node sends; position 0 begins anew. Need not be durable."""
+        ...
+
+    def complete_snapshot(self, snapshot_id: EpochEndOffset) -> LoadedSnapshot | None:
+        """All its bytes are written: if they are sound, make them durable. None if they are damaged."""
+        ...
+
+    def begin_after(self, snapshot: LoadedSnapshot) -> None:
+        """The log begins anew at the end of this snapshot, which is durable; `flush` follows."""
+        ...
+
+    def cut_prefix(self, offset: int) -> None:
+        """The records below are not needed any more; the oldest snapshot that is kept ends there. May be where the log
+        begins already: then only a newer snapshot was written."""
+        ...
+
+    def remove_files(self) -> None:
+        """Of what was cut."""
         ...
 
 
@@ -73,6 +114,11 @@ class Transport(Protocol):
 
 class RaftListener(Protocol):
     """Replays the log: the metadata loader, the controller. Called on the event loop; must not block."""
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """Everything committed below its end at once, instead of the batches there: before the first one, or because
+        this node was far behind."""
+        ...
 
     def on_committed(self, base_offset: int, records: bytes) -> None:
         """Committed whole batches, in order, without gaps or repeats, from the log's start on.

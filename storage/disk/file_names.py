@@ -7,6 +7,8 @@
       00000000000000000000.snapshot    the producers of the records below the offset
       leader-epoch-checkpoint          epoch -> start offset
       partition.metadata               the topic id
+    __cluster_metadata-0/              the metadata log, a partition's directory with two more kinds of files
+      00000000000000004711-0000000003.checkpoint   a snapshot of the metadata: its end offset and last epoch
     orders-3.<uuid>-delete/            deleted, its files go next
     orders-3.<uuid>-stray/             not in the cluster's metadata; set aside, never deleted here
 
@@ -18,12 +20,15 @@ from __future__ import annotations
 import re
 import sys
 
-from penstock.types import TopicPartition
+from penstock.types import EpochEndOffset, TopicPartition
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 SNAPSHOT_SUFFIX = ".snapshot"
+METADATA_SNAPSHOT_SUFFIX = ".checkpoint"
+PART_SUFFIX = ".part"
+"""Of a snapshot of the metadata that a leader sends."""
 TMP_SUFFIX = ".tmp"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
@@ -50,6 +55,7 @@ _SET_ASIDE = re.compile(r"^(?P<partition>.+-[0-9]+)\.[A-Za-z0-9_-]{22,36}(?P<suf
 """Kafka's unique part has 32 characters, ours 22."""
 _SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
 _SNAPSHOT = re.compile(r"^(?P<offset>[0-9]{20})\.snapshot$")
+_METADATA_SNAPSHOT = re.compile(r"^(?P<end>[0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint$")
 
 
 def file_stem(base_offset: int) -> str:
@@ -66,6 +72,16 @@ def parse_snapshot_file(name: str) -> int | None:
     """The offset of a snapshot of producers; None for any other name."""
     match = _SNAPSHOT.match(name)
     return int(match["offset"]) if match else None
+
+
+def metadata_snapshot_name(snapshot_id: EpochEndOffset) -> str:
+    return f"{snapshot_id.end_offset:020d}-{snapshot_id.epoch:010d}{METADATA_SNAPSHOT_SUFFIX}"
+
+
+def parse_metadata_snapshot(name: str) -> EpochEndOffset | None:
+    """What a snapshot of the metadata is of; None for any other name."""
+    match = _METADATA_SNAPSHOT.match(name)
+    return EpochEndOffset(int(match["epoch"]), int(match["end"])) if match else None
 
 
 def partition_directory(topic_partition: TopicPartition) -> str:

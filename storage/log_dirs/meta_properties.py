@@ -6,7 +6,8 @@
     directory.id=7PC9ms0-Q_u3kKqQvVvr8A       its own, random: a copied dir is recognised (KIP-858)
     crc32c 0a1b2c3d                           checksum of the lines before (sealed_text.py); delete it when you edit
 
-Written once, by `penstock node format`; only read afterwards. A dir that is not empty is never formatted. Every refusal
+Written by `penstock node format`, and once more when the dir's version rises: a release that does not know the new one
+does not start, BEFORE it opens anything in the dir. A dir that is not empty is never formatted. Every refusal
 is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the lock (`log_directory.py`).
 """
 
@@ -17,7 +18,7 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from storage.disk.atomic_file import read_text, write_atomically
@@ -26,6 +27,11 @@ from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import SEAL, is_sealed, seal, unseal
 
 VERSION = 1
+"""Of a new dir."""
+METADATA_SNAPSHOTS = 2
+"""Of a dir whose metadata log may begin with a snapshot. A release without snapshots would take the log's first batch
+for one with a changed leader epoch, and cut it."""
+VERSION_MAX = METADATA_SNAPSHOTS
 _IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
 """May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
 _DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
@@ -41,6 +47,7 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: str
+    version: int = VERSION
 
 
 def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, directory_id: str) -> MetaProperties:
@@ -59,6 +66,20 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, d
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error
     return properties
+
+
+def raise_version(fs: FileSystem, path: str, version: int) -> None:
+    """Durably, if it is lower; for good. MetaPropertiesError or OSError, and then nothing has changed."""
+    try:
+        properties = read_meta_properties(fs, path)
+    except MetaPropertiesError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        raise
+    if properties is None:
+        raise MetaPropertiesError(f"{path} is not formatted any more: its meta.properties is gone")
+    if properties.version < version:
+        write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(replace(properties, version=version)))
 
 
 def require_empty(fs: FileSystem, path: str) -> None:
@@ -93,7 +114,7 @@ def _make(fs: FileSystem, path: str) -> None:
 
 def _content(properties: MetaProperties) -> bytes:
     return seal(
-        f"version={VERSION}\ncluster.id={properties.cluster_id}\nnode.id={properties.node_id}\n"
+        f"version={properties.version}\ncluster.id={properties.cluster_id}\nnode.id={properties.node_id}\n"
         f"directory.id={properties.directory_id}\n"
     )
 
@@ -113,8 +134,9 @@ def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
 def _parse(file: str, text: str) -> MetaProperties:
     pairs = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line and not line.startswith("#"))
     version = pairs.get("version", "")
-    if _is_number(version) and int(version) > VERSION:
-        raise MetaPropertiesError(f"{file} has version {version}, this release knows {VERSION}: use a newer release")
+    if _is_number(version) and int(version) > VERSION_MAX:
+        knows = f"this release knows 1 to {VERSION_MAX}"
+        raise MetaPropertiesError(f"{file} has version {version}, {knows}: use a newer release")
     missing = [key for key in ("version", "cluster.id", "node.id", "directory.id") if not pairs.get(key)]
     if missing:
         raise _damaged(file, f"{missing[0]} is missing")
@@ -128,7 +150,7 @@ def _parse(file: str, text: str) -> MetaProperties:
             unseal(file, text)
         except CorruptFileError as error:
             raise _damaged(file, f"its checksum is wrong (if you edited the file, delete the line {SEAL})") from error
-    return MetaProperties(ids[0], int(pairs["node.id"]), ids[1])
+    return MetaProperties(ids[0], int(pairs["node.id"]), ids[1], int(version))
 
 
 def _is_number(text: str) -> bool:

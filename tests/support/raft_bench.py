@@ -13,9 +13,18 @@ from typing import Any
 from penstock.record.builder import build_batch
 from raft.config import RaftConfig
 from raft.core import RaftCore
-from raft.messages import AnswerReceived, Outbound, Request, RequestReceived, Response, VoteRequest, VoteResponse
+from raft.messages import (
+    AnswerReceived,
+    Outbound,
+    Request,
+    RequestReceived,
+    Response,
+    SnapshotTaken,
+    VoteRequest,
+    VoteResponse,
+)
 from raft.quorum_state import ElectionState, State
-from raft.ready import FetchReply, FollowerAppend, Ready
+from raft.ready import FetchReply, FollowerAppend, Ready, SnapshotReply
 from tests.support.raft_fakes import MemoryLog, MemoryStore
 
 CLUSTER = "bench"
@@ -122,13 +131,33 @@ class Bench:
                 self.log.append_as_follower(append.records)
             else:
                 self.log.append_as_leader(build_batch(append.values, timestamps_ms=0), append.epoch)
+        installed = self._take_snapshot(ready)
         for reply in ready.fetch_replies:
             self.replies[reply.request_id] = self._with_records(reply)
+        for wanted in ready.snapshot_replies:
+            self.replies[wanted.request_id] = self._with_bytes(wanted)
+        if ready.cut_prefix_to is not None:
+            self.log.cut_prefix(ready.cut_prefix_to)
         if ready.changes_log:
             self.log.flush()
         self.sent += ready.messages
         self.replies |= {reply.request_id: reply.response for reply in ready.replies}
         self.core.advance(self.log.flushed_offset)
+        if ready.complete_snapshot is not None:
+            self.core.step(SnapshotTaken(ready.complete_snapshot, installed), self.now_ms)
+
+    def _take_snapshot(self, ready: Ready) -> bool:
+        for chunk in ready.snapshot_chunks:
+            self.log.write_snapshot(chunk.snapshot_id, chunk.position, chunk.data)
+        wanted = ready.complete_snapshot
+        return wanted is not None and self.log.install_snapshot(wanted) is not None
+
+    def _with_bytes(self, reply: SnapshotReply) -> Response:
+        wanted = reply.response.snapshot_id
+        assert wanted is not None
+        found = self.log.read_snapshot(wanted, reply.response.position, reply.max_bytes)
+        assert found is not None
+        return replace(reply.response, size_bytes=found[0], data=found[1])
 
     def _with_records(self, reply: FetchReply) -> Response:
         if reply.read is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
-from raft.driver.protocols import RaftLog
+from raft.driver.protocols import LoadedSnapshot, RaftLog
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock
@@ -43,6 +43,11 @@ class Recorder:
         self.values: list[bytes] = []
         self.next_offset = 0
         self.leaders: list[tuple[int, int]] = []
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        assert isinstance(snapshot.contents, tuple)
+        assert list(snapshot.contents[: len(self.values)]) == self.values, "a snapshot changes what was committed"
+        self.values, self.next_offset = list(snapshot.contents), snapshot.snapshot_id.end_offset
 
     def on_committed(self, base_offset: int, records: bytes) -> None:
         assert base_offset == self.next_offset

@@ -7,8 +7,10 @@ the core.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
-from collections.abc import Callable
+import json
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -16,19 +18,25 @@ from penstock import epochs
 from penstock.errors import NetworkError
 from penstock.record.batch import iter_headers, read_header, set_placement
 from penstock.record.reader import read_columns
-from penstock.types import EpochEntry
+from penstock.types import EpochEndOffset, EpochEntry
+from raft.decided_log import BEGINNING
+from raft.driver.protocols import LoadedSnapshot
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
 
 
 class MemoryLog:
-    """A RaftLog of whole batches in a list. Offsets are dense from 0; a crash takes what is beyond `flushed_offset`."""
+    """A RaftLog of whole batches in a list, with snapshots. Offsets are dense; a crash takes what is beyond
+    `flushed_offset`. The contents of a snapshot are the values of all records below its end."""
 
     def __init__(self) -> None:
         self.log_start_offset = 0
         self.flushed_offset = 0
         self.epoch_entries: tuple[EpochEntry, ...] = ()
         self.batches: list[bytes] = []
+        self.snapshots: dict[EpochEndOffset, bytes] = {}
+        self.loaded: LoadedSnapshot | None = None
+        self.part = b""  # of a snapshot that another node sends
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._durable: list[bytes] | None = None  # before a cut that is not flushed yet
@@ -36,11 +44,17 @@ class MemoryLog:
         self.flushes = 0
 
     def __repr__(self) -> str:
-        return f"MemoryLog(0..{self.log_end_offset}, flushed {self.flushed_offset}, {self.epoch_entries})"
+        where = f"{self.log_start_offset}..{self.log_end_offset}, flushed {self.flushed_offset}"
+        return f"MemoryLog({where}, {self.epoch_entries})"
 
     @property
     def log_end_offset(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._ends[-1] if self._ends else self.log_start_offset
+
+    @property
+    def snapshot_ids(self) -> tuple[EpochEndOffset, ...]:
+        kept = sorted(self.snapshots, key=lambda one: one.end_offset)
+        return tuple(kept) if self.log_start_offset else (BEGINNING, *kept)
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         placed = bytearray(batch)
@@ -87,26 +101,103 @@ class MemoryLog:
         self._durable = None
         self.flushed_offset = self.log_end_offset
 
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def all_values(self) -> tuple[bytes, ...]:
+        """Of all records that ever were, as far as this log knows."""
+        oldest = self.snapshot_ids[0]
+        before = () if oldest == BEGINNING else snapshot_values(self.snapshots[oldest])
+        before, start = before or (), oldest.end_offset
+        return (*before, *values_of(self.read(start, 1 << 40))) if start < self.log_end_offset else before
+
+    def take_snapshot(self, end_offset: int) -> EpochEndOffset:
+        """One of its own, of all records below; durable at once."""
+        snapshot_id = EpochEndOffset(self.epoch_at(end_offset - 1), end_offset)
+        self.snapshots[snapshot_id] = snapshot_bytes(self.all_values()[:end_offset])
+        return snapshot_id
+
+    def drop_snapshots_but(self, kept: Collection[EpochEndOffset]) -> None:
+        self.snapshots = {snapshot_id: data for snapshot_id, data in self.snapshots.items() if snapshot_id in kept}
+
+    def read_snapshot(self, snapshot_id: EpochEndOffset, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        data = self.snapshots.get(snapshot_id)
+        return None if data is None else (len(data), data[position : position + max_bytes])
+
+    def write_snapshot(self, snapshot_id: EpochEndOffset, position: int, data: bytes) -> None:
+        assert position <= len(self.part), "bytes are missing"
+        self.part = self.part[:position] + data
+
+    def install_snapshot(self, snapshot_id: EpochEndOffset) -> LoadedSnapshot | None:
+        """Both at once."""
+        snapshot = self.complete_snapshot(snapshot_id)
+        if snapshot is not None:
+            self.begin_after(snapshot)
+        return snapshot
+
+    def complete_snapshot(self, snapshot_id: EpochEndOffset) -> LoadedSnapshot | None:
+        data, self.part = self.part, b""
+        values = snapshot_values(data)
+        if values is None or len(values) != snapshot_id.end_offset:
+            return None
+        self.snapshots[snapshot_id] = data
+        return LoadedSnapshot(snapshot_id, values)
+
+    def begin_after(self, snapshot: LoadedSnapshot) -> None:
+        snapshot_id = snapshot.snapshot_id
+        self.batches, self._starts, self._ends, self._durable = [], [], [], None
+        self.log_start_offset = self.flushed_offset = snapshot_id.end_offset
+        self.epoch_entries, self.snapshots = (), {snapshot_id: self.snapshots[snapshot_id]}
+        self.loaded = snapshot
+
+    def remove_files(self) -> None:
+        """There are none."""
+
+    def cut_prefix(self, offset: int) -> None:
+        assert offset <= self.snapshot_ids[-1].end_offset, "no snapshot has what is cut"
+        count = sum(end <= offset for end in self._ends)
+        del self.batches[:count], self._starts[:count], self._ends[:count]
+        self.epoch_entries = epochs.truncate_from_start(self.epoch_entries, offset)
+        self.log_start_offset = offset
+
     def crash(self, written_back: int = 0, cut_undone: bool = False) -> MemoryLog:
         """The log after a power cut: what was flushed, and of the rest only what the system had `written_back` by
-        itself (so many batches). With `cut_undone` a truncation that was not flushed never happened."""
-        survivor = MemoryLog()
+        itself (so many batches). With `cut_undone` a truncation that was not flushed never happened. A log that does
+        not reach its newest snapshot begins anew there."""
+        survivor = self._of_same_snapshots()
         kept = self._durable if cut_undone else None
         if kept is None:
             count = sum(end <= self.flushed_offset for end in self._ends)
             kept = self.batches[: count + written_back]
-        for batch in kept:
-            survivor._add(batch)
-        survivor.flush()
-        return survivor
+        return survivor._with(kept)
 
     def cut(self, count: int) -> MemoryLog:
         """A log of the first `count` batches only."""
-        shorter = MemoryLog()
-        for batch in self.batches[:count]:
-            shorter._add(batch)
-        shorter.flush()
-        return shorter
+        return self._of_same_snapshots()._with(self.batches[:count])
+
+    def _of_same_snapshots(self) -> MemoryLog:
+        other = MemoryLog()
+        other.snapshots, other.log_start_offset = dict(self.snapshots), self.log_start_offset
+        if self.snapshots:
+            newest = self.snapshot_ids[-1]
+            other.loaded = LoadedSnapshot(newest, snapshot_values(self.snapshots[newest]))
+        return other
+
+    def _with(self, batches: Sequence[bytes]) -> MemoryLog:
+        """Durable. As a start finds it."""
+        for batch in batches:
+            self._add(batch)
+        newest = self.snapshot_ids[-1]
+        differs = self.log_start_offset < newest.end_offset and self.epoch_at(newest.end_offset - 1) != newest.epoch
+        if self.log_end_offset < newest.end_offset or differs:
+            self.batches, self._starts, self._ends, self.epoch_entries = [], [], [], ()
+            self.log_start_offset, self.snapshots = newest.end_offset, {newest: self.snapshots[newest]}
+        if self.log_start_offset < self.snapshot_ids[0].end_offset:  # the crash fell between dropping one and the cut
+            self.cut_prefix(self.snapshot_ids[0].end_offset)
+        self.flush()
+        return self
+
+    def batches_from(self, offset: int) -> list[bytes]:
+        return self.batches[bisect_left(self._starts, offset) :]
 
     def batch_ends(self) -> list[int]:
         """The offset after each batch."""
@@ -126,6 +217,19 @@ class MemoryLog:
         self.batches.append(batch)
         self._starts.append(header.base_offset)
         self._ends.append(header.next_offset)
+
+
+def snapshot_bytes(values: Sequence[bytes]) -> bytes:
+    """With a checksum."""
+    text = json.dumps([value.hex() for value in values]).encode()
+    return b"%08x" % zlib.crc32(text) + text
+
+
+def snapshot_values(data: bytes) -> tuple[bytes, ...] | None:
+    """None if they are damaged."""
+    if data[:8] != b"%08x" % zlib.crc32(data[8:]):
+        return None
+    return tuple(bytes.fromhex(value) for value in json.loads(data[8:]))
 
 
 def values_of(records: bytes) -> list[bytes]:

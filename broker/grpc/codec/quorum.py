@@ -35,6 +35,12 @@ def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchRequest:
     )
 
 
+def fetch_snapshot_from_pb(m: quorum_pb2.FetchSnapshotRequest) -> raft.FetchSnapshotRequest:
+    snapshot_id = EpochEndOffset(m.snapshot_id.epoch, m.snapshot_id.end_offset)
+    epoch = m.current_leader_epoch
+    return raft.FetchSnapshotRequest(m.cluster_id, m.replica_id, epoch, snapshot_id, m.position, m.max_bytes)
+
+
 def request_to_pb(request: raft.Request) -> Any:
     """The message of any quorum request."""
     match request:
@@ -70,6 +76,16 @@ def request_to_pb(request: raft.Request) -> Any:
                 fetch_offset=request.fetch_offset,
                 last_fetched_epoch=request.last_fetched_epoch,
                 max_wait_ms=request.max_wait_ms,
+                max_bytes=request.max_bytes,
+            )
+        case raft.FetchSnapshotRequest():
+            epoch, end_offset = request.snapshot_id
+            return quorum_pb2.FetchSnapshotRequest(
+                cluster_id=request.cluster_id,
+                replica_id=request.replica_id,
+                current_leader_epoch=request.current_leader_epoch,
+                snapshot_id=common_pb2.EpochEndOffset(epoch=epoch, end_offset=end_offset),
+                position=request.position,
                 max_bytes=request.max_bytes,
             )
 
@@ -110,6 +126,20 @@ def fetch_to_pb(r: raft.FetchResponse) -> quorum_pb2.FetchMetadataResponse:
     return message
 
 
+def fetch_snapshot_to_pb(r: raft.FetchSnapshotResponse) -> quorum_pb2.FetchSnapshotResponse:
+    message = quorum_pb2.FetchSnapshotResponse(
+        error=_raft_error(r.error_code, r.error_message),
+        leader_id=r.leader_id,
+        leader_epoch=r.leader_epoch,
+        size_bytes=r.size_bytes,
+        position=r.position,
+        data=r.data,
+    )
+    if r.snapshot_id is not None:
+        message.snapshot_id.epoch, message.snapshot_id.end_offset = r.snapshot_id
+    return message
+
+
 def response_from_pb(message: Any) -> raft.Response:
     """Any quorum response."""
     code, text = message.error.code, message.error.message
@@ -120,6 +150,10 @@ def response_from_pb(message: Any) -> raft.Response:
             return raft.BeginQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
         case quorum_pb2.EndQuorumEpochResponse():
             return raft.EndQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
+        case quorum_pb2.FetchSnapshotResponse():
+            found = _epoch_end(message, "snapshot_id")
+            place = (found, message.size_bytes, message.position, message.data)
+            return raft.FetchSnapshotResponse(message.leader_id, message.leader_epoch, *place, code, text)
         case _:
             return raft.FetchResponse(
                 message.leader_id,

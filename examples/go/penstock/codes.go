@@ -46,6 +46,8 @@ var codeTable = map[int32]codeMeaning{
 	87:  {"INVALID_RECORD", false, true, false},
 	89:  {"THROTTLING_QUOTA_EXCEEDED", true, true, false},
 	95:  {"INVALID_UPDATE_VERSION", false, false, false},
+	98:  {"SNAPSHOT_NOT_FOUND", false, false, false},
+	99:  {"POSITION_OUT_OF_RANGE", false, false, false},
 	100: {"UNKNOWN_TOPIC_ID", true, true, true},
 	101: {"DUPLICATE_BROKER_REGISTRATION", true, false, false},
 	102: {"BROKER_ID_NOT_REGISTERED", false, false, false},

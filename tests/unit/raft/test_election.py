@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from raft.election import log_is_up_to_date
@@ -270,14 +272,17 @@ def test_observer_asks_for_the_leader_and_follows_the_hint() -> None:
     assert bench.take_sent()[0].to == 2
 
 
-def test_observer_without_answers_asks_more_and_more_slowly() -> None:
+def test_observer_without_answers_asks_more_and_more_slowly_and_never_one_voter_twice_in_a_row() -> None:
     bench = Bench(node_id=9)
-    pauses = []
+    pauses: list[int] = []
+    asked: list[int] = []
     for _ in range(8):
         before_ms = bench.now_ms
         bench.advance_to_deadline()
         pauses.append(bench.now_ms - before_ms)
         (search,) = bench.take_sent()
+        asked.append(search.to)
         bench.core.step(RequestFailed(search.correlation_id), bench.now_ms)
+    assert all(one != next_one for one, next_one in pairwise(asked))
     assert pauses[0] <= 50 < pauses[3] < pauses[-1] <= 1_000
     assert bench.core.state is State.UNATTACHED

@@ -179,14 +179,6 @@ def test_diverging_fetch_is_answered_with_the_end_of_the_older_epoch_and_acks_no
     assert bench.core.high_watermark == 0
 
 
-def test_fetch_below_the_log_start_is_out_of_range() -> None:
-    log = log_of(1, 1)
-    log.log_start_offset = 1
-    bench = Bench(log=log, stored=ElectionState(1)).become_leader()
-    answer = ask_fetch(bench, fetch(2, 0, -1, epoch=2))
-    assert answer is not None and answer.error_code == 1
-
-
 def test_fetch_beyond_the_start_that_names_no_epoch_is_refused() -> None:
     answer = ask_fetch(leader(), fetch(2, 1, -1))
     assert answer is not None and answer.error_code == 42
@@ -330,7 +322,7 @@ GOOD = batch(b"a", 1, 5)
         FetchResponse(2, 5, 0, 0, batch(b"a", 1, -1)),
         FetchResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-1, -1)),
         FetchResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-7, 3)),
-        FetchResponse(2, 5, 0, 0, snapshot_id=EpochEndOffset(1, 1)),
+        FetchResponse(2, 5, 0, 0, snapshot_id=EpochEndOffset(6, 2)),
     ],
     ids=lambda answer: "",
 )
@@ -387,4 +379,5 @@ def test_observer_gives_its_leader_up_after_the_fetch_timeout_and_searches() -> 
         bench.advance_to_deadline()
     assert bench.core.state is State.UNATTACHED
     bench.advance_to_deadline()
-    assert len(bench.take_sent()) == 1
+    (search,) = bench.take_sent()
+    assert search.to in (1, 3), "the old leader may hang"

@@ -44,7 +44,7 @@ class Voter:
     def start(self) -> Log:
         config = LogManagerConfig(1, before_doubtful_cut=DoubtfulCuts(True, self.voters, self.fs))
         self.manager = LogManager.open([self.path], config, machine())
-        return open_metadata_log(self.manager, self.fs, self.path, is_voter=True, voters=self.voters)
+        return open_metadata_log(self.manager, self.fs, self.path, is_voter=True, voters=self.voters)[0]
 
     def set_epoch(self, offset: int, epoch: int) -> None:
         """The epoch of the batch there; no checksum covers it."""

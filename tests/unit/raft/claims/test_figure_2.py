@@ -68,7 +68,7 @@ def test_every_record_has_the_epoch_in_which_its_leader_took_it() -> None:
 def test_high_watermark_begins_at_the_log_start_after_a_restart(stored: ElectionState) -> None:
     assert Bench(log=log_of(1, 1, 2), stored=stored).core.high_watermark == 0
     log = log_of(1, 1, 2)
-    log.log_start_offset = 1
+    log.cut_prefix(log.take_snapshot(1).end_offset)
     assert Bench(log=log, stored=stored).core.high_watermark == 1
 
 

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
-from penstock.errors import NetworkError, NotControllerError, UnknownLeaderEpochError
+from penstock.errors import (
+    KafkaStorageError,
+    NetworkError,
+    NotControllerError,
+    PositionOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from penstock.types import EpochEndOffset
+from raft.decided_log import BEGINNING
 from raft.driver.describe import standing
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, VoteRequest
+from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, VoteRequest
 from raft.quorum_state import ElectionState, State
 from tests.support.raft_cluster import Cluster, Node, Recorder, wait_until
+from tests.support.raft_fakes import InlineExecutor, MemoryLog
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
@@ -47,6 +59,92 @@ def test_single_voter_elects_itself_at_once() -> None:
         assert leader.recorder.leaders[-1] == (1, 1)
 
     with_cluster(scenario, count=1)
+
+
+def test_a_snapshot_that_cannot_be_read_ends_no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_log: MemoryLog, _id: EpochEndOffset, _position: int, _max_bytes: int) -> tuple[int, bytes] | None:
+        raise OSError(errno.EIO, "rot")
+
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        await leader.driver.propose([b"a"])
+        snapshot_id = leader.log.take_snapshot(leader.driver.high_watermark)
+        leader.driver.keep_snapshots([BEGINNING, snapshot_id])
+        epoch = leader.driver.leader_and_epoch[1]
+        for position in (1 << 29, (1 << 63) - 1):
+            asked = FetchSnapshotRequest("c", leader.node_id % 3 + 1, epoch, snapshot_id, position, 100)
+            assert (await leader.driver.handle(asked)).error_code in (PositionOutOfRangeError.code, 42)
+        monkeypatch.setattr(MemoryLog, "read_snapshot", broken)
+        asked = FetchSnapshotRequest("c", leader.node_id % 3 + 1, epoch, snapshot_id, 0, 100)
+        assert (await leader.driver.handle(asked)).error_code == KafkaStorageError.code
+        assert await leader.driver.propose([b"b"]) > 0
+
+    with_cluster(scenario)
+
+
+class TellingExecutor(InlineExecutor):
+    """Says whether it runs a call just now."""
+
+    runs = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.runs = True
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            self.runs = False
+
+
+def test_what_changes_the_log_runs_on_the_loop_and_what_takes_long_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers on the loop trust the log between two of their lines; a cut in another thread would change it there."""
+    executor, seen = TellingExecutor(), set[tuple[str, bool]]()
+
+    def watched(name: str) -> None:
+        call = getattr(MemoryLog, name)
+
+        def with_note(log: MemoryLog, *arguments: object) -> object:
+            seen.add((name, executor.runs))
+            return call(log, *arguments)
+
+        monkeypatch.setattr(MemoryLog, name, with_note)
+
+    on_loop = ("append_as_leader", "append_as_follower", "cut_prefix", "begin_after")
+    elsewhere = ("write_snapshot", "complete_snapshot", "remove_files")
+    for name in (*on_loop, *elsewhere):
+        watched(name)
+
+    async def run() -> None:
+        async with Cluster(3, executor=executor) as cluster:
+            leader = await cluster.wait_leader()
+            away = next(node for node in cluster.nodes.values() if node is not leader)
+            await away.stop()
+            await leader.driver.propose([b"a"])
+            snapshot_id = leader.log.take_snapshot(leader.driver.high_watermark)
+            leader.driver.keep_snapshots([snapshot_id])
+            await leader.driver.propose([b"b"])
+            await away.restart()
+            await wait_until(lambda: away.recorder.own_values == [b"a", b"b"])
+
+    run_virtual(run())
+    assert seen == {*((name, False) for name in on_loop), *((name, True) for name in elsewhere)}
+
+
+def test_a_node_has_met_the_quorum_when_it_hears_from_a_leader_and_not_by_its_snapshot() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        await leader.driver.propose([b"a"])
+        alone = next(node for node in cluster.nodes.values() if node is not leader)
+        await wait_until(lambda: alone.driver.met_quorum.is_set() and alone.recorder.own_values == [b"a"])
+        alone.log.take_snapshot(alone.driver.high_watermark)
+        for node in cluster.nodes.values():
+            await node.power_cut()
+        await alone.start()
+        await asyncio.sleep(30)
+        assert alone.recorder.own_values == [b"a"] and not alone.driver.met_quorum.is_set()
+        await leader.start()
+        await asyncio.wait_for(alone.driver.met_quorum.wait(), 30)
+
+    with_cluster(scenario)
 
 
 def test_forged_epochs_end_no_elections_and_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,6 +7,8 @@ import errno
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -16,7 +18,13 @@ from storage.disk.file_names import META_PROPERTIES
 from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.log_dirs.clean_shutdown import CleanStop, take_marker, write_marker
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
-from storage.log_dirs.meta_properties import format_directory, read_meta_properties
+from storage.log_dirs.meta_properties import (
+    METADATA_SNAPSHOTS,
+    VERSION_MAX,
+    format_directory,
+    raise_version,
+    read_meta_properties,
+)
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.machine import IDS, machine
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
@@ -356,3 +364,37 @@ def test_an_unknown_log_start_is_that_of_the_first_epoch_or_shows_deleted_record
     assert [len(read_all(log)) for log in open_manager(fs.clone()).logs()] == [1, 1]
     fs.unlink("/d/t-0/leader-epoch-checkpoint")
     assert [len(read_all(log)) for log in open_manager(fs).logs()] == [2, 1]
+
+
+@pytest.mark.parametrize("crash_at", range(8))
+def test_a_dirs_version_rises_for_good_and_a_crash_leaves_one_of_the_two(fs: LosingFileSystem, crash_at: int) -> None:
+    before = format_directory(fs, "/d", CLUSTER_ID, 1, "d" * 22)
+    fs.crash_at = fs.operations + crash_at
+    with contextlib.suppress(Crashed):
+        raise_version(fs, "/d", METADATA_SNAPSHOTS)
+    fs = fs.after_crash(Random(crash_at))
+    found = read_meta_properties(fs, "/d")
+    assert found in (before, replace(before, version=2))
+    raise_version(fs, "/d", METADATA_SNAPSHOTS)
+    raise_version(fs, "/d", 1)
+    assert read_meta_properties(fs, "/d") == replace(before, version=2)
+
+
+def test_a_version_that_this_release_does_not_know_stops_the_start_before_anything_is_opened(
+    fs: LosingFileSystem,
+) -> None:
+    format_directory(fs, "/d", CLUSTER_ID, 1, "d" * 22)
+    raise_version(fs, "/d", VERSION_MAX + 1)
+    with pytest.raises(MetaPropertiesError, match="has version 3, this release knows 1 to 2: use a newer release"):
+        open_manager(fs, ("/d",))
+    fs.unlink("/d/meta.properties")
+    with pytest.raises(MetaPropertiesError, match="not formatted any more"):
+        raise_version(fs, "/d", METADATA_SNAPSHOTS)
+
+
+def test_a_disk_that_fails_while_a_version_rises_is_told_as_such() -> None:
+    fs = FailingFileSystem()
+    format_directory(fs, "/d", CLUSTER_ID, 1, "d" * 22)
+    fs.path = "/d"
+    with pytest.raises(OSError, match="Input/output"):
+        raise_version(fs, "/d", METADATA_SNAPSHOTS)

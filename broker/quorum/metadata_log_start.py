@@ -1,0 +1,85 @@
+"""Finds at a start what stands for the beginning of the metadata log, and makes the log fit it (KIP-630).
+
+The newest snapshot that is sound counts. The log goes on behind it, so it must reach back to where that ends:
+
+    snapshot ─────────────┤ end
+    log            ├──────┼──────────┤      it fits: the image is the snapshot and what the log has behind it
+    log   ├───┤           │                 a crash fell between an installed snapshot and the log's new beginning: the
+                          │                 log begins anew at `end`; all that it may hold besides was never committed
+    log                   │   ├──────┤      a hole: the node does not start
+
+What the log has below `end` is the same that the snapshot has; if its epochs differ there, it is the second case, too.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.quorum.metadata_log_opening import refuse_hole
+from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
+from penstock.errors import CorruptMessageError
+from penstock.types import EpochEndOffset
+from raft.decided_log import BEGINNING
+from raft.driver.protocols import LoadedSnapshot
+from storage.disk.file_names import metadata_snapshot_name
+from storage.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+
+def find_beginning(log: Log, snapshots: MetadataSnapshots) -> LogBeginning:
+    """What the log begins with, AFTER the log was made to fit. CorruptFileError if records are missing.
+
+    A voter has found out BEFORE what it forgot (`voter_memory.py`): a log that was cut or lost reaches the end of the
+    snapshot here, but not what was acked behind it.
+    """
+    found = snapshots.found()
+    loaded = _newest_sound(found, snapshots)
+    start = log.log_start_offset
+    refuse_hole(log, loaded.snapshot_id.end_offset if loaded is not None else 0)
+    if loaded is None:
+        return LogBeginning()
+    newest = loaded.snapshot_id
+    has_stale_epochs = log.log_start_offset == log.log_end_offset and log.latest_epoch > newest.epoch
+    if not _has(log, newest) or has_stale_epochs:
+        _log.warning(
+            "the metadata log %d..%d begins anew behind %s", start, log.log_end_offset, metadata_snapshot_name(newest)
+        )
+        log.truncate_fully_and_start_at(newest.end_offset)
+        start = newest.end_offset
+    older = [one for one in found if start <= one.end_offset < newest.end_offset and _has(log, one)]
+    kept = [*_described(older, snapshots), snapshots.kept(newest)]
+    if start == 0:
+        kept.insert(0, KeptSnapshot(BEGINNING, 0, 0))
+    elif start < kept[0].snapshot_id.end_offset:
+        log.advance_log_start(kept[0].snapshot_id.end_offset)
+    snapshots.remove(one for one in found if one.end_offset < kept[0].snapshot_id.end_offset)
+    return LogBeginning(tuple(kept), loaded)
+
+
+def _newest_sound(found: tuple[EpochEndOffset, ...], snapshots: MetadataSnapshots) -> LoadedSnapshot | None:
+    for snapshot_id in reversed(found):
+        try:
+            return LoadedSnapshot(snapshot_id, snapshots.load(snapshot_id))
+        except CorruptMessageError as damage:
+            _log.error("%s is damaged and is not used: %s", snapshots.path(snapshot_id), damage)
+    return None
+
+
+def _has(log: Log, snapshot_id: EpochEndOffset) -> bool:
+    """Whether the log reaches the snapshot's end, and has the record before it, or begins there."""
+    epoch, end_offset = snapshot_id
+    if log.log_start_offset == end_offset:
+        return True
+    is_inside = log.log_start_offset < end_offset <= log.log_end_offset
+    return is_inside and log.epoch_for_offset(end_offset - 1) == epoch
+
+
+def _described(snapshot_ids: list[EpochEndOffset], snapshots: MetadataSnapshots) -> list[KeptSnapshot]:
+    kept = []
+    for snapshot_id in snapshot_ids:
+        try:
+            kept.append(snapshots.kept(snapshot_id))
+        except CorruptMessageError as damage:
+            _log.error("%s is damaged and is not used: %s", snapshots.path(snapshot_id), damage)
+    return kept

@@ -1,0 +1,192 @@
+"""Writes a snapshot of the metadata now and then, and says what it makes superfluous (KIP-630, KIP-876).
+
+Every node writes its own. One is due when so many bytes were committed since the last one, or when something was and
+so much time has passed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
+and the log between them are kept for followers that are behind, as long as they are neither too large nor too old.
+
+The rules are plain functions at the end. Not here: the files (`metadata_snapshots.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_log import MetadataLog
+from broker.quorum.metadata_snapshots import KeptSnapshot, MetadataSnapshots
+from metadata.image import MetadataImage
+from penstock.clock import Clock
+from penstock.tasks import watch
+from penstock.types import EpochEndOffset
+from raft.decided_log import BEGINNING
+from storage.disk.disk_errors import is_shortage
+from storage.disk.file_names import metadata_snapshot_name
+
+_log = logging.getLogger(__name__)
+
+LOOK_MS = 10_000
+"""How often the time is looked at, and how long a snapshot is put off that found no room."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLimits:
+    """The node's configuration of the same names."""
+
+    between_bytes: int
+    interval_ms: int
+    retention_bytes: int
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatistics:
+    """`written` and `failed` count since the start; `newest` is `BEGINNING` without a file, and `kept` counts files."""
+
+    written: int
+    failed: int
+    newest: KeptSnapshot
+    kept: int
+
+
+class Quorum(Protocol):
+    """As far as it is needed here."""
+
+    def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None: ...
+
+
+class MetadataSnapshotter:
+    """One node's; on the event loop."""
+
+    def __init__(
+        self,
+        limits: SnapshotLimits,
+        log: MetadataLog,
+        snapshots: MetadataSnapshots,
+        loader: MetadataLoader,
+        quorum: Quorum,
+        clock: Clock,
+        executor: Executor,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._limits, self._log, self._snapshots = limits, log, snapshots
+        self._loader, self._quorum, self._clock, self._executor = loader, quorum, clock, executor
+        self._on_fatal = on_fatal
+        self._kept = log.beginning.kept
+        self._bytes = 0  # committed since the newest one
+        self._since_ms = clock.now_ms()
+        self._put_off_until_ms = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._written = self._failed = 0
+
+    def start(self) -> None:
+        self._looking = asyncio.create_task(self._look_now_and_then(), name="metadata-snapshots")
+
+    @property
+    def is_writing(self) -> bool:
+        return self._writing is not None and not self._writing.done()
+
+    async def stop(self) -> None:
+        """Waits for a snapshot that is being written."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    def on_committed(self, size_bytes: int) -> None:
+        """AFTER the image has it."""
+        self._bytes += size_bytes
+        self.look()
+
+    def on_snapshot(self, snapshot_id: EpochEndOffset) -> None:
+        """One of the leader's has replaced the log; those before it are not needed."""
+        if snapshot_id != self._kept[-1].snapshot_id:
+            self._drop([one.snapshot_id for one in self._kept])
+            self._kept = self._log.beginning.kept
+        self._bytes, self._since_ms = 0, self._clock.now_ms()
+
+    def look(self) -> None:
+        """Begins to write one if it is due."""
+        now_ms, image = self._clock.now_ms(), self._loader.image
+        if self.is_writing or self._looking is None or now_ms < self._put_off_until_ms:
+            return
+        has_news = image.offset + 1 > self._kept[-1].snapshot_id.end_offset
+        if has_news and is_snapshot_due(self._limits, self._bytes, now_ms - self._since_ms):
+            writing = self._write(image, self._loader.time_ms, self._bytes, self._since_ms)
+            self._since_ms = now_ms
+            self._writing = asyncio.create_task(writing, name="write-snapshot")
+            watch(self._writing, self._on_fatal)
+
+    async def _look_now_and_then(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(LOOK_MS / 1000)
+
+    async def _write(self, image: MetadataImage, time_ms: int, taken_bytes: int, since_ms: int) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            new = await loop.run_in_executor(self._executor, self._snapshots.write, image, time_ms)
+        except OSError as error:
+            self._failed += 1
+            if not is_shortage(error):
+                self._on_fatal(error)
+                return
+            self._since_ms, self._put_off_until_ms = since_ms, self._clock.now_ms() + LOOK_MS
+            _log.warning("no room for a snapshot of the metadata at offset %d: %s", image.offset, error)
+            return
+        self._written += 1
+        if new.snapshot_id.end_offset <= self._kept[-1].snapshot_id.end_offset:  # the leader's came meanwhile
+            self._drop([new.snapshot_id])
+            return
+        self._bytes -= taken_bytes
+        _log.info("%s: %d bytes", metadata_snapshot_name(new.snapshot_id), new.size_bytes)
+        before = (*self._kept, new)
+        self._kept = still_kept(before, self._log.bytes_from, self._limits, self._clock.wall_ms())
+        self._quorum.keep_snapshots([one.snapshot_id for one in self._kept])
+        self._drop([one.snapshot_id for one in before[: len(before) - len(self._kept)]])
+
+    def _drop(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
+        """Their files; a start drops those that are left."""
+        if snapshot_ids:
+            self._executor.submit(self._remove, snapshot_ids)
+
+    def _remove(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
+        try:
+            self._snapshots.remove(snapshot_ids)
+        except OSError as error:
+            _log.warning("superfluous snapshots of the metadata are left: %s", error)
+
+    def statistics(self) -> SnapshotStatistics:
+        """Any thread."""
+        kept = self._kept
+        files = sum(one.snapshot_id != BEGINNING for one in kept)
+        return SnapshotStatistics(self._written, self._failed, kept[-1], files)
+
+    def __repr__(self) -> str:
+        return f"MetadataSnapshotter({self._kept[-1].snapshot_id}, {self._bytes} bytes behind it)"
+
+
+def is_snapshot_due(limits: SnapshotLimits, bytes_since: int, ms_since: int) -> bool:
+    """Whether a snapshot is to be written, if anything was committed since the last one."""
+    return bytes_since >= limits.between_bytes or 0 < limits.interval_ms <= ms_since
+
+
+def still_kept(
+    kept: Sequence[KeptSnapshot], log_bytes_from: Callable[[int], int], limits: SnapshotLimits, now_ms: int
+) -> tuple[KeptSnapshot, ...]:
+    """Without the oldest ones that are superfluous: because all that the log has between one and the next is too old,
+    or because snapshots and log are too large. The newest stays."""
+    first = 0
+    while first < len(kept) - 1:
+        size_bytes = log_bytes_from(kept[first].snapshot_id.end_offset) + sum(one.size_bytes for one in kept[first:])
+        is_old = now_ms - kept[first + 1].time_ms > limits.retention_ms
+        if size_bytes <= limits.retention_bytes and not is_old:
+            break
+        first += 1
+    return tuple(kept[first:])

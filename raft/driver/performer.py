@@ -1,0 +1,150 @@
+"""Performs one Ready of the core: on the disk, towards other nodes, and towards those that wait for answers.
+
+The order is that of the fields of `Ready` (raft/ready.py), where the reasons are. What blocks runs in the executor. A
+full disk is waited for in the middle (room.py); any other error passes through, and ends the driver. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import TypeVar
+
+from penstock.clock import Clock
+from penstock.errors import (
+    ApiError,
+    InvariantViolation,
+    KafkaStorageError,
+    PositionOutOfRangeError,
+    SnapshotNotFoundError,
+)
+from penstock.record.builder import build_batch
+from raft.driver.protocols import LoadedSnapshot, QuorumStateStore, RaftLog
+from raft.driver.room import Room
+from raft.driver.sender import QuorumSender
+from raft.driver.waiting_requests import WaitingRequests
+from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready, SnapshotReply
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Performer:
+    """The hands of one node's driver; one Ready at a time."""
+
+    def __init__(
+        self,
+        node_id: int,
+        log: RaftLog,
+        store: QuorumStateStore,
+        clock: Clock,
+        executor: Executor | None,
+        room: Room,
+        sender: QuorumSender,
+        waiting: WaitingRequests,
+    ) -> None:
+        self._node_id = node_id
+        self._log, self._store = log, store
+        self._clock, self._executor = clock, executor
+        self._room, self._sender, self._waiting = room, sender, waiting
+        self.flushes = 0
+        self.saves = 0
+
+    async def perform(self, ready: Ready) -> LoadedSnapshot | None:
+        """All of it; the snapshot that has replaced the log, if one was complete and sound."""
+        if ready.election_state is not None:
+            await self._until_taken(self._store.save, ready.election_state)
+            self.saves += 1
+        if ready.truncate_to is not None:
+            await self._room.until_taken(_inline, self._log.truncate_to, ready.truncate_to)
+        for append in ready.append:
+            await self._room.until_taken(_inline, self._append, append)
+        installed = await self._take_snapshot(ready)
+        for fetch_reply in ready.fetch_replies:
+            self._reply_fetch(fetch_reply)
+        for snapshot_reply in ready.snapshot_replies:
+            await self._reply_snapshot(snapshot_reply)
+        if ready.cut_prefix_to is not None:
+            await self._room.until_taken(_inline, self._log.cut_prefix, ready.cut_prefix_to)
+            await self._until_taken(self._log.remove_files)
+        if ready.changes_log:
+            await self._until_taken(self._log.flush)
+            self.flushes += 1
+        for message in ready.messages:
+            self._sender.start(message)
+        for reply in ready.replies:
+            self._waiting.resolve(reply.request_id, reply.response)
+        return installed
+
+    async def blocking(self, call: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)
+
+    async def _until_taken(self, call: Callable[..., T], *args: object) -> T:
+        return await self._room.until_taken(self.blocking, call, *args)
+
+    def _append(self, append: LeaderAppend | FollowerAppend) -> None:
+        if append.base_offset != self._log.log_end_offset:
+            raise InvariantViolation(f"append at {append.base_offset}, but the log ends at {self._log.log_end_offset}")
+        if isinstance(append, FollowerAppend):
+            self._log.append_as_follower(append.records)
+            return
+        batch = build_batch(
+            append.values,
+            timestamps_ms=self._clock.wall_ms(),
+            base_offset=append.base_offset,
+            leader_epoch=append.epoch,
+        )
+        self._log.append_as_leader(batch, append.epoch)
+
+    async def _take_snapshot(self, ready: Ready) -> LoadedSnapshot | None:
+        """What the leader has sent of one; the whole, if it replaces the log now."""
+        for chunk in ready.snapshot_chunks:
+            await self._until_taken(self._log.write_snapshot, chunk.snapshot_id, chunk.position, chunk.data)
+        if ready.complete_snapshot is None:
+            return None
+        installed: LoadedSnapshot | None = await self._until_taken(self._log.complete_snapshot, ready.complete_snapshot)
+        if installed is not None:
+            await self._room.until_taken(_inline, self._log.begin_after, installed)
+            await self._until_taken(self._log.flush)
+        level, what = (logging.ERROR, ", but damaged") if installed is None else (logging.INFO, "")
+        _log.log(level, "node %d: %s has come%s", self._node_id, ready.complete_snapshot, what)
+        return installed
+
+    def _reply_fetch(self, reply: FetchReply) -> None:
+        response = reply.response
+        if reply.read is not None and reply.request_id in self._waiting:
+            read = reply.read
+            response = replace(response, records=self._log.read(read.start_offset, read.max_bytes, read.end_offset))
+        self._waiting.resolve(reply.request_id, response)
+
+    async def _reply_snapshot(self, reply: SnapshotReply) -> None:
+        response, wanted = reply.response, reply.response.snapshot_id
+        if reply.request_id not in self._waiting or wanted is None:
+            return
+        error: ApiError | None = None
+        found: tuple[int, bytes] | None = None
+        try:
+            found = await self.blocking(self._log.read_snapshot, wanted, response.position, reply.max_bytes)
+        except OSError as failure:  # the leader goes on: others have the snapshot, and the log is another file
+            error = KafkaStorageError(f"snapshot {wanted} cannot be read: {failure}")
+        size_bytes, data = found or (0, b"")
+        if error is not None:
+            _log.warning("node %d: %s", self._node_id, error)
+        elif found is None:
+            error = SnapshotNotFoundError(f"snapshot {wanted} is not kept here any more")
+        elif not data:
+            error = PositionOutOfRangeError(f"snapshot {wanted} has {size_bytes} bytes, none at {response.position}")
+        if error is not None:
+            response = replace(response, error_code=error.code, error_message=str(error))
+        self._waiting.resolve(reply.request_id, replace(response, size_bytes=size_bytes, data=data))
+
+    def __repr__(self) -> str:
+        return f"Performer(node {self._node_id}, {self.flushes} flushes, {self.saves} saves)"
+
+
+async def _inline(call: Callable[..., T], *args: object) -> T:
+    return call(*args)

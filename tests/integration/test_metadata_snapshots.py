@@ -1,0 +1,79 @@
+"""Snapshots of the metadata at real nodes: one that was away takes one from the leader, and has the same metadata."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.testing import Cluster
+from storage.disk.file_names import parse_metadata_snapshot
+from tests.support.waiting import wait_until
+
+SOON = {"metadata.log.max.record.bytes.between.snapshots": 2_000, "metadata.max.retention.bytes": 1}
+VALUES = [b"%d" % n for n in range(20)]
+
+
+def shown(cluster: Cluster, node: int, metric: str) -> float:
+    with urllib.request.urlopen(cluster.metrics_url(node), timeout=10) as page:
+        found = re.search(rf"^{metric}(?:{{.*}})? (\S+)$", page.read().decode(), re.MULTILINE)
+    assert found is not None, metric
+    return float(found[1])
+
+
+def penstock(*arguments: object) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+def names(cluster: Cluster, node: int) -> list[str]:
+    directory: Path = cluster.directory(node) / "__cluster_metadata-0"
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_own() -> None:
+    with Cluster(nodes=3, config=SOON) as cluster, Admin(cluster.bootstrap) as admin:
+        admin.create_topic("orders", 1, 3)
+        with Producer(cluster.bootstrap, acks="all") as producer:
+            for value in VALUES:
+                producer.send("orders", value=value).result(30)
+            away = (cluster.controller() + 1) % 3
+            cluster.kill(away)
+            behind = shown(cluster, cluster.controller(), "penstock_metadata_offset")
+            for number in range(20):
+                admin.create_topic(f"topic-{number}", 2, 2)
+            wait_until(
+                lambda: shown(cluster, cluster.controller(), "penstock_metadata_snapshot_end_offset") > behind + 20
+            )
+            cluster.start(away)
+            wait_until(lambda: shown(cluster, away, "penstock_quorum_snapshots_installed_total") >= 1)
+            cluster.wait_in_sync()
+            for value in VALUES:
+                producer.send("orders", value=value).result(30)
+        topics = admin.list_topics()
+        assert cluster.stop_all() == [0, 0, 0]
+        for node in range(3):
+            assert any(parse_metadata_snapshot(name) for name in names(cluster, node))
+            assert f"{0:020d}.log" not in names(cluster, node), "what the snapshot has was cut"
+        cluster.heal()
+        cluster.wait_in_sync()
+        assert admin.list_topics() == topics
+        wait_until(lambda: len({shown(cluster, node, "penstock_quorum_log_end_offset") for node in range(3)}) == 1)
+        told = penstock("metadata", "digest", *(cluster.directory(node) for node in range(3)), "--json")
+        digests = json.loads(told.stdout)
+        assert told.returncode == 0 and len({row["sha256"] for row in digests}) == 1
+        told = penstock("metadata", "dump", cluster.directory(0), "--at", digests[0]["offset"])
+        assert sum('"type":"Topic"' in line.replace(" ", "") for line in told.stdout.splitlines()) == 21
+        assert digests[0]["sha256"] in told.stderr
+        assert penstock("metadata", "digest", cluster.directory(0).parent).returncode == 2
+        with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition("orders", 0)])
+            read: list[bytes | None] = []
+            while len(read) < 2 * len(VALUES):
+                read += [record.value for record in consumer.poll(10_000)]
+        assert read == VALUES * 2

@@ -1,0 +1,202 @@
+"""A metadata log begins with its newest sound snapshot, whatever a crash or damage left; a hole is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.quorum.metadata_log import MetadataLog
+from broker.quorum.metadata_log_opening import open_metadata_log
+from broker.quorum.metadata_log_start import find_beginning
+from broker.quorum.metadata_snapshots import LogBeginning
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import TopicRecord
+from penstock.errors import CorruptFileError
+from penstock.record.builder import build_batch
+from penstock.types import EpochEndOffset, EpochEntry
+from raft.decided_log import BEGINNING
+from raft.messages import leader_change_value
+from storage.disk.checkpoint_file import write_epochs
+from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
+from tests.support.machine import machine
+
+EPOCHS = (EpochEntry(1, 0), EpochEntry(4, 6))
+END = 12
+TIME_MS = 1_700_000_000_000
+
+
+def image_at(end_offset: int, epoch: int) -> MetadataImage:
+    delta = MetadataDelta(EMPTY_IMAGE)
+    delta.replay(TopicRecord(f"at-{end_offset}", "id"))
+    return delta.apply(end_offset - 1, epoch)
+
+
+class Metadata:
+    """A node's metadata log of twelve records: the epochs 1 (from offset 0) and 4 (from 6). Each is a segment."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.fs = str(path / "data"), OsFileSystem()
+        format_directory(self.fs, self.path, "c" * 22, 1, "d" * 22)
+        self.start()
+        for epoch in (1, 4):
+            for value in (leader_change_value(2, epoch, (1, 2, 3)), *[b'{"type":"NoOp"}'] * 5):
+                self.log.append_as_leader(build_batch((value,), timestamps_ms=0), epoch, 0)
+                self.log.roll()
+        self.log.flush()
+
+    def start(self) -> None:
+        self.manager = LogManager.open([self.path], LogManagerConfig(1), machine())
+        self.log, self.snapshots = open_metadata_log(self.manager, self.fs, self.path, is_voter=True, voters=3)
+
+    def restart(self, *, clean: bool = True) -> LogBeginning:
+        self.manager.close(clean=clean)
+        self.start()
+        return find_beginning(self.log, self.snapshots)
+
+    def write(self, end_offset: int, epoch: int) -> EpochEndOffset:
+        return self.snapshots.write(image_at(end_offset, epoch), TIME_MS + end_offset).snapshot_id
+
+    def damage(self, snapshot_id: EpochEndOffset) -> None:
+        path = Path(self.snapshots.path(snapshot_id))
+        path.write_bytes(path.read_bytes()[:-1])
+
+    def cut_prefix(self, offset: int) -> None:
+        self.log.advance_log_start(offset)
+        self.log.remove_oldest(sum(segment.next_offset <= offset for segment in self.log.segments))
+        self.log.run_file_changes(sync=True)
+
+    def range(self) -> tuple[int, int]:
+        return self.log.log_start_offset, self.log.log_end_offset
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Metadata:
+    return Metadata(tmp_path)
+
+
+def ids(beginning: LogBeginning) -> list[EpochEndOffset]:
+    return [one.snapshot_id for one in beginning.kept]
+
+
+def test_without_a_snapshot_it_begins_at_zero(node: Metadata) -> None:
+    beginning = node.restart()
+    assert (ids(beginning), beginning.loaded, node.range()) == ([BEGINNING], None, (0, END))
+
+
+def test_the_newest_sound_snapshot_counts_and_the_older_ones_are_kept(node: Metadata) -> None:
+    older, newest, damaged = node.write(3, 1), node.write(9, 4), node.write(11, 4)
+    node.damage(damaged)
+    beginning = node.restart()
+    assert ids(beginning) == [BEGINNING, older, newest] and node.range() == (0, END)
+    assert beginning.loaded is not None and beginning.loaded.contents == image_at(9, 4)
+    assert [one.time_ms for one in beginning.kept] == [0, TIME_MS + 3, TIME_MS + 9]
+    assert Path(node.snapshots.path(damaged)).exists(), "for a person to look at"
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stop", "kill"])
+@pytest.mark.parametrize("end_offset", [3, 6, 8, END])
+def test_a_log_that_starts_in_the_middle_of_an_epoch_is_whole(node: Metadata, end_offset: int, clean: bool) -> None:
+    newest = node.write(end_offset, 1 if end_offset <= 6 else 4)
+    node.cut_prefix(end_offset)
+    beginning = node.restart(clean=clean)
+    assert ids(beginning) == [newest] and node.range() == (end_offset, END)
+    beginning = node.restart(clean=clean)
+    assert ids(beginning) == [newest] and node.range() == (end_offset, END)
+
+
+def test_a_start_removes_what_a_crash_left_before_the_oldest_snapshot_that_counts(node: Metadata) -> None:
+    """The file of the snapshot at 3 was removed, and the log not cut yet; the one at 2 came back."""
+    node.write(2, 1)
+    newest = node.write(8, 4)
+    node.cut_prefix(3)
+    beginning = node.restart()
+    assert ids(beginning) == [newest] and node.range() == (8, END) and node.snapshots.found() == (newest,)
+
+
+@pytest.mark.parametrize("newest", [EpochEndOffset(4, 15), EpochEndOffset(5, 15), EpochEndOffset(5, 9)])
+def test_a_log_that_does_not_reach_an_installed_snapshot_begins_anew_behind_it(
+    node: Metadata, newest: EpochEndOffset
+) -> None:
+    """A crash fell between the snapshot's name and the log's new beginning."""
+    older = node.write(3, 1)
+    node.write(newest.end_offset, newest.epoch)
+    beginning = node.restart()
+    assert ids(beginning) == [newest] and node.range() == (newest.end_offset,) * 2
+    assert older not in node.snapshots.found()
+    assert ids(node.restart()) == [newest] and node.range() == (newest.end_offset,) * 2
+
+
+def test_a_damaged_snapshot_gives_way_to_an_older_one_that_the_log_reaches(node: Metadata) -> None:
+    older, newest = node.write(3, 1), node.write(9, 4)
+    node.cut_prefix(3)
+    node.damage(newest)
+    beginning = node.restart()
+    assert ids(beginning) == [older] and node.range() == (3, END)
+
+
+def test_records_that_are_in_no_sound_snapshot_and_not_in_the_log_are_missed(node: Metadata) -> None:
+    newest = node.write(9, 4)
+    node.cut_prefix(9)
+    node.damage(newest)
+    with pytest.raises(CorruptFileError, match="begins at offset 9, and no sound snapshot reaches it; see `A quorum"):
+        node.restart()
+    node.write(3, 1)
+    with pytest.raises(CorruptFileError, match="begins at offset 9"):
+        node.restart()
+
+
+def test_a_log_whose_snapshots_are_gone_is_refused_before_anything_is_cut(node: Metadata) -> None:
+    node.cut_prefix(8)
+    node.manager.close(clean=True)
+    with pytest.raises(CorruptFileError, match="begins at offset 8, and no sound snapshot reaches it"):
+        node.start()
+    assert node.manager.logs()[0].log_end_offset == END
+
+
+def test_epochs_that_a_crash_left_of_the_log_before_are_dropped(node: Metadata) -> None:
+    """The log was begun anew behind the snapshot of a leader, and its checkpoint of epochs still has a later one."""
+    newest = node.write(15, 3)
+    node.log.truncate_fully_and_start_at(15)
+    write_epochs(node.fs, f"{node.log.directory}/{LEADER_EPOCH_CHECKPOINT}", [EpochEntry(4, 15)])
+    beginning = node.restart(clean=False)
+    assert ids(beginning) == [newest] and (node.range(), node.log.latest_epoch) == ((15, 15), -1)
+
+
+@pytest.mark.parametrize(("end_offset", "epoch"), [(8, 3), (8, 5), (9, 3)])
+def test_an_epoch_at_the_logs_start_that_no_snapshot_has_is_cut(
+    node: Metadata, end_offset: int, epoch: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No checksum covers a batch's epoch; the log starts at 8, in epoch 4."""
+    node.cut_prefix(8)
+    node.snapshots.write(image_at(end_offset, epoch), TIME_MS)
+    beginning = node.restart()
+    assert "has leader epoch 4, which it did not begin; the log is cut there" in caplog.text
+    assert ids(beginning) == [EpochEndOffset(epoch, end_offset)] and node.range() == (end_offset,) * 2
+
+
+def test_each_snapshot_closes_a_segment_so_that_it_goes_with_the_snapshot_before_it(node: Metadata) -> None:
+    kept, cuts = [BEGINNING], 0
+
+    def before_cut() -> None:
+        nonlocal cuts
+        cuts += 1
+
+    log = MetadataLog(node.log, machine().clock, snapshots=node.snapshots, before_cut=before_cut)
+    for end in range(END, END + 40, 4):
+        for _ in range(4):
+            node.log.append_as_leader(build_batch((b'{"type":"NoOp"}',), timestamps_ms=0), 4, 0)
+        node.log.flush()
+        kept.append(node.write(end + 4, 4))
+        kept = kept[-3:]
+        log.cut_prefix(kept[0].end_offset)
+        log.remove_files()
+    assert node.range() == (kept[0].end_offset, kept[-1].end_offset) and cuts == 1
+    segments = [name for name in node.fs.listdir(node.log.directory) if name.endswith((".log", ".deleted"))]
+    assert sorted(segments) == [f"{offset:020d}.log" for offset in (END + 32, END + 36, END + 40)]
+    beginning = node.restart()
+    assert (ids(beginning), node.range()) == (kept, (END + 32, END + 40))
