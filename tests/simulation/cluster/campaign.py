@@ -33,6 +33,7 @@ def row_of(outcome: Outcome, cpu_s: float, commit: str) -> Row:
         "worst_ack_ms": outcome.worst_ack_ms,
         "faults": dict(outcome.faults),
         "producers": dict(outcome.producers),
+        "snapshots": dict(outcome.snapshots),
         "met": {"/".join(pair): number for pair, number in outcome.met.items()},
     }
 
@@ -48,6 +49,7 @@ class Campaign:
         self._faults: Counter[str] = Counter()
         self._met: Counter[tuple[str, str]] = Counter()
         self._producers: Counter[str] = Counter()
+        self._snapshots: Counter[str] = Counter()
 
     def add(self, row: Row) -> None:
         self.seeds += 1
@@ -58,6 +60,7 @@ class Campaign:
         self._total.update({name: row[name] for name in ("events", "messages", "acked", "failed_records")})
         self._faults.update(row["faults"])
         self._producers.update(row.get("producers", {}))  # rows of older commits have none
+        self._snapshots.update(row.get("snapshots", {}))
         for pair, number in row["met"].items():
             kind, _, condition = pair.partition("/")
             self._met[kind, condition] += number
@@ -67,6 +70,7 @@ class Campaign:
         cpu_s = max(self._cpu_seconds, 1e-9)
         yield from fault_table(self._faults, self._met)
         yield f"producers: {', '.join(f'{name} {number:,}' for name, number in self._producers.items())}"
+        yield f"snapshots: {', '.join(f'{name} {number:,}' for name, number in self._snapshots.items()) or 'none'}"
         yield (
             f"{self.seeds} seeds, {len(self.failed)} failed; {self._seconds / 3600:.2f} hours simulated;"
             f" {self._total['events']:,} events, {self._total['messages']:,} messages, {self._total['acked']:,} records"

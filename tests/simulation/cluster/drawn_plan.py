@@ -34,6 +34,8 @@ SMALL_BATCH_SHARE, SMALL_BATCH_BYTES = 0.2, 400
 """Of the idempotent writers; some three records each."""
 SMALL_SEGMENT_SHARE, SMALL_SEGMENT_BYTES = 0.12, 4_096
 """Of the plans."""
+SNAPSHOTS_SHARE = 0.5
+"""Of the plans: their nodes write snapshots of the metadata after a few records; some keep one alone."""
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
@@ -120,7 +122,17 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     if draw.random() < 0.5:
         plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
-    return _with_producers(draw, replace(plan, writers=tuple(writers)))
+    return _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
+
+
+def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
+    config = dict(plan.config)
+    if draw.random() < SNAPSHOTS_SHARE:
+        config["metadata.log.max.record.bytes.between.snapshots"] = draw.choice((500, 2_000, 8_000))
+        config["metadata.max.retention.bytes"] = draw.choice((1, 1, 20_000, 100 << 20))
+    if draw.random() < SNAPSHOTS_SHARE:
+        config["metadata.log.max.snapshot.interval.ms"] = draw.choice((500, 5_000))
+    return replace(plan, config=config)
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

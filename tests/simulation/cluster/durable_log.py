@@ -103,6 +103,10 @@ class DurableLog:
         """So many of the batches are known to be those of the committed history."""
         self.matched = 0
         """So many have been compared with all other logs (log matching)."""
+        self.covered = 0
+        """What is below is in a snapshot (durable_metadata.py)."""
+        self.is_superseded = False
+        """The snapshot does not fit the batches: a start begins the log anew behind it."""
 
     @property
     def start(self) -> int:
@@ -252,6 +256,8 @@ class Committed:
 
     def difference(self, log: DurableLog, below: int) -> int | None:
         """The first offset at which a log has another record than the history, below an offset; None: there is none."""
+        if log.is_superseded:
+            return None
         batches, count, limit = log.batches, len(log.batches), min(below, self.end)
         while log.compared < count and batches[log.compared].next_offset <= limit:
             batch = batches[log.compared]
@@ -266,12 +272,12 @@ class Committed:
         different = self.difference(log, self.end)
         if different is not None:
             return different
-        have = batches_end(log, log.compared)
+        have = log.covered if log.is_superseded else max(batches_end(log, log.compared), log.covered)
         if have < self.end and have <= self.start < self.end:
             return self.start
         if have < self.end:
             return have
-        return self.start if log.start > self.start and self.end > self.start else None
+        return self.start if log.start > max(self.start, log.covered) and self.end > self.start else None
 
     def __repr__(self) -> str:
         return f"Committed({self.name}, {self.start}..{self.end})"

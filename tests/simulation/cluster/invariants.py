@@ -57,8 +57,8 @@ class Invariants:
 
     def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
         self._scheduler, self._machines = scheduler, machines
-        self.quorum = QuorumInvariants(machines, self._note)
         self.metadata = MetadataInvariants(topic_defaults(machines[0].config))
+        self.quorum = QuorumInvariants(machines, self._note, self._seen_snapshot)
         self.partitions = PartitionInvariants(machines, self.metadata)
         self.claims = ClaimInvariants(machines, self.partitions, self._note)
         expiration_ms = machines[0].config.producer_id_expiration_ms
@@ -74,6 +74,12 @@ class Invariants:
     def _note(self, text: str) -> None:
         """In the middle of a step, where an error would be the node's own to handle."""
         self._broken = self._broken or text
+
+    def _seen_snapshot(self, name: str, image: MetadataImage) -> None:
+        try:
+            self.metadata.snapshot(name, image)
+        except Violated as wrong:
+            self._note(str(wrong))
 
     def after_step(self, process: Process) -> None:
         life = self._lives.get(process)

@@ -127,6 +127,14 @@ class MetadataInvariants:
                 if partition.has_leader and len(partition.isr) >= min_isr:
                     raise Violated(f"{what} ISR {partition.isr}, which is large enough to commit")
 
+    def snapshot(self, name: str, image: MetadataImage) -> None:
+        """I9: what a snapshot on a disk says is what every node has at that offset."""
+        first, other = self._images.setdefault(image.offset, (name, image))
+        if other is not image and other != image:
+            raise Violated(
+                f"I9: the snapshot of {name} at metadata offset {image.offset} differs from the image of {first}"
+            )
+
     def at_end(self, name: str, image: MetadataImage) -> None:
         """I9: the records of a snapshot make the image again."""
         delta = MetadataDelta(EMPTY_IMAGE)

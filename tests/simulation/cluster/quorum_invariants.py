@@ -6,11 +6,13 @@ a restart is found out by its own past. What counts as durable is read from the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from broker.quorum.metadata_log import METADATA_PARTITION, QUORUM_STATE_FILE
+from metadata.image import MetadataImage
 from penstock import epochs
 from penstock.types import NO_EPOCH, NO_LEADER
 from raft.core import RaftCore
@@ -19,6 +21,7 @@ from raft.messages import Outbound, VoteRequest, VoteResponse
 from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, State
 from storage.disk.sealed_text import unseal_json
 from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated, durable_entries
+from tests.simulation.cluster.durable_metadata import DurableMetadata
 from tests.simulation.cluster.machine import Machine
 from tests.support.losing_fs import File
 
@@ -35,6 +38,7 @@ class SeenQuorum:
     election: ElectionState | None = None
     high_watermark: int = -1
     led_epoch: int = NO_LEADER
+    snapshots_installed: int = 0
 
 
 @dataclass(slots=True)
@@ -42,7 +46,7 @@ class _Voice:
     """What a machine has told others, in all its lives, and the file from which it would remember."""
 
     machine: Machine
-    log: DurableLog
+    log: DurableMetadata
     parts: tuple[str, ...]
     epoch: int = 0
     votes: dict[int, int] = field(default_factory=dict)
@@ -52,14 +56,23 @@ class _Voice:
 class QuorumInvariants:
     """`broken` is told of what a node does in the middle of a step; other violations are raised."""
 
-    def __init__(self, machines: Sequence[Machine], broken: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        broken: Callable[[str], None],
+        snapshot: Callable[[str, MetadataImage], None],
+    ) -> None:
+        """`snapshot` is told of each one on a disk, with the name of its machine."""
         self._broken = broken
+        self._snapshot = snapshot
+        self.snapshots: Counter[str] = Counter()
+        """On disks, each once for each disk; and such as a leader sent and its follower took."""
         self._leaders: dict[int, int] = {}
         self._voices: dict[str, _Voice] = {}
         for machine in machines:
             directory = f"{machine.config.metadata_log_dir}/{METADATA_PARTITION}"
             self._voices[machine.name] = _Voice(
-                machine, DurableLog(machine, directory), tuple(directory.strip("/").split("/"))
+                machine, DurableMetadata(machine, directory, self._on_disk), tuple(directory.strip("/").split("/"))
             )
         self._voters = [m for m in machines if m.config.is_controller]
         self._majority = len(self._voters) // 2 + 1
@@ -72,6 +85,10 @@ class QuorumInvariants:
         """How far each epoch's leader has committed."""
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         """Every batch that a disk ever had, with the one before it, by offset and epoch."""
+
+    def _on_disk(self, name: str, image: MetadataImage) -> None:
+        self.snapshots["on_disk"] += 1
+        self._snapshot(name, image)
 
     # -- what a node tells ---------------------------------------------------------------------------------------------
 
@@ -203,7 +220,11 @@ class QuorumInvariants:
         if high_watermark < seen.high_watermark:
             raise Violated(f"I7: the quorum's high watermark of {name} falls to {high_watermark}")
         seen.high_watermark = high_watermark
-        if core._leadership is None:
+        installed = core._shared.counters.snapshots_installed
+        if installed != seen.snapshots_installed:
+            self.snapshots["installed"] += installed - seen.snapshots_installed
+            seen.snapshots_installed = installed
+        if core.leadership is None:
             if high_watermark > self.committed.end:
                 raise Violated(f"I6: {name} calls {high_watermark} committed; leaders came to {self.committed.end}")
             batch, own = self.committed.at(high_watermark - 1), core._log._entries
@@ -314,7 +335,12 @@ class QuorumInvariants:
             before = log.batches[log.matched - 1] if log.matched else None
             found = (batch.raw, (before.base_offset, before.epoch) if before is not None else (-1, -1))
             key = (batch.base_offset, batch.epoch)
-            if self._batches.setdefault(key, found) != found:
+            known = self._batches.get(key)
+            if before is None and batch.base_offset > 0:  # what was before it is in a snapshot
+                differs = known is not None and known[0] != batch.raw
+            else:
+                differs = self._batches.setdefault(key, found) != found
+            if differs:
                 raise Violated(f"I4: {name} has other metadata at offset {key[0]} of epoch {key[1]} than another node")
             log.matched += 1
 

@@ -71,6 +71,8 @@ class Outcome:
     """How often each kind of fault came under each condition (conditions.py), by their names."""
     producers: Counter[str] = field(default_factory=Counter)
     """What brokers did about idempotent producers (producer_invariants.py)."""
+    snapshots: Counter[str] = field(default_factory=Counter)
+    """Of the metadata: on how many disks they were, and how many came from a leader."""
     log: list[str] = field(default_factory=list)
     """What happened, in order; each line begins with the time in seconds."""
 
@@ -178,6 +180,7 @@ class World:
         outcome.worst_ack_ms = clients.worst_ack_ms
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
+        outcome.snapshots = self.invariants.quorum.snapshots
         return outcome
 
     def _tell(self) -> None:

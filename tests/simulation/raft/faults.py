@@ -23,6 +23,12 @@ class Faults:
     """A power cut after which the disk has lost votes, records, or both; never on so many that no majority is whole."""
     slow_disk: float = 0.0
     """An fsync takes up to 400 ms."""
+    snapshot_every_ms: int = 0
+    """Some node writes a snapshot of what is committed, and cuts its log."""
+    snapshot_chunk_bytes: int = 0
+    """Of a fetch answer, too; 0: no snapshots."""
+    rot: float = 0.0
+    """Of the answers with a part of a snapshot."""
     tiny_fetches: bool = False
     """One batch in each fetch answer, so that followers stop between any two batches."""
 
@@ -41,4 +47,13 @@ def draw(random: Random) -> Faults:
         slow_disk=random.choice((0.0, 0.05, 0.3)),
         tiny_fetches=random.random() < 0.5,
     )
-    return replace(faults, lose_every_ms=random.choice((0, 0, 400, 1_200)))
+    faults = replace(faults, lose_every_ms=random.choice((0, 0, 400, 1_200)))
+    every_ms = random.choice((0, 60, 250, 1_000))
+    if not every_ms:
+        return faults
+    return replace(
+        faults,
+        snapshot_every_ms=every_ms,
+        snapshot_chunk_bytes=random.choice((200, 2_000)),
+        rot=random.choice((0.0, 0.0, 0.3)),
+    )

@@ -6,26 +6,33 @@ exception that node.py implements itself, since it breaks the driver's order and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from penstock.types import NO_LEADER, EpochEndOffset
+from penstock.types import NO_LEADER, EpochEndOffset, EpochEntry
 from raft import election as election_module
 from raft import progress
 from raft.decided_log import DecidedLog
+from raft.driver.protocols import LoadedSnapshot
 from raft.following import Following
+from raft.leadership import Leadership
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, QuorumState, State
 from raft.rejoining import Rejoining
 from tests.simulation.raft.node import SimNode
+from tests.support import raft_fakes
+from tests.support.raft_fakes import MemoryLog
 
 _save = SimNode.save
 _noticed = SimNode.noticed
 _may_grant = election_module.may_grant
 _attach = Following.attach
 _apply = Following._apply
+_install_snapshot = MemoryLog.install_snapshot
+_on_fetch = Leadership.on_fetch
 
 
 def _vote_not_persisted(self: SimNode, state: ElectionState) -> None:
@@ -93,6 +100,41 @@ def _rejoined_at_first_answer(self: Rejoining, request: FetchRequest, response: 
     return True
 
 
+def _snapshot_of_the_whole_log(self: SimNode) -> int:
+    return self.log.log_end_offset
+
+
+def _install_beside_the_log(self: MemoryLog, snapshot_id: EpochEndOffset) -> LoadedSnapshot | None:
+    end, batches = self.log_end_offset, self.batches
+    loaded = _install_snapshot(self, snapshot_id)
+    if loaded is not None and end > snapshot_id.end_offset:
+        for batch in batches:
+            self._add(batch)
+    return loaded
+
+
+def _never_needs_a_snapshot(self: DecidedLog, fetch_offset: int, last_fetched_epoch: int) -> bool:
+    return False
+
+
+def _any_bytes_are_a_snapshot(data: bytes) -> tuple[bytes, ...]:
+    text = data[8:]
+    try:
+        return tuple(bytes.fromhex(value) for value in json.loads(text))
+    except ValueError:
+        return ()
+
+
+def _epochs_of_records(self: DecidedLog, entries: Sequence[EpochEntry]) -> tuple[EpochEntry, ...]:
+    return tuple(entries)
+
+
+def _acks_before_it_is_there(self: Leadership, request_id: int, request: FetchRequest, now_ms: int) -> None:
+    if self._shared.log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
+        self._contacted(request.replica_id, now_ms).acked_offset = self._shared.log.high_watermark + 1
+    _on_fetch(self, request_id, request, now_ms)
+
+
 _Patch = tuple[Any, str, Any]
 
 PATCHES: dict[str, tuple[_Patch, ...]] = {
@@ -114,14 +156,22 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
     "one_epoch_is_enough": ((Rejoining, "unheard", property(lambda self: frozenset())),),
     "rejoined_at_high_watermark": ((Rejoining, "has_caught_up", _rejoined_at_high_watermark),),
     "rejoined_at_first_answer": ((Rejoining, "has_caught_up", _rejoined_at_first_answer),),
+    "snapshot_of_what_is_not_committed": ((SimNode, "snapshot_end", _snapshot_of_the_whole_log),),
+    "snapshot_installed_beside_the_log": ((MemoryLog, "install_snapshot", _install_beside_the_log),),
+    "snapshot_never_needed": ((DecidedLog, "needs_snapshot", _never_needs_a_snapshot),),
+    "snapshot_not_checked": ((raft_fakes, "snapshot_values", _any_bytes_are_a_snapshot),),
+    "epoch_before_the_log_forgotten": ((DecidedLog, "_behind_base", _epochs_of_records),),
+    "snapshot_acked_before_it_is_there": ((Leadership, "on_fetch", _acks_before_it_is_there),),
 }
 
 FIRST_SEED = {
-    "vote_not_persisted": 50,
+    "vote_not_persisted": 78,
     "older_epoch_committed_by_counting": 70,
     "leader_counts_itself_before_fsync": 20,
     "high_watermark_while_diverging": 550,
-    "one_epoch_is_enough": 150,
+    "one_epoch_is_enough": 240,
+    "snapshot_not_checked": 40,
+    "snapshot_acked_before_it_is_there": 28,
 }
 """Where to look first for the rarer kills, to be quick. A change of the core or of the faults moves them."""
 

@@ -12,12 +12,13 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from penstock import epochs
+from penstock.errors import SnapshotNotFoundError
 from penstock.record.builder import build_batch
 from raft.config import RaftConfig
 from raft.core import RaftCore
-from raft.messages import Inbound, VoteRequest, VoteResponse
+from raft.messages import Inbound, SnapshotsKept, SnapshotTaken, VoteRequest, VoteResponse
 from raft.quorum_state import ElectionState, Forgotten, State
-from raft.ready import FetchReply, FollowerAppend, Ready
+from raft.ready import FetchReply, FollowerAppend, Ready, SnapshotReply
 from tests.support.raft_fakes import MemoryLog, MemoryStore
 
 if TYPE_CHECKING:
@@ -42,16 +43,17 @@ class SimNode:
         self.up = False
         self.paused_until_ms = 0
         self.seen_committed = 0
-        self.verified_batches = 0
+        self.verified_offset = 0
         self.core: RaftCore
         self._timer_at_ms = -1
         self._busy = False
         self._led_epoch = -1
+        self._installed = False
 
     def start(self) -> None:
         self.incarnation += 1
         self.up, self._busy, self._timer_at_ms, self._led_epoch = True, False, -1, -1
-        self.seen_committed = self.verified_batches = 0
+        self.seen_committed = self.verified_offset = self.log.snapshot_ids[-1].end_offset
         seed = self.world.random.randrange(1 << 30)
         stored = self.store.load() or ElectionState()
         self.core = RaftCore(self.config, stored, self.log, Random(seed), self.world.now_ms)
@@ -75,9 +77,10 @@ class SimNode:
             self.world.oracle.votes_forgotten(self.node_id)
         else:
             self.store.state = self.noticed(Forgotten.RECORDS)
-        if what != "votes":
-            count = self.world.random.randint(0, len(self.log.batches)) if what == "tail" else 0
-            self.log = self.log.cut(count)
+        if what == "tail":
+            self.log = self.log.cut(self.world.random.randint(0, len(self.log.batches)))
+        elif what != "votes":
+            self.log = MemoryLog()
 
     def noticed(self, loss: Forgotten) -> ElectionState:
         """What a start finds in place of the election state, and which loss it notices."""
@@ -134,8 +137,25 @@ class SimNode:
             self.world.oracle.shrunk(self.world.nodes.values())
 
     def holds_durably(self, offset: int, epoch: int) -> bool:
-        logs = (self.log, *self.ghosts)
-        return any(offset < log.flushed_offset and log.epoch_at(offset) == epoch for log in logs)
+        """What a snapshot has is committed, and was compared when it came."""
+        for log in (self.log, *self.ghosts):
+            if offset < log.log_start_offset or (offset < log.flushed_offset and log.epoch_at(offset) == epoch):
+                return True
+        return False
+
+    def take_snapshot(self, kept_max: int) -> None:
+        """A snapshot of its own of what it knows to be committed; at most `kept_max` stay."""
+        end_offset = self.snapshot_end()
+        if not self.up or end_offset <= self.log.snapshot_ids[-1].end_offset or self.core.is_installing:
+            return
+        self.world.oracle.snapshot_seen(self, self.log.take_snapshot(end_offset))
+        kept = self.log.snapshot_ids[-kept_max:]
+        self.log.drop_snapshots_but(kept)
+        self.world.snapshots += 1
+        self.step(SnapshotsKept(kept))
+
+    def snapshot_end(self) -> int:
+        return self.seen_committed
 
     def epoch_decided_at(self, offset: int) -> int:
         return epochs.epoch_for_offset(self.core._log._entries, offset)
@@ -163,9 +183,31 @@ class SimNode:
                 self.log.append_as_follower(append.records)
             else:
                 self.log.append_as_leader(build_batch(append.values, timestamps_ms=self.world.now_ms), append.epoch)
-        self.world.oracle.appended(self.node_id, self.log.batches, len(self.log.batches) - count)
+        self.world.oracle.appended(self.node_id, self.log, len(self.log.batches) - count)
+        for chunk in ready.snapshot_chunks:
+            self.log.write_snapshot(chunk.snapshot_id, chunk.position, chunk.data)
+        if ready.complete_snapshot is not None:
+            self.later(self.world.disk_ms(), lambda: self._install(ready))
+        else:
+            self._answer(ready)
+
+    def _install(self, ready: Ready) -> None:
+        snapshot_id = ready.complete_snapshot
+        self._installed = snapshot_id is not None and self.log.install_snapshot(snapshot_id) is not None
+        if snapshot_id is not None and self._installed:
+            self.world.oracle.snapshot_seen(self, snapshot_id)
+            self.world.installed += 1
+            self.seen_committed = self.verified_offset = snapshot_id.end_offset
+            self.world.oracle.shrunk(self.world.nodes.values())
+        self._answer(ready)
+
+    def _answer(self, ready: Ready) -> None:
         for reply in ready.fetch_replies:
             self._reply_fetch(reply)
+        for snapshot_reply in ready.snapshot_replies:
+            self._reply_snapshot(snapshot_reply)
+        if ready.cut_prefix_to is not None and ready.cut_prefix_to > self.log.log_start_offset:
+            self.log.cut_prefix(ready.cut_prefix_to)
         if not ready.changes_log:
             self._speak(ready)
         elif self.world.mutant == "messages_before_fsync":
@@ -208,7 +250,21 @@ class SimNode:
             self.world.oracle.committed_seen(self, ready.committed_offset)
         self._busy = False
         self.core.advance(self.log.flushed_offset)
+        if ready.complete_snapshot is not None:
+            taken = SnapshotTaken(ready.complete_snapshot, is_installed=self._installed)
+            self.core.step(taken, self.world.now_ms)
         self.after_step()
+
+    def _reply_snapshot(self, reply: SnapshotReply) -> None:
+        """Now and then a bit is wrong, as on a disk that rots."""
+        response, wanted = reply.response, reply.response.snapshot_id
+        found = None if wanted is None else self.log.read_snapshot(wanted, response.position, reply.max_bytes)
+        if not found or not found[1]:
+            response = replace(response, error_code=SnapshotNotFoundError.code)
+        else:
+            response = replace(response, size_bytes=found[0], data=self.world.rotten(found[1]))
+        self.world.oracle.told(self.node_id, response.leader_epoch, self.store.state or ElectionState())
+        self.world.answer(self, reply.request_id, response)
 
     def _reply_fetch(self, reply: FetchReply) -> None:
         records = b""

@@ -1,4 +1,4 @@
-"""The invariants I1 to I7 of the quorum, checked as things happen, over all nodes and across their crashes.
+"""The invariants I1 to I7 and I9 of the quorum, checked as things happen, over all nodes and across their crashes.
 
 The oracle sees what a node persists, appends, tells others and calls committed. It remembers what was ever promised, so
 a node that forgets in a crash is caught by comparison with its own past.
@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.record.batch import read_header
+from penstock.types import EpochEndOffset
 from raft.quorum_state import NO_VOTE, ElectionState, State
+from tests.support.raft_fakes import MemoryLog, snapshot_values, values_of
 
 if TYPE_CHECKING:
     from tests.simulation.raft.node import SimNode
@@ -33,6 +35,7 @@ class Oracle:
         self.committed_offset = 0
         self._committed_in: list[int] = []  # the leader's epoch when each batch of `committed` was
         self._decisions: list[tuple[int, int]] = []  # (offset, epoch) of each leader's step, both rising
+        self._values: list[bytes] = []  # of all committed records
 
     def leader_seen(self, node: SimNode) -> None:
         """I1 one leader per epoch; I5 it has everything that was committed in earlier epochs.
@@ -42,11 +45,11 @@ class Oracle:
         epoch, leader = node.core.epoch, self._leader_of.setdefault(node.core.epoch, node.node_id)
         if leader != node.node_id:
             raise Violated(f"I1: {leader} and {node.node_id} both lead epoch {epoch}")
+        have = {_key(batch) for batch in node.log.batches}
         for index, key in enumerate(self.committed):
             if self._committed_in[index] >= epoch:
                 break
-            have = node.log.batches[index] if index < len(node.log.batches) else None
-            if have is None or _key(have) != key:
+            if key[0] >= node.log.log_start_offset and key not in have:
                 raise Violated(f"I5: leader {node.node_id} of epoch {epoch} lacks the committed batch {key}")
 
     def saved(self, node_id: int, state: ElectionState, previous: ElectionState) -> None:
@@ -76,13 +79,25 @@ class Oracle:
         for key in own:
             del self._told_vote[key]
 
-    def appended(self, node_id: int, batches: list[bytes], count: int) -> None:
+    def appended(self, node_id: int, log: MemoryLog, count: int) -> None:
         """I4: offset and epoch determine a batch and everything before it."""
+        batches = log.batches
         for index in range(len(batches) - count, len(batches)):
             key = _key(batches[index])
-            before = _key(batches[index - 1]) if index else (-1, -1)
-            if self._batches.setdefault(key, (batches[index], before)) != (batches[index], before):
+            before = _key(batches[index - 1]) if index else _last_of(log)
+            known = self._batches.setdefault(key, (batches[index], before))
+            if known[0] != batches[index] or known[1][1] != before[1]:
                 raise Violated(f"I4: log of {node_id} differs from another at offset and epoch {key}")
+
+    def snapshot_seen(self, node: SimNode, snapshot_id: EpochEndOffset) -> None:
+        """I9: a snapshot, written or fetched, is what all nodes have committed below its end."""
+        epoch, end_offset = snapshot_id
+        values = snapshot_values(node.log.snapshots[snapshot_id])
+        if values is None or list(values) != self._values[:end_offset] or len(values) != end_offset:
+            raise Violated(f"I9: {snapshot_id} of {node.node_id} is not what was committed")
+        last = bisect_left(self.committed, (end_offset, -1)) - 1
+        if self.committed[last][1] != epoch:
+            raise Violated(f"I9: {snapshot_id} of {node.node_id} ends with epoch {self.committed[last][1]}")
 
     def commit_decided(self, node: SimNode, offset: int, nodes: Iterable[SimNode]) -> None:
         """I6: what a leader calls committed is durable on a majority at that moment."""
@@ -100,19 +115,21 @@ class Oracle:
         if offset < node.seen_committed:
             raise Violated(f"I7: high watermark of {node.node_id} falls from {node.seen_committed} to {offset}")
         node.seen_committed = offset
-        index = node.verified_batches
-        while index < len(node.log.batches) and read_header(node.log.batches[index]).next_offset <= offset:
-            key = _key(node.log.batches[index])
+        index = bisect_left(self.committed, (node.verified_offset, -1))
+        for batch in node.log.batches_from(node.verified_offset):
+            key, next_offset = _key(batch), read_header(batch).next_offset
+            if next_offset > offset:
+                break
             if index < len(self.committed) and self.committed[index] != key:
                 raise Violated(f"I5: {node.node_id} commits {key}, but {self.committed[index]} was committed there")
             if index == len(self.committed):
                 self.committed.append(key)
-                self.committed_offset = read_header(node.log.batches[index]).next_offset
+                self._values += values_of(batch)
+                self.committed_offset = next_offset
                 decided = bisect_left(self._decisions, (self.committed_offset, -1))
                 known = decided < len(self._decisions)
                 self._committed_in.append(self._decisions[decided][1] if known else node.core.epoch)
-            index += 1
-        node.verified_batches = index
+            index, node.verified_offset = index + 1, next_offset
 
     def shrunk(self, nodes: Iterable[SimNode]) -> None:
         """I6 again, after a crash or a truncation: a majority still holds the last committed batch."""
@@ -122,6 +139,11 @@ class Oracle:
         holders = [node.node_id for node in nodes if node.is_voter and node.holds_durably(offset, epoch)]
         if len(holders) < self._majority:
             raise Violated(f"I6: the committed batch {(offset, epoch)} is durable only on {holders} now")
+
+
+def _last_of(log: MemoryLog) -> tuple[int, int]:
+    """The last record before the log's start; of its batch, a snapshot knows the epoch alone."""
+    return -1, log.snapshot_ids[0].epoch
 
 
 def _key(batch: bytes) -> tuple[int, int]:

@@ -54,6 +54,8 @@ class World:
         self.proposed = 0
         self.crashes = 0
         self.losses = 0
+        self.snapshots = 0
+        self.installed = 0
         self._digest = hashlib.blake2b(digest_size=16)
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -79,7 +81,7 @@ class World:
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             retry_backoff_ms=10,
             retry_backoff_max_ms=100,
-            fetch_max_bytes=1 if self.faults.tiny_fetches else 1 << 16,
+            fetch_max_bytes=self.faults.snapshot_chunk_bytes or (1 if self.faults.tiny_fetches else 1 << 16),
         )
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ class World:
             (self.faults.leader_crash_every_ms, self._crash_leader),
             (self.faults.pause_every_ms, self._pause),
             (self.faults.lose_every_ms, self._lose),
+            (self.faults.snapshot_every_ms, self._snapshot),
             (30, self._client),
         ):
             if every_ms:
@@ -139,7 +142,7 @@ class World:
                 self.proposed += 1
 
     def _heal(self) -> None:
-        self.faults = replace(self.faults, drop=0.0, duplicate=0.0, late=0.0, slow_disk=0.0)
+        self.faults = replace(self.faults, drop=0.0, duplicate=0.0, late=0.0, slow_disk=0.0, rot=0.0)
         self._healed = True
         self._cut.clear()
         for node in self.nodes.values():
@@ -156,7 +159,9 @@ class World:
         offset = leader.propose(b"last")
         self.run_until(self.now_ms + 500)
         for node in self.nodes.values():
-            if offset is None or node.seen_committed <= offset or node.log.batches != leader.log.batches:
+            start = max(node.log.log_start_offset, leader.log.log_start_offset)
+            same = node.log.batches_from(start) == leader.log.batches_from(start)
+            if offset is None or node.seen_committed <= offset or not same:
                 raise Violated(f"I23: {node.node_id} did not converge: {node.core!r}, leader {leader.core!r}")
         for node in self.nodes.values():
             if node.core.forgotten is not Forgotten.NOTHING:
@@ -232,6 +237,16 @@ class World:
                 node.start()
 
         self.schedule(self.random.choice((5, 50, 600)), restart)
+
+    def _snapshot(self) -> None:
+        self.random.choice(list(self.nodes.values())).take_snapshot(self.random.choice((1, 1, 2, 3)))
+
+    def rotten(self, data: bytes) -> bytes:
+        """With a flipped bit, now and then."""
+        if self.random.random() >= self.faults.rot:
+            return data
+        at = self.random.randrange(len(data))
+        return data[:at] + bytes([data[at] ^ 1 << self.random.randrange(8)]) + data[at + 1 :]
 
     def _pause(self) -> None:
         node = self.random.choice(list(self.nodes.values()))

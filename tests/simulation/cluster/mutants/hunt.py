@@ -24,13 +24,14 @@ from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.replication import REPLICATION
+from tests.simulation.cluster.mutants.snapshots import SNAPSHOTS
 from tests.simulation.cluster.mutants.storage import STORAGE
 from tests.simulation.cluster.mutants.stories import Scene, draw_story
 from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 
-MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *CLIENTS)
+MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *SNAPSHOTS, *CLIENTS)
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
 SEEDS_MAX = 25
@@ -83,6 +84,8 @@ def scene_of(mutant: Mutant) -> Scene:
         return Scene.LATE
     if mutant in QUORUM:
         return Scene.QUORUM
+    if mutant in SNAPSHOTS:
+        return Scene.SNAPSHOTS
     if mutant in CLIENTS:
         return Scene.CLIENTS
     return Scene.REPLICAS if mutant.is_replicated else Scene.ONE_COPY

@@ -10,6 +10,7 @@ from raft import election, progress
 from raft.decided_log import DecidedLog
 from raft.driver.applier import Applier
 from raft.driver.driver import RaftDriver
+from raft.driver.performer import Performer
 from raft.following import Following
 from raft.leadership import Leadership
 from raft.quorum_state import QuorumState
@@ -34,7 +35,7 @@ QUORUM = (
     Mutant(
         "the election state is not persisted",
         "Raft's own: epoch not persisted",
-        (Edit(RaftDriver._perform, "if ready.election_state is not None:", "if False:"),),
+        (Edit(Performer.perform, "if ready.election_state is not None:", "if False:"),),
         CRASHES,
         is_replicated=None,
     ),
@@ -67,7 +68,7 @@ QUORUM = (
         "a voter answers before its fsync",
         "etcd #14370",
         (
-            Edit(RaftDriver._perform, "await self._room.until_taken(self._blocking, self._log.flush)", "pass"),
+            Edit(Performer.perform, "await self._until_taken(self._log.flush)", "pass"),
             Edit(
                 RaftDriver._perform, "core.advance(self._log.flushed_offset)", "core.advance(self._log.log_end_offset)"
             ),

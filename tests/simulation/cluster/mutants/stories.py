@@ -9,8 +9,9 @@ faults, and what the cluster is like, says the mutant.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 
 from tests.simulation.cluster.faults import FAILING_CALLS, LATE_MESSAGES, STRUCK_CALLS
 from tests.simulation.cluster.network import Weather
@@ -37,6 +38,9 @@ APART = ((False, True),) * 3 + ((True, False),) * 3
 """Three controllers, and brokers 3 to 5."""
 TOGETHER = ((True, True),) * 3
 READERS = (ReaderKind.FOLLOW, ReaderKind.RESTART, ReaderKind.RANGES)
+SNAPSHOTS_SOON: Mapping[str, object] = MappingProxyType(
+    {"metadata.log.max.record.bytes.between.snapshots": 500, "metadata.max.retention.bytes": 1}
+)
 MOMENT_SHARE = 0.4
 """Of the faults."""
 
@@ -47,6 +51,7 @@ class Scene(StrEnum):
     REPLICAS = "one topic on three nodes, each a broker and a voter"
     ONE_COPY = "the same, and often one replica of each partition only"
     QUORUM = "the same, and much to write for the controller"
+    SNAPSHOTS = "the same, and snapshots of the metadata after a few records"
     CLIENTS = "two topics; one of them is deleted and made anew again and again"
     LATE = "a network on which one message in 25 comes up to two seconds late"
 
@@ -56,7 +61,7 @@ def draw_story(number: int, scene: Scene, kinds: Sequence[Kind]) -> Plan:
     draw = random.Random(f"story {number} {scene.name} {' '.join(kind.name for kind in kinds)}")
     copies = draw.choice((1, 1, 2)) if scene is Scene.ONE_COPY else draw.choice((2, 3, 3, 3))
     topics = [TopicPlan("topic-0", draw.choice((1, 1, 2)), copies, {})]
-    operators = [OperatorPlan(Task.ALTER, "topic-0", 0.1)] if scene is Scene.QUORUM else []
+    operators = [OperatorPlan(Task.ALTER, "topic-0", 0.1)] if scene in (Scene.QUORUM, Scene.SNAPSHOTS) else []
     if scene is Scene.CLIENTS and draw.random() < 0.5:
         topics.append(TopicPlan("topic-1", 1, copies, {}, TopicKind.REMADE))
         operators.append(OperatorPlan(Task.REMAKE, "topic-1", draw.choice((0.3, 1.0))))
@@ -67,7 +72,7 @@ def draw_story(number: int, scene: Scene, kinds: Sequence[Kind]) -> Plan:
         2_000_000 + number,
         SECONDS,
         tuple(NodePlan(is_broker, is_voter, dirs if is_broker else 1, 1.0) for is_broker, is_voter in roles),
-        _config(draw, copies),
+        _config(draw, copies) | (SNAPSHOTS_SOON if scene is Scene.SNAPSHOTS else {}),
         tuple(topics),
         tuple(_writer(draw, topic) for topic in topics for _ in range(draw.choice((1, 1, 2)))),
         tuple(_reader(draw, topic) for topic in topics),
@@ -81,7 +86,7 @@ def draw_story(number: int, scene: Scene, kinds: Sequence[Kind]) -> Plan:
 
 def _roles(draw: random.Random, scene: Scene) -> list[tuple[bool, bool]]:
     """Of each node, whether it is a broker and a voter. One controller alone survives the faults of all brokers."""
-    if scene is Scene.QUORUM:
+    if scene in (Scene.QUORUM, Scene.SNAPSHOTS):
         return [(True, True)] * (5 if draw.random() < 0.2 else 3)
     return [(True, True)] * 3 if draw.random() < 0.5 else [(False, True), *[(True, False)] * 3]
 
