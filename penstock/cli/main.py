@@ -20,9 +20,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import cluster, configs, consume, dev, elect_leaders, log, node, pipeline, produce, topics
+from penstock.cli import cluster, configs, consume, dev, elect_leaders, node, pipeline, produce, topics
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
+from penstock.cli.files import log, metadata
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
@@ -41,6 +42,7 @@ app.add_typer(cluster.cluster_app, name="cluster")
 app.add_typer(cluster.quorum_app, name="quorum")
 app.add_typer(node.app, name="node")
 app.add_typer(log.app, name="log")
+app.add_typer(metadata.app, name="metadata")
 app.add_typer(bench.app, name="bench")
 app.add_typer(pipeline.app, name="pipeline")
 app.command("dev")(dev.dev)

@@ -20,6 +20,7 @@ from storage.disk.file_names import (
     META_PROPERTIES,
     PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
+    parse_metadata_snapshot,
     parse_snapshot_file,
 )
 from storage.disk.file_system import FileSystem
@@ -58,6 +59,8 @@ def dump(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
 
 def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
     name = plain_name(path)
+    if parse_metadata_snapshot(name) is not None:
+        return dump_segment(fs, path, options)
     if name.endswith(LOG_SUFFIX):
         return dump_indexes(fs, path) if options.what == "index" else dump_segment(fs, path, options)
     if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX)):
@@ -66,7 +69,7 @@ def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]
         return dump_producers(fs, path)
     small = _SMALL_FILES.get(name)
     if small is None:
-        known = ", ".join(("*.log", "*.index", "*.timeindex", "*.snapshot", *_SMALL_FILES))
+        known = ", ".join(("*.log", "*.index", "*.timeindex", "*.snapshot", "*.checkpoint", *_SMALL_FILES))
         raise ConfigError(f"{path}: not a file that can be dumped; these can: {known}")
     return small(fs, path)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.errors import CorruptFileError, MetaPropertiesError
+from penstock.errors import CorruptFileError, CorruptMessageError, MetaPropertiesError
+from penstock.record.batch import iter_headers, verify_crc
 from storage.disk.atomic_file import read_text
 from storage.disk.checkpoint_file import read_epochs
 from storage.disk.file_names import (
@@ -21,11 +22,13 @@ from storage.disk.file_names import (
     LOCK,
     LOG_SUFFIX,
     META_PROPERTIES,
+    PART_SUFFIX,
     PARTITION_METADATA,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TMP_SUFFIX,
     file_stem,
+    parse_metadata_snapshot,
     parse_partition_directory,
     parse_segment_file,
     parse_snapshot_file,
@@ -48,6 +51,7 @@ _LEFTOVERS = {
     DELETED_SUFFIX: "a file on its way out",
     CLEANED_SUFFIX: "a cleaned segment that was not finished",
     SWAP_SUFFIX: "a cleaned segment that is to take its place",
+    PART_SUFFIX: "a snapshot of the metadata of which a leader has sent a part",
 }
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
 _OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, QUORUM_VOTER, "lost+found", *OFFSET_CHECKPOINTS}
@@ -66,8 +70,12 @@ def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
             log = file_stem(parsed[0]) + LOG_SUFFIX
             if log not in names and log + SWAP_SUFFIX not in names:
                 yield Finding("warning", "index-orphan", path, "an index without its .log", TIDY)
-        elif parsed is None and name not in _OURS and parse_snapshot_file(name) is None:
+        elif parsed is None and name not in _OURS and not _is_snapshot(name):
             yield Finding("note", "foreign", path, "not a file of ours; it is left alone")
+
+
+def _is_snapshot(name: str) -> bool:
+    return parse_snapshot_file(name) is not None or parse_metadata_snapshot(name) is not None
 
 
 def topic_id(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
@@ -108,6 +116,34 @@ def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
     except CorruptFileError as damage:
         remedy = "restore the file; or, where the other voters are a majority, move it away: this voter asks them"
         yield Finding("damage", "quorum-state", path, damage.why, remedy, position=damage.position)
+
+
+def metadata_snapshots(fs: FileSystem, directory: str) -> Iterator[Finding]:
+    """Those beside a metadata log: whole batches, one after the other. What is in their records is for the broker."""
+    for name in fs.listdir(directory):
+        if parse_metadata_snapshot(name) is not None:
+            path = f"{directory}/{name}"
+            position, why = _fault_of(fs.read_file(path))
+            if why:
+                remedy = (
+                    "a start uses an older one that the log reaches; if there is none, and other voters are a majority,"
+                    " move the directory away"
+                )
+                yield Finding("damage", "metadata-snapshot", path, why, remedy, position=position)
+
+
+def _fault_of(data: bytes) -> tuple[int, str]:
+    """The first byte that is wrong in a snapshot of the metadata, and why; "" if it is sound."""
+    end = offset = 0
+    try:
+        for at, header in iter_headers(data):
+            is_next = (header.base_offset, header.leader_epoch, header.attributes) == (offset, 0, 0)
+            if not is_next or not verify_crc(data, at, header):
+                return at, "the batch is damaged, or not the next one"
+            end, offset = at + header.size_bytes, header.next_offset
+    except CorruptMessageError as damage:
+        return end, str(damage)
+    return end, "" if end == len(data) else "no whole batch"
 
 
 def log_dir_names(fs: FileSystem, log_dir: str) -> Iterator[Finding]:

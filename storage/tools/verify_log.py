@@ -61,6 +61,7 @@ def verify_log(log: LogPath, last_known: LastKnown, options: VerifyOptions) -> I
     yield from verify_files.topic_id(fs, directory, last_known, has_records=report.batches > 0)
     yield from verify_files.epochs(fs, directory, last_known, has_records=report.batches > 0)
     yield from verify_files.quorum_state(fs, directory)
+    yield from verify_files.metadata_snapshots(fs, directory)
     yield report
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
+from penstock.cli.files.log_text import DumpText, RecoveryText, VerifyText
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.file_names import LOG_START_CHECKPOINT
 from storage.disk.file_system import OsFileSystem

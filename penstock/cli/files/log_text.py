@@ -1,7 +1,7 @@
 """Prints the rows of `penstock log` for people: columns for a dump, sentences for findings and changes.
 
 Rows are printed as they come. Columns are padded on a terminal and separated by tabs in a pipe. Bytes that are no text
-are shown in hex. The rows come through `log_process.py`; their meaning is defined in storage/tools.
+are shown in hex. The rows come through `tool_process.py`; their meaning is defined in storage/tools.
 """
 
 from __future__ import annotations

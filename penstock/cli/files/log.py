@@ -1,6 +1,6 @@
 """`penstock log dump|verify|recover PATH`: reads, checks and recovers the files of a stopped node, or a copy of them.
 
-Storage's own code does the work, in another process (`log_process.py`), because the server packages are not on this
+Storage's own code does the work, in another process (`tool_process.py`), because the server packages are not on this
 process's path. That process writes lines of JSON, which are passed on or made readable (`log_text.py`). This module
 reads no log file.
 """
@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.log_process import ToolProcess
-from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
+from penstock.cli.files.log_text import DumpText, RecoveryText, VerifyText
+from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import AsJson
 from penstock.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""The process that does the work of `penstock log`, and the progress that it reports.
+"""The process that does the work of `penstock log` and `penstock metadata`, and the progress that it reports.
 
 The process writes one JSON object a line into a pipe. Lines of type `progress` become a bar on stderr; they are asked
 for only when stderr is a terminal. The process writes its errors to stderr and dies with this one. `log_text.py` knows

@@ -1,0 +1,95 @@
+"""`penstock metadata` reads what the nodes have: the image at each decision, over snapshots and over the log alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.quorum.metadata_reader import read_metadata
+from broker.quorum.metadata_snapshots import MetadataSnapshots
+from metadata.codec import encode_record
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import Record, RemoveTopicRecord, TopicRecord
+from penstock.errors import ConfigError, CorruptFileError
+from storage.log.log import Log
+from storage.log_config import LogConfig
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, batch, new_log
+
+DIRECTORY = "/d/orders-0"
+DECISIONS: tuple[tuple[Record, ...], ...] = (
+    (TopicRecord("a", "id-a"),),
+    (TopicRecord("b", "id-b"), TopicRecord("c", "id-c"), TopicRecord("d", "id-d")),
+    (RemoveTopicRecord("id-a"),),
+    (TopicRecord("e", "id-e"), TopicRecord("f", "id-f")),
+)
+ENDS = (0, 3, 4, 6)
+
+
+class Node:
+    """A metadata log with these decisions, and the images that the node had."""
+
+    def __init__(self, segment_bytes: int = 1 << 20) -> None:
+        self.fs = LosingFileSystem()
+        self.log: Log = new_log(self.fs, LogConfig(segment_bytes=segment_bytes))
+        self.images: dict[int, MetadataImage] = {}
+        image = EMPTY_IMAGE
+        for decision, end in zip(DECISIONS, ENDS, strict=True):
+            self.log.append_as_leader(batch(*map(encode_record, decision)), 1, NOW_MS)
+            delta = MetadataDelta(image)
+            for record in decision:
+                delta.replay(record)
+            image = self.images[end] = delta.apply(end, 1)
+
+    def write_snapshot(self, at: int) -> str:
+        snapshots = MetadataSnapshots(self.fs, DIRECTORY)
+        return snapshots.path(snapshots.write(self.images[at], NOW_MS).snapshot_id)
+
+    def read(self, at: int | None = None) -> MetadataImage:
+        return read_metadata(self.fs, DIRECTORY, at)
+
+
+@pytest.mark.parametrize("segment_bytes", [300, 1 << 20])
+@pytest.mark.parametrize("snapshots", [(), (3,), (0, 4)])
+def test_every_image_is_read_again(segment_bytes: int, snapshots: tuple[int, ...]) -> None:
+    node = Node(segment_bytes)
+    for at in snapshots:
+        node.write_snapshot(at)
+    assert {at: node.read(at) for at in ENDS} == node.images
+    assert node.read() == node.images[ENDS[-1]]
+
+
+def test_what_a_snapshot_covers_need_not_be_in_the_log() -> None:
+    node = Node(300)
+    node.write_snapshot(4)
+    node.log.flush()
+    node.log.advance_log_start(5)
+    node.log.remove_oldest(sum(segment.next_offset <= 5 for segment in node.log.segments))
+    node.log.run_file_changes(sync=True)
+    assert node.read() == node.images[6] and node.read(4) == node.images[4]
+    with pytest.raises(ConfigError, match="is in a snapshot that ends later"):
+        node.read(3)
+
+
+def test_a_damaged_snapshot_is_passed_over() -> None:
+    node = Node()
+    node.fs.damage(node.write_snapshot(4), 100, 1)
+    assert node.read() == node.images[6]
+
+
+def test_an_offset_that_no_image_has_is_named() -> None:
+    node = Node()
+    with pytest.raises(ConfigError, match="offset 1 is inside one decision; the metadata stands at 0 and at 3"):
+        node.read(1)
+    with pytest.raises(ConfigError, match="there is nothing at offset 7; the last one is 6"):
+        node.read(7)
+
+
+def test_a_torn_end_is_left_out_and_damage_before_it_is_an_error() -> None:
+    node = Node(300)
+    last = f"{DIRECTORY}/{node.log.segments[-1].base_offset:020d}.log"
+    node.fs.cut(last, node.fs.size(last) - 1)
+    assert node.read() == node.images[4]
+    node.fs.damage(f"{DIRECTORY}/{0:020d}.log", 70, 1)
+    with pytest.raises(CorruptFileError, match="wrong checksum"):
+        node.read()
