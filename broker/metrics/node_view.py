@@ -21,6 +21,7 @@ from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_snapshotter import MetadataSnapshotter
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
@@ -105,6 +106,9 @@ class NodeView(Protocol):
 
     @property
     def raft(self) -> RaftDriver: ...
+
+    @property
+    def snapshotter(self) -> MetadataSnapshotter: ...
 
     @property
     def controller(self) -> ControllerDriver | None: ...

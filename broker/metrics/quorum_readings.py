@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import NodeView
 from broker.quorum.controller_driver import ControllerDriverStatistics
+from broker.quorum.metadata_snapshotter import SnapshotStatistics
 from metadata.image import MetadataImage
 from metadata.offline import OfflineReason, offline_reason
 from raft.statistics import DriverStatistics
@@ -42,8 +43,23 @@ def quorum_readings(node: NodeView) -> Iterator[Reading]:
     yield from _offline_partitions(node.loader.image)
     if node.controller is not None:
         yield from _controller(node.controller.statistics())
+    yield from _snapshots(node.snapshotter.statistics())
     if driver.is_started:
         yield from _elections(driver.statistics())
+
+
+def _snapshots(found: SnapshotStatistics) -> Iterator[Reading]:
+    """Of the metadata, that this node wrote."""
+    newest = found.newest
+    help_text = "Bytes of the newest snapshot of the metadata here; 0 without one."
+    yield Reading("penstock_metadata_snapshot_bytes", help_text, newest.size_bytes)
+    help_text = "Where the newest snapshot of the metadata here ends; what is behind it is in the metadata log alone."
+    yield Reading("penstock_metadata_snapshot_end_offset", help_text, newest.snapshot_id.end_offset)
+    yield Reading("penstock_metadata_snapshots", "Snapshots of the metadata that this node keeps.", found.kept)
+    help_text = "Snapshots of the metadata that this node wrote."
+    yield Reading("penstock_metadata_snapshots_written", help_text, found.written, True)
+    help_text = "Snapshots of the metadata that could not be written."
+    yield Reading("penstock_metadata_snapshot_failures", help_text, found.failed, True)
 
 
 def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
@@ -101,6 +117,16 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
         ("penstock_quorum_elections_won", "Elections of the quorum that this node won.", core.elections_won),
         ("penstock_quorum_resignations", "How often this node resigned as the quorum's leader.", core.resignations),
         ("penstock_quorum_truncations", "How often the metadata log was truncated to the leader's.", core.truncations),
+        (
+            "penstock_quorum_snapshots_installed",
+            "Snapshots of the metadata that came from the leader and replaced the log here.",
+            core.snapshots_installed,
+        ),
+        (
+            "penstock_quorum_snapshots_refused",
+            "Snapshots of the metadata that came from the leader and were damaged.",
+            core.snapshots_refused,
+        ),
         ("penstock_quorum_fetches_answered", "Fetches of other nodes from the metadata log.", core.fetches_answered),
         ("penstock_quorum_requests_rejected", "Requests of the quorum that were refused.", core.requests_rejected),
         (

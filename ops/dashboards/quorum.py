@@ -119,6 +119,36 @@ LOG = Row(
             rate("penstock_quorum_election_states_saved_total", "vote {{instance}}"),
         ),
         graph(
+            "Snapshots",
+            "Of the metadata: written, not written because of the disk, and taken from the leader by a node that was"
+            " too far behind.",
+            Unit.COUNT,
+            rise("penstock_metadata_snapshots_written_total", "written {{instance}}"),
+            rise("penstock_metadata_snapshot_failures_total", "not written {{instance}}"),
+            rise("penstock_quorum_snapshots_installed_total", "taken {{instance}}"),
+            rise("penstock_quorum_snapshots_refused_total", "damaged {{instance}}"),
+        ),
+        graph(
+            "Size of the newest snapshot",
+            "Of the metadata. It grows with the cluster, not with time.",
+            Unit.BYTES,
+            gauge("penstock_metadata_snapshot_bytes"),
+        ),
+        graph(
+            "Behind the newest snapshot",
+            "Offsets of the metadata log that only the log has.",
+            Unit.COUNT,
+            Query(
+                f"{selected('penstock_quorum_high_watermark')} - {selected('penstock_metadata_snapshot_end_offset')}"
+            ),
+        ),
+        graph(
+            "Snapshots that are kept",
+            "Of the metadata, for followers that are behind.",
+            Unit.COUNT,
+            gauge("penstock_metadata_snapshots"),
+        ),
+        graph(
             "Fetches answered",
             "Of voters and observers, by the leader.",
             Unit.REQUESTS_PER_SECOND,
