@@ -40,6 +40,8 @@ class MetadataDelta:
         self.image = image
         self._record_count = 0
         self._spent = False
+        self.is_of_snapshot = False
+        """Its records are not known: what is gone is only absent."""
         self._brokers: dict[int, BrokerRegistration] | None = None
         self._changed_brokers: set[int] = set()
         self._topics: dict[str, _TopicEdit] = {}
@@ -52,7 +54,7 @@ class MetadataDelta:
     def between(cls, image: MetadataImage, newer: MetadataImage) -> MetadataDelta:
         """What has changed from one image to a later one whose records in between are not known. It is spent."""
         delta = cls(image)
-        delta._spent, delta.next_producer_id = True, newer.next_producer_id
+        delta._spent, delta.is_of_snapshot, delta.next_producer_id = True, True, newer.next_producer_id
         delta._changed_brokers = _different(image.brokers, newer.brokers)
         topics, newer_topics = image.topics_by_id, newer.topics_by_id
         delta._deleted = {topic_id: topic.name for topic_id, topic in topics.items() if topic_id not in newer_topics}

@@ -123,7 +123,8 @@ class DecidedLog:
     def truncate_to(self, offset: int) -> None:
         """Invariant: committed records are never truncated."""
         if not self._high_watermark <= offset <= self._log_end_offset:
-            raise InvariantViolation(f"truncation to {offset} would cut committed records: {self!r}")
+            why = "; a node that heard more than a quorum that was rebuilt by hand begins with an empty metadata log"
+            raise InvariantViolation(f"truncation to {offset} would cut committed records: {self!r}{why}")
         self._entries = epochs.truncate_from_end(self._entries, offset)
         self._log_end_offset = offset
         self._flushed_offset = min(self._flushed_offset, offset)

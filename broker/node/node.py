@@ -118,8 +118,8 @@ class Node:
             on_flushed = memory.note_records
         else:
             quorum_state = QuorumStateFile(metadata_log.directory, fs)
-        beginning = find_beginning(metadata_log, snapshots)
         before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
+        beginning = find_beginning(metadata_log, snapshots, before_cut)
         raft_log = MetadataLog(metadata_log, self._clock, on_flushed, snapshots, beginning, before_cut)
         raft = RaftDriver(
             RaftConfig(

@@ -7,6 +7,7 @@ that misses one of them (`voter_memory.py`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -22,6 +23,8 @@ from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import seal_json, unseal_json
 from storage.log.log import Log
 from storage.log_config import LogConfig
+
+_log = logging.getLogger(__name__)
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -136,8 +139,9 @@ class MetadataLog:
 
     def begin_after(self, snapshot: LoadedSnapshot) -> None:
         with self._waiting_for_room():
+            kept = self._own_snapshots().kept(snapshot.snapshot_id)
             self._log.truncate_fully_and_start_at(snapshot.snapshot_id.end_offset)
-        self._start = LogBeginning((self._own_snapshots().kept(snapshot.snapshot_id),), snapshot)
+        self._start = LogBeginning((kept,), snapshot)
 
     def _note_cut(self) -> None:
         if not self._noted_cut:
@@ -146,18 +150,28 @@ class MetadataLog:
 
     def cut_prefix(self, offset: int) -> None:
         """The segment that holds `offset` stays. The active one is closed at each snapshot, so that it can go when that
-        is the oldest. Cuts nothing if the log has begun anew behind `offset` meanwhile."""
-        with self._waiting_for_room():
-            self._log.roll()
+        is the oldest. Cuts nothing if the log has begun anew behind `offset` meanwhile.
+
+        A cut makes room, so it does not wait for room: what a full disk refuses is put off until the next one."""
+        with self._put_off_without_room("cut"):
             if offset > self._log.log_start_offset:
                 self._note_cut()
                 self._log.advance_log_start(offset)
             self._log.remove_oldest(sum(segment.next_offset <= offset for segment in self._log.segments[:-1]))
+            self._log.roll()
 
     def remove_files(self) -> None:
-        with self._waiting_for_room():
+        with self._put_off_without_room("removed from the disk"):
             self._log.run_file_changes(sync=True)
             self._log.delete_expired_files(self._clock.now_ms())
+
+    @contextmanager
+    def _put_off_without_room(self, what: str) -> Iterator[None]:
+        try:
+            with self._waiting_for_room():
+                yield
+        except NoRoomError as error:
+            _log.warning("the beginning of the metadata log is %s later: %s", what, error)
 
     def bytes_from(self, offset: int) -> int:
         """Of the segments that have records at or above it; any thread."""

@@ -14,7 +14,9 @@ What the log has below `end` is the same that the snapshot has; if its epochs di
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
+from broker.quorum.metadata_log import nothing_to_note
 from broker.quorum.metadata_log_opening import refuse_hole
 from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
 from penstock.errors import CorruptMessageError
@@ -27,8 +29,11 @@ from storage.log.log import Log
 _log = logging.getLogger(__name__)
 
 
-def find_beginning(log: Log, snapshots: MetadataSnapshots) -> LogBeginning:
-    """What the log begins with, AFTER the log was made to fit. CorruptFileError if records are missing.
+def find_beginning(
+    log: Log, snapshots: MetadataSnapshots, before_cut: Callable[[], None] = nothing_to_note
+) -> LogBeginning:
+    """What the log begins with, AFTER the log was made to fit. CorruptFileError if records are missing. `before_cut` is
+    called BEFORE the log goes without its beginning, or goes on without it.
 
     A voter has found out BEFORE what it forgot (`voter_memory.py`): a log that was cut or lost reaches the end of the
     snapshot here, but not what was acked behind it.
@@ -41,7 +46,10 @@ def find_beginning(log: Log, snapshots: MetadataSnapshots) -> LogBeginning:
         return LogBeginning()
     newest = loaded.snapshot_id
     has_stale_epochs = log.log_start_offset == log.log_end_offset and log.latest_epoch > newest.epoch
-    if not _has(log, newest) or has_stale_epochs:
+    begins_anew = not _has(log, newest) or has_stale_epochs
+    if begins_anew or start > 0:
+        before_cut()
+    if begins_anew:
         _log.warning(
             "the metadata log %d..%d begins anew behind %s", start, log.log_end_offset, metadata_snapshot_name(newest)
         )

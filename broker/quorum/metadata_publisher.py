@@ -2,7 +2,8 @@
 
 It handles only the partitions in the delta. With the first image after the broker has caught up, it handles all of
 them, and checks the directories on disk: those that the metadata does not know are set aside as stray. They are never
-deleted, because data is deleted by a committed record, not because a topic is missing.
+deleted, because data is deleted by a committed record, not because a topic is missing. So it is with what a snapshot of
+the metadata lacks: after a quorum was rebuilt by hand it may be one that only the lost voters had heard of.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ class MetadataPublisher:
         if delta.changed_brokers:
             self._brokers_changed(image)
         for topic_id in delta.deleted_topic_ids:
-            self._delete_topic(delta.image.topics_by_id[topic_id])
+            self._delete_topic(delta.image.topics_by_id[topic_id], is_absent=delta.is_of_snapshot)
         reconfigured = {r.resource_name for r in delta.changed_configs if r.resource_type == TOPIC_RESOURCE}
         for topic_id, partitions in delta.changed_topics.items():
             topic = image.topics_by_id[topic_id]
-            self._apply_topic(image, topic, topic.partitions if topic.name in reconfigured else partitions)
+            touched = topic.partitions if topic.name in reconfigured else partitions
+            self._apply_topic(image, topic, touched, is_snapshot=delta.is_of_snapshot)
             reconfigured.discard(topic.name)
         for name in reconfigured:
             found = image.topic(name)
@@ -71,7 +73,9 @@ class MetadataPublisher:
         if delta.changed_brokers:
             self._replicas.revive_lost()  # AFTER all roles of this image: they may be judged by its registrations now
 
-    def _apply_topic(self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int]) -> None:
+    def _apply_topic(
+        self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int], *, is_snapshot: bool = False
+    ) -> None:
         settings = self._settings(image, topic.name)
         for number in partitions:
             state = topic.partitions[number]
@@ -82,13 +86,13 @@ class MetadataPublisher:
                 hint = LeaderHint(state.leader_id, state.leader_epoch, endpoint, topic.topic_id)
                 self._replicas.apply(key, Assignment(topic.topic_id, state, settings, hint))
             elif self._replicas.hosts(key):
-                self._replicas.remove(key, topic.topic_id)
+                self._replicas.remove(key, topic.topic_id, is_absent=is_snapshot)
 
-    def _delete_topic(self, topic: TopicImage) -> None:
+    def _delete_topic(self, topic: TopicImage, *, is_absent: bool) -> None:
         try:
             with self._log_manager.removal.aside.one_sync():
                 for number in topic.partitions:
-                    self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
+                    self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id, is_absent=is_absent)
         except KafkaStorageError as error:  # after a crash they may be strays
             _log.error("%s was deleted, but a crash may bring its logs back: %s", topic.name, error)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from metadata.image import MetadataImage
-from metadata.snapshot import decode_snapshot, encode_snapshot, snapshot_id_of
+from metadata.snapshot import check_snapshot, decode_snapshot, encode_snapshot, snapshot_id_of
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, read_header
 from penstock.types import EpochEndOffset
@@ -63,6 +63,8 @@ class MetadataSnapshots:
         """OSError; what an earlier process left unfinished is removed."""
         self._fs, self.directory = fs, directory
         self._part: tuple[EpochEndOffset, int] | None = None
+        self.is_rotten = False
+        """A follower asked for one that has become damaged: another must be written. Set in any thread."""
         names = fs.listdir(directory)
         for name in names:
             if name.endswith(_UNFINISHED):
@@ -90,11 +92,17 @@ class MetadataSnapshots:
         return decode_snapshot(self._fs.read_file(self.path(snapshot_id)), snapshot_id)
 
     def read(self, snapshot_id: EpochEndOffset, position: int, max_bytes: int) -> tuple[int, bytes] | None:
-        """Its size, and its bytes from there on; None if it is not there any more."""
+        """Its size, and its bytes from there on; None if it is not there any more. CorruptMessageError at its beginning
+        if it is damaged: nobody could use it, so it is not sent for nothing."""
         try:
+            if position == 0:
+                check_snapshot(self._fs.read_file(self.path(snapshot_id)))
             fd = self._fs.open(self.path(snapshot_id))
         except FileNotFoundError:
             return None
+        except CorruptMessageError as damage:
+            self.is_rotten = True
+            raise CorruptMessageError(f"{self.path(snapshot_id)}: {damage}; another is written soon") from damage
         try:
             size_bytes = self.size_bytes(snapshot_id)
             return size_bytes, self._fs.pread(fd, max_bytes, position) if position < size_bytes else b""
@@ -105,11 +113,16 @@ class MetadataSnapshots:
 
     def kept(self, snapshot_id: EpochEndOffset) -> KeptSnapshot:
         """Its size and time. OSError; CorruptMessageError if it does not even begin like one."""
-        found = self.read(snapshot_id, 0, HEADER_BYTES)
-        if found is None:
-            raise CorruptMessageError(f"{self.path(snapshot_id)} is gone")
-        size_bytes, header = found
-        return KeptSnapshot(snapshot_id, size_bytes, read_header(header).max_timestamp_ms)
+        path = self.path(snapshot_id)
+        try:
+            fd = self._fs.open(path)
+        except FileNotFoundError:
+            raise CorruptMessageError(f"{path} is gone") from None
+        try:
+            header = read_header(self._fs.pread(fd, HEADER_BYTES, 0))
+        finally:
+            self._fs.close(fd)
+        return KeptSnapshot(snapshot_id, self._fs.size(path), header.max_timestamp_ms)
 
     def remove(self, snapshot_ids: Iterable[EpochEndOffset]) -> None:
         """Need not be durable: a start finds those that came back, and drops them again."""

@@ -117,7 +117,9 @@ class MetadataSnapshotter:
         if self.is_writing or self._looking is None or now_ms < self._put_off_until_ms:
             return
         has_news = image.offset + 1 > self._kept[-1].snapshot_id.end_offset
-        if has_news and is_snapshot_due(self._limits, self._bytes, now_ms - self._since_ms):
+        is_due = has_news and is_snapshot_due(self._limits, self._bytes, now_ms - self._since_ms)
+        if is_due or (self._snapshots.is_rotten and image.offset >= 0):
+            self._snapshots.is_rotten = False
             writing = self._write(image, self._loader.time_ms, self._bytes, self._since_ms)
             self._since_ms = now_ms
             self._writing = asyncio.create_task(writing, name="write-snapshot")
@@ -141,7 +143,9 @@ class MetadataSnapshotter:
             _log.warning("no room for a snapshot of the metadata at offset %d: %s", image.offset, error)
             return
         self._written += 1
-        if new.snapshot_id.end_offset <= self._kept[-1].snapshot_id.end_offset:  # the leader's came meanwhile
+        if new.snapshot_id == self._kept[-1].snapshot_id:  # the file that had rotted
+            return
+        if new.snapshot_id.end_offset < self._kept[-1].snapshot_id.end_offset:  # the leader's came meanwhile
             self._drop([new.snapshot_id])
             return
         self._bytes -= taken_bytes

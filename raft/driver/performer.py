@@ -16,6 +16,7 @@ from typing import TypeVar
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
+    CorruptMessageError,
     InvariantViolation,
     KafkaStorageError,
     PositionOutOfRangeError,
@@ -69,8 +70,8 @@ class Performer:
         for snapshot_reply in ready.snapshot_replies:
             await self._reply_snapshot(snapshot_reply)
         if ready.cut_prefix_to is not None:
-            await self._room.until_taken(_inline, self._log.cut_prefix, ready.cut_prefix_to)
-            await self._until_taken(self._log.remove_files)
+            self._log.cut_prefix(ready.cut_prefix_to)
+            await self.blocking(self._log.remove_files)
         if ready.changes_log:
             await self._until_taken(self._log.flush)
             self.flushes += 1
@@ -129,7 +130,7 @@ class Performer:
         found: tuple[int, bytes] | None = None
         try:
             found = await self.blocking(self._log.read_snapshot, wanted, response.position, reply.max_bytes)
-        except OSError as failure:  # the leader goes on: others have the snapshot, and the log is another file
+        except (OSError, CorruptMessageError) as failure:  # the leader goes on: its log is another file
             error = KafkaStorageError(f"snapshot {wanted} cannot be read: {failure}")
         size_bytes, data = found or (0, b"")
         if error is not None:

@@ -338,8 +338,12 @@ class Segment:
             self._fs.close(fd)
 
     def become(self, empty: Segment) -> None:
-        """Give the file to another, empty segment; durable only after a flush and an fsync of the directory."""
+        """Give the file to another, empty segment; durable only after an fsync of the directory.
+
+        It is synced BEFORE it gets its name: after a crash old records must not stand under the offset of new ones.
+        """
         self.truncate_to(Place(0, self.base_offset))
+        self._fs.fdatasync(self.fd())
         self.close()
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             with contextlib.suppress(FileNotFoundError):

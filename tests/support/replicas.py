@@ -134,3 +134,11 @@ class PublishedMetadata:
             delta.replay(record)
         self.image = delta.apply(self.image.offset + len(records), 1)
         self._publisher.publish(delta, self.image)
+
+    def take_snapshot(self, *records: Record) -> None:
+        """These records alone make the next image, and nobody knows what was in between."""
+        whole = MetadataDelta(EMPTY_IMAGE)
+        for record in records:
+            whole.replay(record)
+        before, self.image = self.image, whole.apply(self.image.offset + 100, 1)
+        self._publisher.publish(MetadataDelta.between(before, self.image), self.image)

@@ -50,6 +50,10 @@ class LogDeletions:
             self._waiting.setdefault(log.log_dir, []).append(log)
             asyncio.get_running_loop().call_soon(self._start, log.log_dir)  # with the topic's other partitions
 
+    def set_aside(self, partition: TopicPartition, topic_id: str) -> None:
+        """Take the log out of use under a name that nothing uses; a person deletes it. KafkaStorageError."""
+        self._removal.stray(partition, topic_id)
+
     def postpones(self, partition: TopicPartition, *, is_new: bool) -> bool:
         """Whether the partition's log cannot be created now, because one of that name is being deleted; it is then
         created afterwards."""

@@ -57,8 +57,9 @@ class ReplicaAssignments:
         else:
             self._creation.host(key)
 
-    def remove(self, key: TopicPartition, topic_id: str) -> None:
-        """A committed record says that this broker hosts the partition no longer: its data is deleted."""
+    def remove(self, key: TopicPartition, topic_id: str, *, is_absent: bool = False) -> None:
+        """A committed record says that this broker hosts the partition no longer: its data is deleted. If it is only
+        absent from a snapshot, the data is set aside as stray."""
         partition = self._hosted.find(key)
         if partition is not None and partition.log.topic_id != topic_id:
             return
@@ -71,7 +72,11 @@ class ReplicaAssignments:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._opener.dismiss(partition)
         try:
-            self._creation.deletions.delete(key, topic_id)
+            if is_absent:
+                _log.warning("%s is not in the metadata any more, by a snapshot: its log is set aside", key)
+                self._creation.deletions.set_aside(key, topic_id)
+            else:
+                self._creation.deletions.delete(key, topic_id)
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
             _log.error("%s was deleted, but not from its disk: %s", key, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from broker.quorum.metadata_log import MetadataLog
 from broker.quorum.metadata_log_opening import open_metadata_log
 from broker.quorum.metadata_log_start import find_beginning
-from broker.quorum.metadata_snapshots import LogBeginning
+from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import TopicRecord
@@ -17,10 +18,12 @@ from penstock.errors import CorruptFileError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry
 from raft.decided_log import BEGINNING
+from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.messages import leader_change_value
 from storage.disk.checkpoint_file import write_epochs
 from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
+from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.machine import machine
@@ -156,6 +159,67 @@ def test_a_log_whose_snapshots_are_gone_is_refused_before_anything_is_cut(node: 
     with pytest.raises(CorruptFileError, match="begins at offset 8, and no sound snapshot reaches it"):
         node.start()
     assert node.manager.logs()[0].log_end_offset == END
+
+
+def test_a_log_that_goes_without_its_beginning_is_noted_before_it_does(node: Metadata) -> None:
+    """A start may be what cuts it: a log that rotted below its own snapshot begins anew behind that."""
+    seen: list[tuple[int, int]] = []
+
+    def begun() -> LogBeginning:
+        node.manager.close(clean=True)
+        node.start()
+        return find_beginning(node.log, node.snapshots, lambda: seen.append(node.range()))
+
+    node.write(8, 4)
+    begun()
+    assert seen == [] and node.range() == (0, END)
+    node.log.truncate_to(7)
+    node.log.flush()
+    begun()
+    assert seen == [(0, 7)] and node.range() == (8, 8)
+    begun()
+    assert seen[1:] == [(8, 8)], "at each start, whoever cut it"
+
+
+def test_a_cut_makes_room_on_a_full_disk_and_what_is_refused_is_put_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Metadata(tmp_path)
+    kept = disk.write(8, 4)
+    refusals = [OSError(errno.ENOSPC, "full")]
+
+    def before_cut() -> None:
+        if refusals:
+            raise refusals.pop()
+
+    log = MetadataLog(disk.log, machine().clock, snapshots=disk.snapshots, before_cut=before_cut)
+    log.cut_prefix(kept.end_offset)
+    assert disk.range() == (0, END) and "cut later" in caplog.text
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(disk.log), "roll", refuses)
+        log.cut_prefix(kept.end_offset)
+        log.remove_files()
+    assert disk.range() == (kept.end_offset, END) and len(disk.log.segments) == END - 8 + 1
+
+
+def refuses(_log: Log) -> None:
+    raise OSError(errno.ENOSPC, "full")
+
+
+def test_a_lack_of_descriptors_while_a_snapshot_replaces_the_log_is_waited_for(node: Metadata) -> None:
+    taken = LoadedSnapshot(node.write(20, 9), image_at(20, 9))
+    log = MetadataLog(node.log, machine().clock, snapshots=node.snapshots)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(MetadataSnapshots, "kept", no_descriptors)
+        with pytest.raises(NoRoomError):
+            log.begin_after(taken)
+    assert node.range() == (0, END)
+    log.begin_after(taken)
+    assert node.range() == (20, 20) and log.snapshot_ids == (taken.snapshot_id,)
+
+
+def no_descriptors(_snapshots: MetadataSnapshots, _id: EpochEndOffset) -> KeptSnapshot:
+    raise OSError(errno.EMFILE, "too many open files")
 
 
 def test_epochs_that_a_crash_left_of_the_log_before_are_dropped(node: Metadata) -> None:

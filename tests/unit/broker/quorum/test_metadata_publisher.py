@@ -27,7 +27,8 @@ class Broker:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
-        self.publish = PublishedMetadata(self.replicas, self.log_manager).publish
+        metadata = PublishedMetadata(self.replicas, self.log_manager)
+        self.publish, self.take_snapshot = metadata.publish, metadata.take_snapshot
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
         self.publish(TopicRecord("big", TOPIC_ID), *made)
         for log in self.log_manager.logs():
@@ -82,6 +83,26 @@ def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
         fs.fail_on.clear()
         broker.publish(TopicRecord("big", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
         assert [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
+        await broker.group_commit.close(stop_wait())
+
+    asyncio.run(scenario())
+
+
+def test_what_is_absent_from_a_snapshot_is_set_aside_and_not_deleted() -> None:
+    """A quorum that was rebuilt by hand may have forgotten a topic; no record has ever deleted it."""
+
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        broker = Broker(fs)
+        broker.take_snapshot(TopicRecord("small", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
+        removal = broker.log_manager.removal
+        assert len(removal.strays) == PARTITIONS and [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
+        broker.take_snapshot(TopicRecord("small", "B" * 22), PartitionRecord("B" * 22, 0, (ME + 1,), (ME + 1,), ME + 1))
+        assert len(removal.strays) == PARTITIONS + 1 and broker.log_manager.logs() == ()
+        broker.take_snapshot(TopicRecord("big", "C" * 22), PartitionRecord("C" * 22, 0, (ME,), (ME,), ME))
+        assert [log.topic_id for log in broker.log_manager.logs()] == ["C" * 22]
+        await broker.replicas.deletions.close(stop_wait())
+        assert all(fs.exists(f"{path}/{0:020d}.log") for path in removal.strays)
         await broker.group_commit.close(stop_wait())
 
     asyncio.run(scenario())

@@ -23,6 +23,7 @@ from broker.quorum.metadata_snapshotter import (
 )
 from metadata.codec import encode_record
 from metadata.records import TopicRecord
+from penstock.errors import CorruptMessageError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING
@@ -265,3 +266,30 @@ def test_a_stop_waits_for_the_snapshot_that_is_being_written() -> None:
         assert node.snapshots.found() == (EpochEndOffset(1, 5),)
 
     run_virtual(run())
+
+
+def test_a_leader_does_not_send_a_snapshot_that_has_rotted_and_writes_another() -> None:
+    async def story(node: Node) -> None:
+        node.commit(5)
+        await asyncio.sleep(1)
+        first = EpochEndOffset(1, 5)
+        path, whole = node.snapshots.path(first), node.fs.read_file(node.snapshots.path(first))
+        fd = node.fs.open(path)
+        node.fs.pwritev(fd, [bytes([whole[100] ^ 1])], 100)
+        node.fs.close(fd)
+        assert node.snapshots.read(first, 50, 10) == (len(whole), whole[50:60]), "in the middle nobody looks"
+        with pytest.raises(CorruptMessageError, match="another is written soon"):
+            node.snapshots.read(first, 0, 10)
+        await asyncio.sleep(LOOK_MS / 1000)
+        assert node.snapshots.read(first, 0, 1 << 20) == (len(whole), whole) and node.fatal == []
+        assert node.snapshotter.statistics().newest.snapshot_id == first
+        fd = node.fs.open(path)
+        node.fs.pwritev(fd, [bytes([whole[100] ^ 1])], 100)
+        node.fs.close(fd)
+        with pytest.raises(CorruptMessageError):
+            node.snapshots.read(first, 0, 10)
+        node.commit()
+        await asyncio.sleep(1)
+        assert node.kept[-1][-1] == EpochEndOffset(1, 6), "the newest image, at once"
+
+    with_node(story)
