@@ -9,6 +9,8 @@ begin an epoch: it is damaged, and is cut like any end of the log that may have 
 
 A log whose beginning is in a snapshot starts in the middle of an epoch; the snapshot's name tells which that may be.
 
+After a clean stop the log was not read, but for its headers. So its newest segment is, here.
+
 Not here: all other damage (`storage/recovery/recovery.py`), what a voter forgot (`voter_memory.py`), and which snapshot
 counts (`metadata_log_start.py`).
 """
@@ -29,6 +31,7 @@ from raft.messages import LEADER_CHANGE
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
+from storage.segment.batch_scan import scan_verified
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +53,7 @@ def open_metadata_log(
         if not isinstance(damage, CorruptFileError) or "backup" in damage.why:
             raise
         raise KafkaStorageError(f"{error}; {_remedy(damage, alone=alone)}") from damage
+    refuse_rot(log, alone=alone)
     snapshots = MetadataSnapshots(fs, log.directory)
     refuse_hole(log, max((one.end_offset for one in snapshots.found()), default=0))
     cut_false_epoch(log, snapshots.found(), DoubtfulCuts(is_voter, voters, fs), alone=alone)
@@ -61,6 +65,19 @@ def _remedy(damage: CorruptFileError, *, alone: bool) -> str:
     if alone:
         return f"no other voter has a copy: restore {directory} from a backup; see {_PAGE}"
     return f"where other voters are a majority, move {directory} away and start the node: it fetches the log from them"
+
+
+def refuse_rot(log: Log, *, alone: bool) -> None:
+    """CorruptFileError if a batch of the newest segment is damaged: a voter must not vote for what it cannot read.
+
+    After a clean stop the opening looks at headers only.
+    """
+    newest = next((segment for segment in reversed(log.segments) if segment.size_bytes), None)
+    try:
+        for _ in scan_verified(newest.file(), 0) if newest is not None else ():
+            continue
+    except CorruptFileError as damage:
+        raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {_remedy(damage, alone=alone)}") from None
 
 
 def refuse_hole(log: Log, covered_to: int) -> None:

@@ -84,7 +84,8 @@ def _move_away(world: World, machine: Machine) -> None:
 def damage(machine: Machine, path: str, batches: list[Batch], amount: float) -> str:
     """Damages one batch, most often the last; what was done.
 
-    After an ordered stop it is the last: the start checks no more, and what is behind an older batch still counts.
+    After an ordered stop it is the last: of older segments the start checks nothing, and what is behind an older batch
+    still counts.
     """
     choice = int(amount * 1000)
     is_clean = machine.disk.exists(f"{machine.config.metadata_log_dir}/{CLEAN_SHUTDOWN}")

@@ -111,3 +111,13 @@ def test_damaged_log_below_its_recovery_point_is_refused_with_the_remedy(voter: 
     with pytest.raises(KafkaStorageError, match=r"wrong checksum; where other voters are a majority, move .* away"):
         voter.start()
     assert voter.state() == STATE
+
+
+@pytest.mark.parametrize("at", [20, 40, 61])
+def test_a_batch_that_rotted_after_a_clean_stop_is_refused_before_the_voter_votes_for_it(voter: Voter, at: int) -> None:
+    voter.start()
+    voter.manager.close(clean=True)
+    voter.write(5, at, b"\xee")
+    with pytest.raises(CorruptFileError, match=r"\.log: damaged at .*other voters are a majority"):
+        voter.start()
+    assert voter.state() == STATE
