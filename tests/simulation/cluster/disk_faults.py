@@ -202,10 +202,15 @@ class DiskWork:
         return any(PARTITION_METADATA in (durable_entries(machine.disk, parts_of(place)) or ()) for place in places)
 
     def why_not_stopped(self, machine: Machine) -> str:
-        """Why nobody stops this node in order: it has the only copy, until the others have said what they have lost."""
+        """Why nobody stops this node in order: it has the only copy, until the others have said what they have lost.
+
+        Meanwhile a node that is down leaves the ISR when it comes back, so its copy does not count.
+        """
         is_excused = self.world.invariants.partitions.is_excused
+        down = {each.config.node_id for each in self.world.machines if each.process is None}
         for key, partition in _partitions(self.world):
-            if {member for member in partition.isr if not is_excused(member)} == {machine.config.node_id}:
+            lost = {member for member in partition.isr if is_excused(member)}
+            if set(partition.isr) - lost - (down if lost else set()) == {machine.config.node_id}:
                 return "" if len(partition.isr) == 1 else f"the only copy of {key} that is left"
         return ""
 
