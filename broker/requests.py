@@ -181,6 +181,27 @@ class DescribeQuorumRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeMetadataRequest:
+    """Asks for the metadata at `offset` (-1: what the node has applied), from byte `position` on; without `max_bytes`
+    for its digest alone."""
+
+    offset: int
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeMetadataResponse:
+    node_id: int
+    offset: int
+    epoch: int
+    records: int
+    sha256: str
+    size_bytes: int
+    lines: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAddress:
     node_id: int
     host: str

@@ -69,6 +69,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     ),
     "DescribeCluster": ApiLimits(4 * KIB),
     "DescribeQuorum": ApiLimits(4 * KIB),
+    "DescribeMetadata": ApiLimits(4 * KIB),
     # between nodes
     "Vote": ApiLimits(4 * KIB),
     "BeginQuorumEpoch": ApiLimits(4 * KIB),

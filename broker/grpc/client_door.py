@@ -18,6 +18,7 @@ import grpc.aio
 from broker.grpc.codec import (
     configs,
     delete_records,
+    describe_metadata,
     describe_quorum,
     elections,
     fetch,
@@ -391,3 +392,7 @@ class BrokerDoor:
 
     async def DescribeQuorum(self, request: pb.DescribeQuorumRequest, context: grpc.aio.ServicerContext) -> Any:
         return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, describe_quorum.response_to_pb)
+
+    async def DescribeMetadata(self, request: pb.DescribeMetadataRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = describe_metadata.request_from_pb(request)
+        return await self._call("DescribeMetadata", body, context, describe_metadata.response_to_pb)

@@ -27,6 +27,7 @@ APIS_THAT_WAIT = (
     "AlterConfigs",
     "ElectLeaders",
     "DescribeQuorum",
+    "DescribeMetadata",
 )
 
 

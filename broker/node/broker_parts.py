@@ -55,6 +55,7 @@ from broker.node.own_standing import own_standing
 from broker.node.replica_losses import ReplicaLosses
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.describe_metadata import DescribeMetadataApi, OwnMetadata
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
@@ -104,6 +105,7 @@ class NodeParts:
     on_fatal: Callable[[BaseException], None]
     metadata_age_ms: Callable[[], int]
     own_quorum_view: Callable[[], QuorumView]
+    own_metadata: OwnMetadata
     failed_log_dirs: Callable[[], Mapping[str, Exception]]
 
 
@@ -228,6 +230,8 @@ class BrokerParts:
             node.busy.handlers,
             self._environment.clock.now_ns,
         )
+        fail = self.failed_requests.fail
+        self.describe_metadata = DescribeMetadataApi(node.own_metadata, self._environment.threads, fail)
         self.dispatcher = Dispatcher(self.channel, self._router().handle, self.failed_requests.fail)
 
     def _make_doors(self) -> None:
@@ -300,6 +304,7 @@ class BrokerParts:
                 ).handle,
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id, standing).handle,
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
+                "DescribeMetadata": self.describe_metadata.handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
@@ -351,6 +356,7 @@ class BrokerParts:
         await self.lifecycle.stop()  # BEFORE the next line: an answer to a heartbeat would say SERVING again
         await self.serving(False)
         self.replicas.creation.stop()
+        self.describe_metadata.close()
         await self.listeners.stop()
         self.converter.close()
         await self.dispatcher.stop()

@@ -25,9 +25,11 @@ from broker.node.environment import Environment
 from broker.quorum.cluster_guard import ClusterGuard
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import (
     METADATA_BATCH_BYTES_MAX,
+    METADATA_PARTITION,
     MetadataLog,
     QuorumStateFile,
     nothing_to_note,
@@ -47,6 +49,7 @@ from raft.config import RaftConfig
 from raft.driver.driver import FAREWELL_MS, RaftDriver
 from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
+from storage.disk.file_names import partition_directory
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.meta_properties import METADATA_SNAPSHOTS, raise_version
@@ -198,6 +201,13 @@ class Node:
             self._on_fatal,
             self.raft.contact_ms_ago,
             self._own_quorum_view,
+            OwnMetadata(
+                self.config.node_id,
+                self._environment.file_system,
+                f"{self.config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
+                lambda: self.loader.image.offset,
+                lambda: self.snapshotter.kept_from,
+            ),
             lambda: {**self.log_manager.offline_log_dirs, **self.failed_log_dirs},
         )
         return BrokerParts(self.config, self._environment, parts)

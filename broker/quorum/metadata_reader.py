@@ -3,6 +3,10 @@
 The newest sound snapshot below the offset, and what the log has behind it. The end of a log may hold records that were
 never committed: no file says so. An image stands at the end of each batch, as on the nodes: a batch is one decision.
 
+A running node removes old snapshots and the beginning of its log at any moment. Reading begins anew if a file is gone,
+or if something is missing and other files are there than before. What is read up to an offset that is committed does
+not depend on what the node does meanwhile.
+
 Not here: what a node makes of its own directory at a start (`metadata_log_start.py`).
 """
 
@@ -20,23 +24,46 @@ from penstock.record.reader import read_columns
 from storage.disk.file_names import LOG_SUFFIX, parse_metadata_snapshot, parse_segment_file
 from storage.disk.file_system import FileSystem
 
+ATTEMPTS_MAX = 5
+
+
+class InsideDecisionError(ConfigError):
+    """The offset is not the last one of a batch."""
+
 
 def read_metadata(fs: FileSystem, directory: str, at_offset: int | None = None) -> MetadataImage:
     """The image that has everything up to this offset, or to the log's end. OSError; CorruptFileError where records are
     damaged or missing; ConfigError for an offset that is not there, or inside a batch."""
+    for _ in range(ATTEMPTS_MAX - 1):
+        names = fs.listdir(directory)
+        try:
+            return _read(fs, directory, at_offset)
+        except InsideDecisionError:
+            raise
+        except FileNotFoundError:
+            pass
+        except (ConfigError, CorruptFileError):
+            if fs.listdir(directory) == names:
+                raise
+    return _read(fs, directory, at_offset)
+
+
+def _read(fs: FileSystem, directory: str, at_offset: int | None) -> MetadataImage:
     image = _newest_snapshot(fs, directory, at_offset)
+    if image.offset == at_offset:
+        return image
     for header, batch in _batches(fs, directory, image.offset + 1):
         if at_offset is not None and header.last_offset > at_offset:
-            if image.offset < at_offset:
-                around = f"the metadata stands at {image.offset} and at {header.last_offset}"
-                raise ConfigError(f"{directory}: offset {at_offset} is inside one decision; {around}")
-            break
+            around = f"the metadata stands at {image.offset} and at {header.last_offset}"
+            raise InsideDecisionError(f"{directory}: offset {at_offset} is inside one decision; {around}")
         delta = MetadataDelta(image)
         for value in read_columns(batch).values:
             if value is not None:
                 delta.replay(decode_record(bytes(value)))
         image = delta.apply(header.last_offset, header.leader_epoch)
-    if at_offset is not None and image.offset < at_offset:
+        if image.offset == at_offset:
+            return image
+    if at_offset is not None:
         raise ConfigError(f"{directory}: there is nothing at offset {at_offset}; the last one is {image.offset}")
     return image
 

@@ -88,6 +88,11 @@ class MetadataSnapshotter:
         self._looking = asyncio.create_task(self._look_now_and_then(), name="metadata-snapshots")
 
     @property
+    def kept_from(self) -> int:
+        """The end offset of the oldest one that is kept: nothing before it can be read any more. 0: everything can."""
+        return self._kept[0].snapshot_id.end_offset
+
+    @property
     def is_writing(self) -> bool:
         return self._writing is not None and not self._writing.done()
 

@@ -551,3 +551,31 @@ class QuorumReplica(_message.Message):
     log_end_offset: int
     last_fetch_ms_ago: int
     def __init__(self, node_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms_ago: _Optional[int] = ...) -> None: ...
+
+class DescribeMetadataRequest(_message.Message):
+    __slots__ = ("offset", "position", "max_bytes")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    position: int
+    max_bytes: int
+    def __init__(self, offset: _Optional[int] = ..., position: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class DescribeMetadataResponse(_message.Message):
+    __slots__ = ("node_id", "offset", "epoch", "records", "sha256", "size_bytes", "lines")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    offset: int
+    epoch: int
+    records: int
+    sha256: str
+    size_bytes: int
+    lines: bytes
+    def __init__(self, node_id: _Optional[int] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., records: _Optional[int] = ..., sha256: _Optional[str] = ..., size_bytes: _Optional[int] = ..., lines: _Optional[bytes] = ...) -> None: ...

@@ -106,6 +106,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumResponse.FromString,
                 _registered_method=True)
+        self.DescribeMetadata = channel.unary_unary(
+                '/penstock.v1.Broker/DescribeMetadata',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.FromString,
+                _registered_method=True)
 
 
 class BrokerServicer:
@@ -198,6 +203,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeMetadata(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -270,6 +281,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.DescribeQuorum,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumResponse.SerializeToString,
+            ),
+            'DescribeMetadata': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeMetadata,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -650,6 +666,33 @@ class Broker:
             '/penstock.v1.Broker/DescribeQuorum',
             penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.DescribeQuorumResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeMetadata(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/DescribeMetadata',
+            penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -221,6 +221,8 @@ class FakeCluster:
         self.fetch_refusals: deque[ApiError] = deque()
         self.producer_ids_given = 0
         self.producer_id_refusals: deque[ApiError] = deque()  # each ends one InitProducerId, of any node
+        self.metadata_lines: dict[int, bytes] = {}  # what a node has in place of METADATA_LINES
+        self.metadata_refusals: dict[int, deque[ApiError]] = defaultdict(deque)  # each ends one DescribeMetadata
         self._silent: set[int] = set()
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
         self._streams: dict[int, dict[Any, None]] = defaultdict(dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from tests.support.fake_network import ServedStream
 if TYPE_CHECKING:
     from tests.support.fake_broker import FakeCluster
 
+METADATA_LINES = b'{"type":"Topic","name":"a"}\n{"type":"Topic","name":"b"}\n'
 SERVICE = "/penstock.v1.Broker/"
 STREAMS = (SERVICE + "Produce", SERVICE + "Fetch")
 REQUESTS: dict[str, Any] = {
@@ -350,3 +352,18 @@ class FakeNode:
         answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
         answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=0)
         return answer
+
+    def DescribeMetadata(self, request: Any) -> Any:
+        refusals = self._cluster.metadata_refusals[self._node_id]
+        if refusals:
+            raise refusals.popleft()
+        lines = self._cluster.metadata_lines.get(self._node_id, METADATA_LINES)
+        return pb.DescribeMetadataResponse(
+            node_id=self._node_id,
+            offset=self._cluster.heard_offset if request.offset == -1 else request.offset,
+            epoch=3,
+            records=lines.count(b"\n"),
+            sha256=hashlib.sha256(lines).hexdigest(),
+            size_bytes=len(lines),
+            lines=lines[request.position :][: request.max_bytes],
+        )

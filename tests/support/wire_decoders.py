@@ -19,6 +19,7 @@ from broker.grpc.codec import (
     assign_replicas_to_dirs,
     configs,
     delete_records,
+    describe_metadata,
     describe_quorum,
     elections,
     fetch,
@@ -31,6 +32,7 @@ from broker.grpc.codec import (
     topics,
 )
 from penstock.client.wire import protobuf as wire
+from penstock.client.wire.metadata_page import decode_describe_metadata
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, elections_pb2, quorum_pb2
@@ -118,6 +120,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.CreateTopicsRequest, topics.create_topics_from_pb),
     (pb.DeleteTopicsRequest, topics.delete_topics_from_pb),
     (pb.DescribeQuorumResponse, describe_quorum.response_from_pb),
+    (pb.DescribeMetadataRequest, describe_metadata.request_from_pb),
+    (pb.DescribeMetadataResponse, decode_describe_metadata),
     (pb.DeleteRecordsRequest, delete_records.request_from_pb),
     (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
     (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),

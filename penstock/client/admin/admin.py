@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.health import ClusterHealth
+from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest
 from penstock.client.cluster.config import AdminConfig
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
@@ -120,6 +121,18 @@ class Admin:
     def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
         return self._run(self._admin.describe_quorum())
+
+    def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
+        """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
+
+        None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
+        """
+        return self._run(self._admin.metadata_digests(at_offset))
+
+    def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
+        """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
+        offset that it has."""
+        return self._run(self._admin.describe_metadata(at_offset, node_id))
 
     def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]

@@ -9,7 +9,7 @@ delete_records.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Unpack
@@ -21,6 +21,8 @@ from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
+from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, digests_of_all, read_metadata
+from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
 from penstock.client.cluster.arguments import (
     MAX_INT32,
     checked_mapping,
@@ -38,14 +40,12 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
+from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo
 from penstock.errors import (
     ApiError,
     ClientClosedError,
-    LeaderNotAvailableError,
     TimedOutError,
     TopicExistsError,
-    UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -121,7 +121,7 @@ class AsyncAdmin:
         async def create(connection: Any, timeout_ms: int) -> str:
             nonlocal maybe_created
             try:
-                return (await _first(connection.create_topics((topic,), timeout_ms))).topic_id
+                return (await only_outcome(connection.create_topics((topic,), timeout_ms))).topic_id
             except TopicExistsError as error:
                 raise error.of_repetition() if maybe_created else error from None
             except ApiError as error:
@@ -134,8 +134,8 @@ class AsyncAdmin:
         while True:
             told = await self._ask_every_broker(name, deadline_ms, "created")
             seen = [topic for topic in told if topic is not None]
-            if seen and all(_has_leaders(topic, topic_id) for topic in seen):
-                return _description(seen[0])
+            if seen and all(has_leaders(topic, topic_id) for topic in seen):
+                return description(seen[0])
             if self._clock.now_ms() >= deadline_ms:
                 raise TimedOutError(
                     f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
@@ -183,7 +183,7 @@ class AsyncAdmin:
     async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
         """The topic as a broker has it that knows no less of the metadata than was seen here before."""
         snapshot = await self._cluster.refresh((checked_topic(name),), deadline_ms=deadline_ms)
-        return _existing(name, snapshot.topics)
+        return existing(name, snapshot.topics)
 
     async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
         maybe_deleted = False  # an attempt failed, and its outcome may be unknown
@@ -191,7 +191,7 @@ class AsyncAdmin:
         async def delete(connection: Any, timeout_ms: int) -> bool:
             nonlocal maybe_deleted
             try:
-                await _first(connection.delete_topics((topic_id,), timeout_ms))
+                await only_outcome(connection.delete_topics((topic_id,), timeout_ms))
             except UnknownTopicIdError:
                 return maybe_deleted  # the controller's own word: trying again would not change it
             except ApiError as error:
@@ -215,8 +215,8 @@ class AsyncAdmin:
         is wrong, so it is asked too.
         """
         deadline_ms = await self._begin()
-        topic = _existing(name, await self._cluster.list_topics(deadline_ms, (checked_topic(name),), True))
-        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
+        topic = existing(name, await self._cluster.list_topics(deadline_ms, (checked_topic(name),), True))
+        return description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
 
     async def describe_topics(self) -> list[TopicDescription]:
         """Every topic, sorted by name; each as `describe_topic` has it."""
@@ -226,7 +226,7 @@ class AsyncAdmin:
 
         async def described(topic: TopicInfo) -> TopicDescription:
             async with at_once:
-                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
+                return description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
 
         known = [topic for topic in topics if topic.error is None]
         return sorted(await asyncio.gather(*map(described, known)), key=lambda topic: topic.name)
@@ -323,6 +323,23 @@ class AsyncAdmin:
         deadline_ms = await self._begin()
         return await quorum_view(self._cluster, deadline_ms)
 
+    async def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
+        """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
+
+        None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
+        """
+        offset = None if at_offset is None else checked_number("at_offset", at_offset, 0)
+        deadline_ms = await self._begin()
+        return await digests_of_all(self._cluster, offset, deadline_ms)
+
+    async def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
+        """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
+        offset that it has."""
+        offset = None if at_offset is None else checked_number("at_offset", at_offset, 0)
+        node = None if node_id is None else checked_number("node_id", node_id, 0, MAX_INT32)
+        deadline_ms = await self._begin()
+        return await read_metadata(self._cluster, offset, node, deadline_ms)
+
     # -- offsets -------------------------------------------------------------------------------------------------------
 
     async def list_offsets(
@@ -354,40 +371,6 @@ class AsyncAdmin:
 
     def __repr__(self) -> str:
         return f"AsyncAdmin({self._cluster!r})"
-
-
-async def _first(answers: Any) -> TopicOutcome:
-    """The only outcome of a request for one topic; its error is raised."""
-    outcomes: tuple[TopicOutcome, ...] = await answers
-    if len(outcomes) != 1:
-        raise UnknownServerError(f"the answer has {len(outcomes)} outcomes for one topic")
-    error = outcomes[0].error
-    if error is not None:
-        raise error
-    return outcomes[0]
-
-
-def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
-    if topic.error is not None:
-        if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):
-            raise topic.error
-        return False
-    same = not topic_id or topic.topic_id == topic_id
-    return same and bool(topic.partitions) and all(p.leader_id != NO_LEADER for p in topic.partitions)
-
-
-def _existing(name: str, topics: Iterable[TopicInfo]) -> TopicInfo:
-    """The topic of that name; the error that a broker has for it, or that there is none."""
-    topic = next((topic for topic in topics if topic.name == name), None)
-    if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
-        raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist; `penstock topics list` shows the topics")
-    if topic.error is not None:
-        raise topic.error
-    return topic
-
-
-def _description(topic: TopicInfo) -> TopicDescription:
-    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config), topic.metadata_age_ms)
 
 
 def _offset_spec(spec: int | str) -> int:

@@ -33,6 +33,7 @@ from penstock.client.wire.messages import (
     QuorumInfo,
     TopicOutcome,
 )
+from penstock.client.wire.metadata_page import MetadataPage, decode_describe_metadata, encode_describe_metadata
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
@@ -185,6 +186,12 @@ class Connection:
     async def describe_quorum(self, timeout_ms: int) -> QuorumInfo:
         request = pb.DescribeQuorumRequest()
         return wire.decode_quorum(await self._ask("DescribeQuorum", request, pb.DescribeQuorumResponse, timeout_ms))
+
+    async def describe_metadata(self, offset: int, position: int, max_bytes: int, timeout_ms: int) -> MetadataPage:
+        """What this broker has at the offset; without `max_bytes` only its digest."""
+        request = encode_describe_metadata(offset, position, max_bytes)
+        answer = await self._ask("DescribeMetadata", request, pb.DescribeMetadataResponse, timeout_ms)
+        return decode_describe_metadata(answer)
 
     def open_produce(self) -> ProduceStream:
         return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)

@@ -16,7 +16,7 @@ from broker.network.busy_time import BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
-from broker.requests import ProduceResponse
+from broker.requests import DescribeMetadataRequest, DescribeMetadataResponse, ProduceResponse
 from penstock.pb import broker_pb2 as pb
 from tests.support.machine import NOW_NS
 
@@ -131,3 +131,17 @@ def test_a_stream_with_as_many_open_requests_as_it_may_have_is_not_read_and_hold
         await asyncio.gather(served, return_exceptions=True)
 
     asyncio.run(main())
+
+
+def test_a_description_of_the_metadata_goes_through_the_request_channel() -> None:
+    async def scenario(bench: Bench) -> None:
+        asked = pb.DescribeMetadataRequest(offset=7, position=2, max_bytes=3)
+        call = asyncio.ensure_future(bench.door.DescribeMetadata(asked, cast(Any, Stream())))
+        request = await bench.channel.receive()
+        assert (request.api, request.body) == ("DescribeMetadata", DescribeMetadataRequest(7, 2, 3))
+        request.complete(DescribeMetadataResponse(1, 7, 4, 2, "ab", 9, b"cde"))
+        answer = await call
+        assert (answer.node_id, answer.offset, answer.epoch, answer.size_bytes, answer.lines) == (1, 7, 4, 9, b"cde")
+        assert (answer.records, answer.sha256) == (2, "ab")
+
+    run(scenario)

@@ -16,9 +16,16 @@ import pytest
 from broker.config.config import parse_config
 from broker.node.broker_parts import fetcher_config
 from broker.replication.follower.fetcher_driver import FetcherConfig
-from broker.requests import FetchPartition, FetchRequest, MetadataRequest, PartitionRecords, ProduceRequest
+from broker.requests import (
+    DescribeMetadataRequest,
+    FetchPartition,
+    FetchRequest,
+    MetadataRequest,
+    PartitionRecords,
+    ProduceRequest,
+)
 from metadata.requests import CreateTopicsRequest, NewTopic
-from penstock.errors import PenstockError
+from penstock.errors import OffsetOutOfRangeError, PenstockError
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
@@ -158,6 +165,46 @@ def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() 
     assert len(told["controllers"]) == 1 and told["controllers"] < {0, 1, 2}
     assert told["values"] == VALUES and told["offset"] == 0
     assert sum(offset == len(VALUES) for offset in told["durable"]) >= 2, "acks=all: on the disks of the ISR"
+
+
+def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and_cuts() -> None:
+    async def digests(cluster: MemoryCluster) -> int:
+        async def told(index: int, offset: int) -> str:
+            while True:
+                try:
+                    asked = DescribeMetadataRequest(offset, 0, 0)
+                    answer = await cluster.network.ask(cluster.endpoint(index), "DescribeMetadata", asked)
+                except OffsetOutOfRangeError:
+                    return "gone" if offset < cluster.nodes[index].loader.image.offset else "not yet"
+                assert (answer.node_id, answer.offset) == (index, offset)
+                return str(answer.sha256)
+
+        async def compared(offset: int) -> int:
+            found = set(await asyncio.gather(*(told(index, offset) for index in range(3)))) - {"gone", "not yet"}
+            assert len(found) <= 1, f"at offset {offset}"
+            return len(found)
+
+        async def created() -> None:
+            for number in range(12):
+                topic = CreateTopicsRequest((NewTopic(f"topic-{number}", 2, 2),))
+                await cluster.network.ask(cluster.endpoint(0), "CreateTopics", (topic, 10_000))
+                await asyncio.sleep(0.02)
+
+        cluster.format()
+        await cluster.start()
+        creating, equal = asyncio.create_task(created()), 0
+        while not creating.done():
+            equal += await compared(min(node.loader.image.offset for node in cluster.nodes))
+        assert all(node.snapshotter.kept_from > 0 for node in cluster.nodes), "the logs were cut meanwhile"
+        assert await told(0, 0) == "gone" and await told(0, 1 << 40) == "not yet"
+        last = max(node.loader.image.offset for node in cluster.nodes)
+        await asyncio.gather(*(node.loader.wait_for_offset(last) for node in cluster.nodes))
+        assert await told(1, last) == cluster.nodes[1].loader.image.digest() and await compared(last) == 1
+        await cluster.stop()
+        return equal
+
+    config = {"metadata.log.max.record.bytes.between.snapshots": 1_000, "metadata.max.retention.bytes": 1}
+    assert run_in_memory(3, digests, config=config) > 20
 
 
 AUDITED = """

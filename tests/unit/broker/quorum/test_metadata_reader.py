@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from broker.quorum.metadata_reader import read_metadata
@@ -11,6 +14,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record, RemoveTopicRecord, TopicRecord
 from penstock.errors import ConfigError, CorruptFileError
+from storage.disk.file_names import parse_metadata_snapshot
 from storage.log.log import Log
 from storage.log_config import LogConfig
 from tests.support.losing_fs import LosingFileSystem
@@ -26,11 +30,33 @@ DECISIONS: tuple[tuple[Record, ...], ...] = (
 ENDS = (0, 3, 4, 6)
 
 
+class ChangingFiles(LosingFileSystem):
+    """Calls `change` before the reading with the number `change_at`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads, self.change_at = 0, 0
+        self.change: Callable[[], object] = lambda: None
+
+    def _read(self) -> None:
+        self.reads += 1
+        if self.reads == self.change_at:
+            self.change()
+
+    def listdir(self, path: str) -> list[str]:
+        self._read()
+        return super().listdir(path)
+
+    def read_file(self, path: str) -> bytes:
+        self._read()
+        return super().read_file(path)
+
+
 class Node:
     """A metadata log with these decisions, and the images that the node had."""
 
     def __init__(self, segment_bytes: int = 1 << 20) -> None:
-        self.fs = LosingFileSystem()
+        self.fs = ChangingFiles()
         self.log: Log = new_log(self.fs, LogConfig(segment_bytes=segment_bytes))
         self.images: dict[int, MetadataImage] = {}
         image = EMPTY_IMAGE
@@ -44,6 +70,18 @@ class Node:
     def write_snapshot(self, at: int) -> str:
         snapshots = MetadataSnapshots(self.fs, DIRECTORY)
         return snapshots.path(snapshots.write(self.images[at], NOW_MS).snapshot_id)
+
+    def cut_to(self, at: int) -> None:
+        """The snapshot at this offset stands for what was before; as the node does it, while it runs."""
+        before = [name for name in self.fs.listdir(DIRECTORY) if parse_metadata_snapshot(name)]
+        self.write_snapshot(at)
+        self.log.roll()
+        self.log.flush()
+        self.log.advance_log_start(at + 1)
+        self.log.remove_oldest(sum(segment.next_offset <= at + 1 for segment in self.log.segments[:-1]))
+        self.log.run_file_changes(sync=True)
+        for name in before:
+            self.fs.unlink(f"{DIRECTORY}/{name}")
 
     def read(self, at: int | None = None) -> MetadataImage:
         return read_metadata(self.fs, DIRECTORY, at)
@@ -93,3 +131,55 @@ def test_a_torn_end_is_left_out_and_damage_before_it_is_an_error() -> None:
     node.fs.damage(f"{DIRECTORY}/{0:020d}.log", 70, 1)
     with pytest.raises(CorruptFileError, match="wrong checksum"):
         node.read()
+
+
+def readings(at: int, segment_bytes: int, change: Callable[[Node], object]) -> list[MetadataImage | str]:
+    """What is read at this offset while the node changes its files, for every moment at which it may do so."""
+    outcomes: list[MetadataImage | str] = []
+    while True:
+        node = Node(segment_bytes)
+        node.write_snapshot(0)
+        node.fs.change = partial(change, node)
+        node.fs.reads, node.fs.change_at = 0, len(outcomes) + 1
+        try:
+            outcomes.append(node.read(at))
+        except (ConfigError, FileNotFoundError) as error:
+            outcomes.append(str(error))
+        if node.fs.reads < node.fs.change_at:
+            return outcomes[:-1]
+
+
+@pytest.mark.parametrize("segment_bytes", [300, 1 << 20])
+def test_a_node_that_cuts_its_log_meanwhile_changes_nothing_of_what_is_read(segment_bytes: int) -> None:
+    images = Node().images
+    for at in (4, 6):
+        outcomes = readings(at, segment_bytes, lambda node: node.cut_to(4))
+        assert len(outcomes) >= 4 and all(outcome == images[at] for outcome in outcomes), outcomes
+    outcomes = readings(3, segment_bytes, lambda node: node.cut_to(4))
+    gone = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert len(gone) == (len(outcomes) if segment_bytes == 300 else 0), "or one segment still holds all of it"
+    assert all("is in a snapshot that ends later" in outcome for outcome in gone), gone
+    assert all(outcome == images[3] for outcome in outcomes if not isinstance(outcome, str))
+
+
+def test_what_comes_behind_the_offset_and_goes_again_is_not_read() -> None:
+    """Records that are not committed: a new leader has others in their place."""
+
+    def appended(node: Node, name: str) -> None:
+        node.log.append_as_leader(batch(encode_record(TopicRecord(name, f"id-{name}"))), 2, NOW_MS)
+
+    def replaced(node: Node) -> None:
+        appended(node, "lost")
+        node.log.truncate_to(7)
+        appended(node, "kept")
+
+    for change in (partial(appended, name="x"), replaced, lambda node: node.log.truncate_to(5)):
+        for at in (0, 3, 4):
+            outcomes = readings(at, 300, change)
+            assert outcomes and all(outcome == Node().images[at] for outcome in outcomes), outcomes
+
+
+def test_the_log_is_not_read_behind_the_offset() -> None:
+    node = Node(300)
+    node.fs.damage(f"{DIRECTORY}/{node.log.segments[-1].base_offset:020d}.log", 70, 1)
+    assert node.read(4) == node.images[4]

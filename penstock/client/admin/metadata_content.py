@@ -1,0 +1,155 @@
+"""Asks brokers for the cluster's metadata as their own files have it: a digest of each, or the records of one.
+
+At equal offsets of the metadata log all digests must be equal. Brokers have applied different offsets at any moment, so
+every broker is asked first how far it is, and then for the digest at the smallest of these offsets. A broker forgets
+what is before its oldest snapshot; if that happens in between, and no offset was given, the questions are put again.
+
+A broker reads its metadata for one caller at a time and may take seconds; one that is busy is asked again until the
+deadline. Not here: what the records mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+
+from penstock.client.admin.cluster_views import every_view
+from penstock.client.admin.health import ClusterViews
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.wire.connection import Connection
+from penstock.client.wire.messages import BrokerInfo
+from penstock.client.wire.metadata_page import NEWEST_OFFSET, MetadataPage
+from penstock.errors import (
+    ApiError,
+    BrokerIdNotRegisteredError,
+    OffsetOutOfRangeError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    TimedOutError,
+    UnknownServerError,
+)
+
+PAGE_BYTES = 1 << 20
+TRIES_MAX = 3
+"""For an offset that every broker still has."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDigest:
+    """What the metadata of one broker is at an offset of the metadata log, or why the broker does not say."""
+
+    node_id: int
+    offset: int
+    epoch: int = -1
+    """Of the record at the offset."""
+    records: int = 0
+    sha256: str = ""
+    """Of all records, each as JSON with a newline behind it; in hexadecimal digits."""
+    error: str = ""
+    """Why there is no digest; empty if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataContent:
+    """The records, each as JSON, in an order that depends on nothing but the metadata."""
+
+    digest: MetadataDigest
+    records: tuple[str, ...]
+
+
+async def digests_of_all(cluster: ClusterClient, at_offset: int | None, deadline_ms: int) -> tuple[MetadataDigest, ...]:
+    """One of each registered broker, by node id; BootstrapError if no broker answers."""
+    tries = 0
+    while True:
+        tries += 1
+        views = await every_view(cluster, deadline_ms)
+        offset = min(view.metadata_offset for view in views.by_node.values()) if at_offset is None else at_offset
+        answers = await _asked(cluster, views, offset, deadline_ms)
+        is_gone = any(isinstance(answer, OffsetOutOfRangeError) for answer in answers.values())
+        if at_offset is not None or not is_gone or tries == TRIES_MAX:
+            return tuple(_row(node_id, offset, answers[node_id]) for node_id in sorted(answers))
+
+
+async def _asked(
+    cluster: ClusterClient, views: ClusterViews, offset: int, deadline_ms: int
+) -> dict[int, MetadataPage | ApiError | str]:
+    async def ask(broker: BrokerInfo) -> MetadataPage | ApiError | str:
+        if broker.node_id in views.silent:
+            return views.silent[broker.node_id]
+        try:
+            found = await _patiently(cluster, cluster.connection_to(broker.endpoint), (offset, 0, 0), deadline_ms)
+            return _checked(found, broker.node_id, offset)
+        except ApiError as error:
+            return error
+
+    brokers = views.newest.brokers
+    answers = await asyncio.gather(*map(ask, brokers))
+    return {broker.node_id: answer for broker, answer in zip(brokers, answers, strict=True)}
+
+
+def _row(node_id: int, offset: int, answer: MetadataPage | ApiError | str) -> MetadataDigest:
+    if isinstance(answer, MetadataPage):
+        return MetadataDigest(node_id, offset, answer.epoch, answer.records, answer.sha256)
+    return MetadataDigest(node_id, offset, error=str(answer))
+
+
+async def read_metadata(
+    cluster: ClusterClient, at_offset: int | None, node_id: int | None, deadline_ms: int
+) -> MetadataContent:
+    """Of this broker, or of any that can; BrokerIdNotRegisteredError."""
+    offset = NEWEST_OFFSET if at_offset is None else at_offset
+    if node_id is None:
+        return await cluster.ask_any(lambda c, _: _pages(cluster, c, offset, deadline_ms), deadline_ms)
+    brokers = (await every_view(cluster, deadline_ms)).newest.brokers
+    broker = next((broker for broker in brokers if broker.node_id == node_id), None)
+    if broker is None:
+        known = ", ".join(str(broker.node_id) for broker in brokers)
+        raise BrokerIdNotRegisteredError(f"broker {node_id} is not registered; these are: {known}")
+    content = await _pages(cluster, cluster.connection_to(broker.endpoint), offset, deadline_ms)
+    if content.digest.node_id != node_id:
+        raise UnknownServerError(f"{broker.endpoint}: node {content.digest.node_id} answers in place of {node_id}")
+    return content
+
+
+async def _pages(cluster: ClusterClient, connection: Connection, offset: int, deadline_ms: int) -> MetadataContent:
+    """All of them, as of the first one's offset; UnknownServerError if together they are not what it announced."""
+    first = await _patiently(cluster, connection, (offset, 0, PAGE_BYTES), deadline_ms)
+    lines = bytearray(first.lines)
+    while len(lines) < first.size_bytes:
+        if cluster.clock.now_ms() >= deadline_ms:
+            raise TimedOutError(f"{connection.endpoint}: {len(lines)} of {first.size_bytes} bytes came in time")
+        page = await _patiently(cluster, connection, (first.offset, len(lines), PAGE_BYTES), deadline_ms)
+        _checked(page, first.node_id, first.offset)
+        if not page.lines:
+            break
+        lines += page.lines
+    if hashlib.sha256(lines).hexdigest() != first.sha256:
+        raise UnknownServerError(f"{connection.endpoint}: the records are not those of the digest {first.sha256}")
+    digest = MetadataDigest(first.node_id, first.offset, first.epoch, first.records, first.sha256)
+    return MetadataContent(digest, tuple(lines.decode(errors="replace").split("\n")[:-1]))
+
+
+def _checked(page: MetadataPage, node_id: int, offset: int) -> MetadataPage:
+    if (page.node_id, page.offset) != (node_id, offset):
+        raise UnknownServerError(
+            f"node {page.node_id} tells of offset {page.offset}; node {node_id} was asked for offset {offset}"
+        )
+    return page
+
+
+async def _patiently(
+    cluster: ClusterClient, connection: Connection, asked: tuple[int, int, int], deadline_ms: int
+) -> MetadataPage:
+    """The answer of a broker that may be busy, or still read when the request times out."""
+    attempt = 0
+    while True:
+        attempt += 1
+        left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+        try:
+            return await connection.describe_metadata(*asked, min(left_ms, cluster.config.request_timeout_ms))
+        except (ResourceExhaustedError, RequestTimedOutError):
+            wait_ms = cluster.backoff.wait_ms(attempt)
+            if cluster.clock.now_ms() + wait_ms >= deadline_ms:
+                raise
+            await asyncio.sleep(wait_ms / 1000)

@@ -1,0 +1,47 @@
+"""What brokers say of one topic, as what Admin returns or raises. Not here: who is asked, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.client.admin.admin_types import TopicDescription
+from penstock.client.wire.messages import TopicInfo, TopicOutcome
+from penstock.errors import LeaderNotAvailableError, UnknownServerError, UnknownTopicOrPartitionError
+from penstock.types import NO_LEADER
+
+
+async def only_outcome(answers: Any) -> TopicOutcome:
+    """The only outcome of a request for one topic; its error is raised."""
+    outcomes: tuple[TopicOutcome, ...] = await answers
+    if len(outcomes) != 1:
+        raise UnknownServerError(f"the answer has {len(outcomes)} outcomes for one topic")
+    error = outcomes[0].error
+    if error is not None:
+        raise error
+    return outcomes[0]
+
+
+def has_leaders(topic: TopicInfo, topic_id: str) -> bool:
+    """Whether every partition of the topic with this id ("": any) has one; an error that waiting does not mend is
+    raised."""
+    if topic.error is not None:
+        if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):
+            raise topic.error
+        return False
+    same = not topic_id or topic.topic_id == topic_id
+    return same and bool(topic.partitions) and all(p.leader_id != NO_LEADER for p in topic.partitions)
+
+
+def existing(name: str, topics: Iterable[TopicInfo]) -> TopicInfo:
+    """The topic of that name; the error that a broker has for it, or that there is none."""
+    topic = next((topic for topic in topics if topic.name == name), None)
+    if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
+        raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist; `penstock topics list` shows the topics")
+    if topic.error is not None:
+        raise topic.error
+    return topic
+
+
+def description(topic: TopicInfo) -> TopicDescription:
+    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config), topic.metadata_age_ms)
