@@ -55,6 +55,11 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
             cluster.wait_in_sync()
             for value in VALUES:
                 producer.send("orders", value=value).result(30)
+        told = penstock("metadata", "digest", "--bootstrap", cluster.bootstrap, "--json")
+        running = json.loads(told.stdout)
+        assert told.returncode == 0 and len({(row["offset"], row["sha256"]) for row in running}) == 1, told
+        told = penstock("metadata", "dump", "--bootstrap", cluster.bootstrap, "--node", away)
+        assert sum('"type":"Topic"' in line.replace(" ", "") for line in told.stdout.splitlines()) == 21
         topics = admin.list_topics()
         assert cluster.stop_all() == [0, 0, 0]
         for node in range(3):

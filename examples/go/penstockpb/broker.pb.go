@@ -2941,6 +2941,161 @@ func (x *QuorumReplica) GetLastFetchMsAgo() int64 {
 	return 0
 }
 
+// The metadata at one offset of the metadata log, as the files of the answering node have it: a line of JSON for each
+// record that makes it, in the order of a snapshot. At equal offsets the lines are the same on all nodes, so a page needs no
+// session. A node reads them for one caller at a time: THROTTLING_QUOTA_EXCEEDED means that another one is served.
+type DescribeMetadataRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"zigzag64,1,opt,name=offset,proto3" json:"offset,omitempty"`                   // of the last record that counts; -1: the newest that the node has applied
+	Position      int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`                 // in the lines, in bytes
+	MaxBytes      int32                  `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of lines in the answer, which has at most 1 MiB; 0: only the digest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeMetadataRequest) Reset() {
+	*x = DescribeMetadataRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeMetadataRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeMetadataRequest) ProtoMessage() {}
+
+func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
+func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DescribeMetadataRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DescribeMetadataRequest) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *DescribeMetadataRequest) GetMaxBytes() int32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+type DescribeMetadataResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NodeId        int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // the one that counts: ask for the next page with it
+	Epoch         int32                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`   // of the record there
+	Records       int64                  `protobuf:"varint,4,opt,name=records,proto3" json:"records,omitempty"`
+	Sha256        string                 `protobuf:"bytes,5,opt,name=sha256,proto3" json:"sha256,omitempty"`                         // of all lines, in hexadecimal digits
+	SizeBytes     int64                  `protobuf:"varint,6,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // of all lines
+	Lines         []byte                 `protobuf:"bytes,7,opt,name=lines,proto3" json:"lines,omitempty"`                           // from `position` on; a page may end inside a line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeMetadataResponse) Reset() {
+	*x = DescribeMetadataResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeMetadataResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeMetadataResponse) ProtoMessage() {}
+
+func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
+func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *DescribeMetadataResponse) GetNodeId() int32 {
+	if x != nil {
+		return x.NodeId
+	}
+	return 0
+}
+
+func (x *DescribeMetadataResponse) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DescribeMetadataResponse) GetEpoch() int32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *DescribeMetadataResponse) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *DescribeMetadataResponse) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *DescribeMetadataResponse) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *DescribeMetadataResponse) GetLines() []byte {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
 var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
@@ -3215,13 +3370,27 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\rQuorumReplica\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12$\n" +
 	"\x0elog_end_offset\x18\x02 \x01(\x12R\flogEndOffset\x12)\n" +
-	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo*\xde\x01\n" +
+	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo\"j\n" +
+	"\x17DescribeMetadataRequest\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x12R\x06offset\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x1b\n" +
+	"\tmax_bytes\x18\x03 \x01(\x05R\bmaxBytes\"\xc8\x01\n" +
+	"\x18DescribeMetadataResponse\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x05R\x05epoch\x12\x18\n" +
+	"\arecords\x18\x04 \x01(\x03R\arecords\x12\x16\n" +
+	"\x06sha256\x18\x05 \x01(\tR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x06 \x01(\x03R\tsizeBytes\x12\x14\n" +
+	"\x05lines\x18\a \x01(\fR\x05lines*\xde\x01\n" +
 	"\x14PartitionTroubleKind\x12&\n" +
 	"\"PARTITION_TROUBLE_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xbc\t\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x9d\n" +
+	"\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3236,7 +3405,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
-	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponseb\x06proto3"
+	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
+	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponseb\x06proto3"
 
 var (
 	file_penstock_v1_broker_proto_rawDescOnce sync.Once
@@ -3251,7 +3421,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),            // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),               // 1: penstock.v1.ProduceRequest
@@ -3295,54 +3465,56 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeQuorumRequest)(nil),        // 39: penstock.v1.DescribeQuorumRequest
 	(*DescribeQuorumResponse)(nil),       // 40: penstock.v1.DescribeQuorumResponse
 	(*QuorumReplica)(nil),                // 41: penstock.v1.QuorumReplica
-	nil,                                  // 42: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                  // 43: penstock.v1.NewTopic.ConfigEntry
-	nil,                                  // 44: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                        // 45: penstock.v1.Error
-	(*EpochEndOffset)(nil),               // 46: penstock.v1.EpochEndOffset
-	(*Node)(nil),                         // 47: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),          // 48: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),          // 49: penstock.v1.ElectLeadersRequest
-	(*DescribeConfigsRequest)(nil),       // 50: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 51: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),         // 52: penstock.v1.ElectLeadersResponse
-	(*DescribeConfigsResponse)(nil),      // 53: penstock.v1.DescribeConfigsResponse
+	(*DescribeMetadataRequest)(nil),      // 42: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),     // 43: penstock.v1.DescribeMetadataResponse
+	nil,                                  // 44: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                  // 45: penstock.v1.NewTopic.ConfigEntry
+	nil,                                  // 46: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                        // 47: penstock.v1.Error
+	(*EpochEndOffset)(nil),               // 48: penstock.v1.EpochEndOffset
+	(*Node)(nil),                         // 49: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),          // 50: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),          // 51: penstock.v1.ElectLeadersRequest
+	(*DescribeConfigsRequest)(nil),       // 52: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),         // 53: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),         // 54: penstock.v1.ElectLeadersResponse
+	(*DescribeConfigsResponse)(nil),      // 55: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	45, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	45, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	47, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	47, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	45, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	45, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	46, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	47, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	47, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	48, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	45, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	47, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	45, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	47, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	47, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	49, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	45, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	47, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	42, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	45, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	44, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	47, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	43, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	45, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	45, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	47, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	26, // 27: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	30, // 28: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	32, // 29: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	45, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	47, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	47, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	49, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
 	37, // 32: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	44, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	46, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
 	38, // 34: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
 	0,  // 35: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
 	41, // 36: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
@@ -3356,27 +3528,29 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	27, // 44: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
 	29, // 45: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
 	33, // 46: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	48, // 47: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	49, // 48: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	50, // 49: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	50, // 47: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	51, // 48: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	52, // 49: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
 	35, // 50: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
 	39, // 51: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	3,  // 52: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 53: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 54: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 55: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 56: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 57: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	28, // 58: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	31, // 59: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	34, // 60: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	51, // 61: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	52, // 62: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	53, // 63: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	36, // 64: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	40, // 65: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	52, // [52:66] is the sub-list for method output_type
-	38, // [38:52] is the sub-list for method input_type
+	42, // 52: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	3,  // 53: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 54: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 55: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 56: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 57: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 58: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	28, // 59: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	31, // 60: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	34, // 61: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	53, // 62: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	54, // 63: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	55, // 64: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	36, // 65: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	40, // 66: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	43, // 67: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	53, // [53:68] is the sub-list for method output_type
+	38, // [38:53] is the sub-list for method input_type
 	38, // [38:38] is the sub-list for extension type_name
 	38, // [38:38] is the sub-list for extension extendee
 	0,  // [0:38] is the sub-list for field type_name
@@ -3396,7 +3570,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   44,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

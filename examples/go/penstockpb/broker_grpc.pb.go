@@ -41,6 +41,7 @@ const (
 	Broker_DescribeConfigs_FullMethodName      = "/penstock.v1.Broker/DescribeConfigs"
 	Broker_DescribeCluster_FullMethodName      = "/penstock.v1.Broker/DescribeCluster"
 	Broker_DescribeQuorum_FullMethodName       = "/penstock.v1.Broker/DescribeQuorum"
+	Broker_DescribeMetadata_FullMethodName     = "/penstock.v1.Broker/DescribeMetadata"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -64,6 +65,7 @@ type BrokerClient interface {
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
+	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
 }
 
 type brokerClient struct {
@@ -220,6 +222,16 @@ func (c *brokerClient) DescribeQuorum(ctx context.Context, in *DescribeQuorumReq
 	return out, nil
 }
 
+func (c *brokerClient) DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeMetadataResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeMetadata_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -241,6 +253,7 @@ type BrokerServer interface {
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
+	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -292,6 +305,9 @@ func (UnimplementedBrokerServer) DescribeCluster(context.Context, *DescribeClust
 }
 func (UnimplementedBrokerServer) DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeQuorum not implemented")
+}
+func (UnimplementedBrokerServer) DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeMetadata not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -544,6 +560,24 @@ func _Broker_DescribeQuorum_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_DescribeMetadata_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeMetadataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeMetadata(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeMetadata_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeMetadata(ctx, req.(*DescribeMetadataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -598,6 +632,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeQuorum",
 			Handler:    _Broker_DescribeQuorum_Handler,
+		},
+		{
+			MethodName: "DescribeMetadata",
+			Handler:    _Broker_DescribeMetadata_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

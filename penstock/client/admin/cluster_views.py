@@ -37,8 +37,13 @@ async def every_view(cluster: ClusterClient, deadline_ms: int) -> ClusterViews:
     if not by_node:
         raise BootstrapError("no broker answered: " + "; ".join(str(error) for error in answers.values()))
     registered = ClusterViews(by_node).newest.brokers
-    silent = {broker.node_id: str(answers[broker.endpoint]) for broker in registered if broker.node_id not in by_node}
+    silent = {b.node_id: _why(answers[b.endpoint], b.endpoint) for b in registered if b.node_id not in by_node}
     return ClusterViews(by_node, silent)
+
+
+def _why(answer: ClusterInfo | ApiError, endpoint: Endpoint) -> str:
+    """Why this is not the answer of the broker that is registered there."""
+    return str(answer) if isinstance(answer, ApiError) else f"node {answer.standing.node_id} answers at {endpoint}"
 
 
 def _view_ms(cluster: ClusterClient, deadline_ms: int) -> int:

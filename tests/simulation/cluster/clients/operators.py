@@ -94,11 +94,18 @@ class Operator:
             "describe_broker_config": lambda: admin.describe_broker_config(self.clients.plan.brokers[0]),
             "describe_cluster": lambda: admin.describe_cluster(),
             "describe_quorum": lambda: admin.describe_quorum(),
+            "metadata_digests": lambda: self._compare_metadata(admin),
             "cluster_health": lambda: admin.cluster_health(),
             "list_offsets": lambda: admin.list_offsets(partitions),
         }
         what = self._draw.choice(list(questions))
         await self._in_time(what, questions[what]())  # type: ignore[no-untyped-call]
+
+    async def _compare_metadata(self, admin: AsyncAdmin) -> None:
+        """By the files of the brokers that answer, while they write and cut them."""
+        told = {digest.sha256 for digest in await admin.metadata_digests() if not digest.error}
+        if len(told) > 1:
+            self._report("metadata", f"brokers differ at one offset: {sorted(told)}")
 
     async def _identify(self, admin: AsyncAdmin) -> None:
         """Asks a drawn broker first."""

@@ -33,6 +33,9 @@ CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "describe_cluster": lambda admin: admin.describe_cluster(),
     "cluster_health": lambda admin: admin.cluster_health(),
     "describe_quorum": lambda admin: admin.describe_quorum(),
+    "metadata_digests": lambda admin: admin.metadata_digests(),
+    "describe_metadata": lambda admin: admin.describe_metadata(),
+    "describe_metadata of a broker": lambda admin: admin.describe_metadata(5, 2),
     "list_offsets": lambda admin: admin.list_offsets([T0]),
     "list_offsets of no partition": lambda admin: admin.list_offsets([TopicPartition(TOPIC, 9)]),
 }
