@@ -243,6 +243,7 @@ def test_a_stop_answers_the_caller_and_waits_for_no_disk() -> None:
         assert isinstance(await_now(request), NetworkError)
         assert isinstance(await stage.error(6), NetworkError)
         assert isinstance(request.error, NetworkError), "the thread's late answer changes nothing"
+        assert "nothing is kept" in repr(stage.api)
         assert isinstance(await stage.error(6), NetworkError)
 
     run(story)
