@@ -40,7 +40,7 @@ At = Annotated[
 def dump(
     context: typer.Context,
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="A node's metadata log dir, like data; else --bootstrap.")
+        Path | None, typer.Argument(metavar="PATH", help="A node's metadata log dir, like data; else --bootstrap.")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     node: Annotated[
@@ -94,7 +94,7 @@ def digest(
     context: typer.Context,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH...]", help="Metadata log dirs of one or more nodes; else --bootstrap."),
+        typer.Argument(metavar="PATH", help="Metadata log dirs of one or more nodes; else --bootstrap."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     at: At = None,

@@ -21,7 +21,7 @@ from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
-from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, digests_of_all, read_metadata
+from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
 from penstock.client.cluster.arguments import (
     MAX_INT32,
@@ -338,7 +338,7 @@ class AsyncAdmin:
         offset = None if at_offset is None else checked_number("at_offset", at_offset, 0)
         node = None if node_id is None else checked_number("node_id", node_id, 0, MAX_INT32)
         deadline_ms = await self._begin()
-        return await read_metadata(self._cluster, offset, node, deadline_ms)
+        return await content_of_one(self._cluster, offset, node, deadline_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 

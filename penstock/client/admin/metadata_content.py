@@ -94,7 +94,7 @@ def _row(node_id: int, offset: int, answer: MetadataPage | ApiError | str) -> Me
     return MetadataDigest(node_id, offset, error=str(answer))
 
 
-async def read_metadata(
+async def content_of_one(
     cluster: ClusterClient, at_offset: int | None, node_id: int | None, deadline_ms: int
 ) -> MetadataContent:
     """Of this broker, or of any that can; BrokerIdNotRegisteredError."""
