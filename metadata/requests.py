@@ -284,3 +284,4 @@ class TickResponse:
     """What the passing of time has done."""
 
     fenced_broker_ids: tuple[int, ...] = ()
+    preferred_elections: int = 0  # partitions that get their preferred leader back by schedule

@@ -145,6 +145,28 @@ QUORUM = (
     _ms("broker.heartbeat.interval.ms", 500, "Pause between heartbeats (Kafka: 2000; shorter for a quicker failover)."),
     _ms("broker.session.timeout.ms", 3000, "Without a heartbeat for this long a broker is fenced (Kafka: 9000)."),
     _bool("controlled.shutdown.enable", True, "A broker that stops moves its leaderships away first."),
+    _bool(
+        "auto.leader.rebalance.enable",
+        True,
+        "Leaderships go back by schedule to the first replica of each partition, the preferred leader, when it is in "
+        "sync. Read by the active controller, as the next two.",
+    ),
+    _int(
+        "leader.imbalance.per.broker.percentage",
+        10,
+        "A broker that lacks more than this share of the leaderships that it should have gets them back; 100: none "
+        "ever does.",
+        0,
+        100,
+        "%",
+    ),
+    _int(
+        "leader.imbalance.check.interval.seconds",
+        300,
+        "How often that share is looked at. A new active controller waits so long, too.",
+        1,
+        unit="s",
+    ),
 )
 
 DIRECTORIES = (

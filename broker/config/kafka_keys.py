@@ -75,8 +75,6 @@ KAFKA_KEYS = (
     KafkaKey("replica.selector.class", "", "consumers read from the leader"),
     KafkaKey("controlled.shutdown.max.retries", "controlled.shutdown.enable", "tried until its time is up"),
     KafkaKey("controlled.shutdown.retry.backoff.ms", "controlled.shutdown.enable", "tried until its time is up"),
-    KafkaKey("auto.leader.rebalance.enable", "", "leaderships are not moved back yet"),
-    KafkaKey("leader.imbalance.*", "", "leaderships are not moved back yet"),
     KafkaKey("delete.topic.enable", "", "topics can always be deleted"),
     KafkaKey("log.cleaner.io.buffer.size", "", "the cleaner reads what it needs"),
     KafkaKey("log.cleaner.io.buffer.load.factor", "log.cleaner.dedupe.buffer.size", "counted in bytes as used"),

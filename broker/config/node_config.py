@@ -36,6 +36,9 @@ class NodeConfig:
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
     controlled_shutdown_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_per_broker_percentage: int
+    leader_imbalance_check_interval_seconds: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     logger_level: tuple[str, ...]

@@ -77,6 +77,12 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
         True,
     )
     yield Reading(
+        "penstock_scheduled_leader_elections",
+        "Leaderships that this node gave back to the preferred leaders by schedule.",
+        found.scheduled_elections,
+        True,
+    )
+    yield Reading(
         "penstock_broker_sessions_expired",
         "Brokers that this node fenced because no heartbeat came.",
         found.sessions_expired,
@@ -91,6 +97,8 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
     now = found.controller
     help_text = "Brokers in service, by the active controller; 0 elsewhere."
     yield Reading("penstock_controller_active_brokers", help_text, now.active_brokers if now is not None else 0)
+    help_text = "Partitions that their preferred leader does not lead, by the active controller; 0 elsewhere."
+    yield Reading("penstock_preferred_replica_imbalance", help_text, now.led_elsewhere if now is not None else 0)
     help_text = "Topics, by the active controller; 0 elsewhere."
     yield Reading("penstock_controller_topics", help_text, now.topics if now is not None else 0)
     help_text = "Partitions, by the active controller; 0 elsewhere."

@@ -159,6 +159,9 @@ class Node:
             session_timeout_ms=config.broker_session_timeout_ms,
             num_partitions=config.num_partitions,
             default_replication_factor=config.default_replication_factor,
+            leader_rebalance_enable=config.auto_leader_rebalance_enable,
+            leader_imbalance_percentage=config.leader_imbalance_per_broker_percentage,
+            leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
             topic_defaults=topic_defaults(config),
         )
 

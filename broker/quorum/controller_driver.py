@@ -56,6 +56,7 @@ class ControllerDriverStatistics:
     unclean_elections: int
     sessions_expired: int
     unclean_registrations: int
+    scheduled_elections: int  # of `leader_elections`: leaderships given back to the preferred leaders by schedule
     controller: ControllerStatistics | None
     """As it is now; None while another node is the active one."""
 
@@ -88,7 +89,8 @@ class ControllerDriver:
         self._last_proposal: asyncio.Future[int] | None = None
         self._began_at = -1
         """The metadata offset that the active controller began from."""
-        self._leader_elections = self._unclean_elections = self._sessions_expired = self._unclean_registrations = 0
+        self._leader_elections = self._unclean_elections = self._scheduled_elections = 0
+        self._sessions_expired = self._unclean_registrations = 0
 
     @property
     def is_active(self) -> bool:
@@ -123,6 +125,7 @@ class ControllerDriver:
             self._unclean_elections,
             self._sessions_expired,
             self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
+            self._scheduled_elections,
             now,
         )
 
@@ -212,7 +215,8 @@ class ControllerDriver:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     async def _tick(self, controller: Controller) -> None:
-        """Lets the controller notice the passing of time: brokers whose session ran out are fenced."""
+        """Lets the controller notice the passing of time: brokers whose session ran out are fenced, and leaderships
+        go back to the preferred leaders."""
         while self._controller is controller:
             now_ms = self._clock.now_ms()
             try:
@@ -222,6 +226,9 @@ class ControllerDriver:
                     _log.warning("fencing brokers %s", fenced)
                 await self._commit(controller, result)
                 self._sessions_expired += len(fenced)
+                if given_back := result.response.preferred_elections:
+                    self._scheduled_elections += given_back
+                    _log.info("gave %d partitions back to their preferred leaders", given_back)
             except ApiError as error:
                 _log.warning("a decision was not committed: %s", error)
             deadline_ms = controller.next_deadline_ms()

@@ -16,6 +16,9 @@ class ControllerConfig:
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     num_partitions: int = 1  # num.partitions
     default_replication_factor: int = 1  # default.replication.factor
+    leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
+    leader_imbalance_percentage: int = 10  # leader.imbalance.per.broker.percentage
+    leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
     max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them
     max_partitions_per_topic: int = 10_000  # a change to a topic copies the table of its partitions

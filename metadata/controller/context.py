@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
-from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
-from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError
+from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError, InvariantViolation
 from penstock.ids import RandomIds
 from penstock.types import NO_LEADER
 
@@ -149,6 +149,28 @@ def elected(
         unclean_allowed=context.unclean_allowed(partition.topic_id),
     )
     return change_record(partition, elect(partition, circumstances))
+
+
+def preferred_obstacle(context: DecisionContext, partition: PartitionRegistration) -> str:
+    """Why the preferred leader, the first replica, cannot be elected now; "" if it can."""
+    preferred, state = partition.replicas[0], context.state
+    if preferred not in partition.isr:
+        return f"broker {preferred} is not in sync; the ISR is {list(partition.isr)}"
+    if partition.log_lost:
+        return f"broker {preferred} has lost its log"
+    if not state.is_active(preferred):
+        return f"broker {preferred} is fenced or shuts down"
+    if not state.replica_is_online(preferred, partition):
+        return f"the log dir of the replica on broker {preferred} is offline"
+    return ""
+
+
+def preferred_elected(context: DecisionContext, partition: PartitionRegistration) -> PartitionChangeRecord:
+    """The change that gives the partition its preferred leader, where another leads and there is no obstacle."""
+    change = changed(partition, context.min_isr(partition), leader_id=partition.replicas[0])
+    if change is None:
+        raise InvariantViolation(f"broker {partition.replicas[0]} is to lead {partition}, and nothing changes")
+    return change
 
 
 def effective_min_isr(

@@ -1,8 +1,9 @@
 """The active controller of the cluster: one state, and one method for each decision.
 
 The driver calls a decision, replays every record of its result, proposes them as one batch, and answers when they are
-committed; one decision at a time. A decision changes nothing but the soft state of sessions. A refused request raises
-its error, or carries it in the item concerned. Nothing here waits, writes or reads a clock: `now_ms` is an argument.
+committed; one decision at a time. A decision changes nothing but soft state: sessions, and how far the balance of
+leaders is. A refused request raises its error, or carries it in the item concerned. Nothing here waits, writes or reads
+a clock: `now_ms` is an argument.
 
 Not here: election, commit and forwarding (broker/), and the rules of each decision (the files beside this one).
 """
@@ -16,7 +17,6 @@ from metadata.controller import (
     configs,
     directories,
     liveness,
-    ordered_elections,
     partitions,
     producer_ids,
     registration,
@@ -24,6 +24,8 @@ from metadata.controller import (
 )
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
+from metadata.controller.elections import ordered_elections
+from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.eligibility import ended_cleanly
 from metadata.controller.result import ControllerResult
 from metadata.controller.sessions import BrokerSessions
@@ -67,6 +69,7 @@ class ControllerStatistics:
     unclean_elections: int
     session_expirations: int
     unclean_registrations: int  # processes that came back without their clean-shutdown marker
+    led_elsewhere: int = 0  # partitions that their preferred leader does not lead
 
 
 class Controller:
@@ -76,6 +79,7 @@ class Controller:
         self._sessions = BrokerSessions(config.session_timeout_ms)
         self._state = ControllerState(image)
         self._context = DecisionContext(config, self._state, self._sessions, rng)
+        self._balance = LeaderBalance(config, now_ms)
         self._session_expirations = 0
         self._has_settled_elrs = False
         self._unclean_registrations = 0
@@ -123,11 +127,12 @@ class Controller:
                 return settled
         result = liveness.tick(self._context, now_ms)
         self._session_expirations += len(result.response.fenced_broker_ids)
-        return result
+        return result if result.records else self._balance.tick(self._context, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do if no broker is heard from before; None if there is nothing to wait for."""
-        return self._sessions.next_deadline_ms()
+        deadlines = (self._sessions.next_deadline_ms(), self._balance.next_deadline_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return topics.create_topics(self._context, request)
@@ -168,6 +173,7 @@ class Controller:
             topics=len(self._state.topics),
             partitions=self._state.partition_count,
             leaderless_partitions=self._state.leaderless_count,
+            led_elsewhere=self._state.preferred_leaders.elsewhere_count,
             unclean_elections=self._state.unclean_elections,
             session_expirations=self._session_expirations,
             unclean_registrations=self._unclean_registrations,

@@ -2,8 +2,8 @@
 
 Only `replay` changes it, with the records of the controller's own decisions, before they are committed. (A controller
 that loses its leadership is thrown away, and its uncommitted records with it.) The rules are in replay.py. The indexes
-name the partitions that have a broker in their ISR or ELR, and those without a leader, so a decision costs only what it
-touches.
+name the partitions that have a broker in their ISR or ELR, those without a leader, and those without their preferred
+leader, so a decision costs only what it touches.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.controller.topic_names import collision_key
 from metadata.image import MetadataImage, TopicImage, image_records
 from metadata.records import TOPIC_RESOURCE, Record, RegisterBrokerRecord
@@ -60,6 +61,7 @@ class ControllerState:
         self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
         """Since `take_leader_changes` was called last."""
+        self.preferred_leaders = PreferredLeaders()
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
@@ -200,6 +202,7 @@ class ControllerState:
             self._unindex(before)
             self._note_change(before, partition)
         partitions[partition.partition] = partition
+        self.preferred_leaders.put(partition)
         for member in partition.isr:
             self._keys_by_isr_member.setdefault(member, set()).add(partition.key)
         for member in partition.elr:
@@ -230,6 +233,7 @@ class ControllerState:
         for member in partition.elr:
             self._keys_by_elr_member[member].discard(partition.key)
         self._leaderless.discard(partition.key)
+        self.preferred_leaders.drop(partition)
 
     def _sorted(self, keys: set[PartitionKey]) -> Iterator[PartitionRegistration]:
         return (self.topics[key.topic_id].partitions[key.partition] for key in sorted(keys))

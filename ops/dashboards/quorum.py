@@ -174,6 +174,13 @@ CONTROLLER = Row(
             rise("penstock_leader_elections_total", "all {{instance}}"),
             rise("penstock_unclean_leader_elections_total", "unclean {{instance}}"),
         ),
+        graph(
+            "Preferred leaders",
+            "Partitions that their preferred leader does not lead, and leaderships that went back to it by schedule.",
+            Unit.COUNT,
+            Query("max(penstock_preferred_replica_imbalance)", "led elsewhere"),
+            rise("penstock_scheduled_leader_elections_total", "given back {{instance}}"),
+        ),
         SESSIONS,
     ),
 )

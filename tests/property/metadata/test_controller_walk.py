@@ -20,17 +20,19 @@ from collections.abc import Callable
 
 import pytest
 
+from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember
 from penstock.errors import ApiError
-from tests.unit.metadata.harness import EPOCH, SESSION_TIMEOUT_MS, Cluster
+from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 6)
 NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 120
 DISKS = (0, 1)
+CONFIG = ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, leader_imbalance_check_interval_ms=1)
 
 
 class Walk:
@@ -38,7 +40,7 @@ class Walk:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.cluster = Cluster(seed=seed)
+        self.cluster = Cluster(config=CONFIG, seed=seed)
         self.outcomes: Counter[str] = Counter()
         self.disks = {(broker_id, disk): 0 for broker_id in BROKERS for disk in DISKS}
         """How often each was replaced."""
@@ -225,6 +227,7 @@ class Walk:
         partitions = [p for topic in cluster.image.topics_by_id.values() for p in topic.partitions.values()]
         assert statistics.partitions == len(partitions)
         assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
+        assert statistics.led_elsewhere == sum(p.leader_id != p.replicas[0] for p in partitions)
         for partition in partitions:
             self.was_ever_unclean(partition)
             self.check_directories(partition)

@@ -51,6 +51,7 @@ class FakeController:
         self.is_done = False
         self.replayed: list[int] = []
         self.expires: tuple[int, ...] = ()
+        self.gives_back = 0
         self.changes: list[LeaderChange] = []
         self.counted = ControllerStatistics(3, 2, 1, 4, 24, 0, 0, 0, unclean_registrations=5)
 
@@ -58,8 +59,10 @@ class FakeController:
         return ControllerResult(() if self.is_done else (TopicRecord("t", "id"),), CreateTopicsResponse())
 
     def tick(self, _now_ms: int) -> ControllerResult[TickResponse]:
-        fenced, self.expires = self.expires, ()
-        return ControllerResult((TopicRecord("t", "id"),) if fenced else (), TickResponse(fenced))
+        fenced, given_back = self.expires, self.gives_back
+        self.expires, self.gives_back = (), 0
+        is_empty = not fenced and not given_back
+        return ControllerResult(() if is_empty else (TopicRecord("t", "id"),), TickResponse(fenced, given_back))
 
     def next_deadline_ms(self) -> None:
         return None
@@ -197,6 +200,29 @@ def test_elections_and_expired_sessions_are_counted_over_all_times_as_the_active
         assert stage.driver.statistics() == replace(found, controller=None)
         stage.driver.on_leader_change(1, 2)
         assert stage.driver.statistics().unclean_registrations == 10
+        stage.driver.resign()
+
+    run_virtual(scenario())
+
+
+def test_leaderships_that_go_back_are_counted_once_they_are_committed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+
+    async def scenario() -> None:
+        stage = Stage()
+        stage.controller.gives_back = 7
+        await asyncio.sleep(1)
+        assert stage.driver.statistics().scheduled_elections == 0 and "preferred" not in caplog.text
+        stage.quorum.proposed[0].set_result(0)
+        await asyncio.sleep(1)
+        assert stage.driver.statistics().scheduled_elections == 7
+        assert "gave 7 partitions back to their preferred leaders" in caplog.messages
+        stage.quorum.refuses = KafkaStorageError(f"nothing was written: {FULL}")
+        stage.controller.gives_back = 2
+        await asyncio.sleep(1)
+        assert stage.driver.statistics().scheduled_elections == 7 and stage.fatal == []
         stage.driver.resign()
 
     run_virtual(scenario())

@@ -107,7 +107,7 @@ def test_session_ends_on_its_deadline_and_not_before() -> None:
     cluster.now_ms += 1
     assert cluster.tick() == (1,)
     assert cluster.tick() == ()
-    assert cluster.controller.next_deadline_ms() is None
+    assert cluster.controller.next_deadline_ms() == cluster.config.leader_imbalance_check_interval_ms
     assert cluster.controller.statistics().session_expirations == 1
 
 

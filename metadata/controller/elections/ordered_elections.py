@@ -2,15 +2,15 @@
 
 An unclean election is made only where there is no leader, whatever the topic's `unclean.leader.election.enable`: the
 order is the permission. Who may be elected is election.py's rule, so a clean candidate comes first there too. Not here:
-elections that follow from brokers that come and go (context.py).
+elections that follow from brokers that come and go (context.py), and those by schedule (leader_balance.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.election import Circumstances, change_record, changed, elect
+from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
+from metadata.controller.election import Circumstances, change_record, elect
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import TopicState
 from metadata.records import PartitionChangeRecord, Record
@@ -27,7 +27,6 @@ from penstock.errors import (
     ElectionNotNeededError,
     EligibleLeadersNotAvailableError,
     InvalidRequestError,
-    InvariantViolation,
     PolicyViolationError,
     PreferredLeaderNotAvailableError,
     UnknownTopicOrPartitionError,
@@ -116,19 +115,9 @@ def _preferred(context: DecisionContext, topic: str, partition: PartitionRegistr
     preferred, name = partition.replicas[0], f"{topic}-{partition.partition}"
     if partition.leader_id == preferred:
         raise ElectionNotNeededError(f"{name} is led by its preferred leader {preferred} already")
-    if preferred not in partition.isr:
-        raise PreferredLeaderNotAvailableError(
-            f"{name}: broker {preferred} is not in sync; the ISR is {list(partition.isr)}"
-        )
-    if partition.log_lost or not context.state.is_active(preferred):
-        why = "has lost its log" if partition.log_lost else "is fenced or shuts down"
-        raise PreferredLeaderNotAvailableError(f"{name}: broker {preferred} {why}")
-    if not context.state.replica_is_online(preferred, partition):
-        raise PreferredLeaderNotAvailableError(f"{name}: the log dir of the replica on broker {preferred} is offline")
-    change = changed(partition, context.min_isr(partition), leader_id=preferred)
-    if change is None:
-        raise InvariantViolation(f"broker {preferred} is to lead {partition}, and nothing changes")
-    return change
+    if obstacle := preferred_obstacle(context, partition):
+        raise PreferredLeaderNotAvailableError(f"{name}: {obstacle}")
+    return preferred_elected(context, partition)
 
 
 def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistration) -> PartitionChangeRecord:

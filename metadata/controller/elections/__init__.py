@@ -1,0 +1,1 @@
+"""Elections that nobody's coming or going causes: an operator orders them, or the schedule gives leaderships back."""

@@ -1,0 +1,82 @@
+"""Gives leaderships back to the preferred leaders by schedule (`auto.leader.rebalance.enable`).
+
+A broker that comes back joins its ISRs again and leads nothing. Each `leader.imbalance.check.interval.seconds` a round
+begins: a broker that lacks more than `leader.imbalance.per.broker.percentage` of the leaderships that it should have
+gets them back. Who may be elected is the same as for an election that an operator orders (`preferred_obstacle`): a
+replica that is in sync, of a broker in service that does not shut down, in a log dir that works.
+
+A round is done in bounded steps, one a tick and without pauses; the next one is due an interval after its end. The
+schedule is soft state: a new controller waits an interval. A step whose records are not committed is not repeated: the
+next round finds what is still led elsewhere. Not here: what counts as imbalance (preferred_leaders.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metadata.controller.config import ControllerConfig
+from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
+from metadata.controller.result import ControllerResult
+from metadata.controller.state import ControllerState
+from metadata.records import PartitionChangeRecord
+from metadata.registrations import PartitionKey
+from metadata.requests import TickResponse
+
+ELECTIONS_MAX = 500
+"""Of one step, which is one batch of the metadata log. They take the event loop 25 ms; Kafka elects 1,000 at a time."""
+LOOKS_MAX = 5_000
+"""Partitions that one step looks at: those of a broker that is in no ISR yet elect nobody."""
+
+
+class LeaderBalance:
+    """The schedule of one controller, and how far its round is."""
+
+    def __init__(self, config: ControllerConfig, now_ms: int) -> None:
+        self._percentage = config.leader_imbalance_percentage
+        self._interval_ms = config.leader_imbalance_check_interval_ms
+        self._due_ms = now_ms + self._interval_ms if config.leader_rebalance_enable else None
+        """When the next round begins; in the past while one is under way."""
+        self._round: Iterator[PartitionKey] | None = None
+        """What is left of the round under way."""
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do; None if the schedule is switched off."""
+        return self._due_ms
+
+    def tick(self, context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
+        """The next elections of a round that is due; nothing before."""
+        if self._due_ms is None or now_ms < self._due_ms:
+            return ControllerResult((), TickResponse())
+        if self._round is None:
+            self._round = _round(context.state, self._percentage)
+        changes: list[PartitionChangeRecord] = []
+        for _ in range(LOOKS_MAX):
+            key = next(self._round, None)
+            if key is None:
+                self._round, self._due_ms = None, now_ms + self._interval_ms
+                break
+            change = _given_back(context, key)
+            if change is not None:
+                changes.append(change)
+            if len(changes) == ELECTIONS_MAX:
+                break
+        return ControllerResult(tuple(changes), TickResponse(preferred_elections=len(changes)))
+
+    def __repr__(self) -> str:
+        return f"LeaderBalance(due_ms={self._due_ms}, {'a' if self._round is not None else 'no'} round is under way)"
+
+
+def _round(state: ControllerState, percentage: int) -> Iterator[PartitionKey]:
+    """The partitions that are looked at: of each broker as they are when its turn comes."""
+    for broker_id in state.preferred_leaders.brokers_above(percentage):
+        if state.is_active(broker_id):
+            yield from state.preferred_leaders.led_elsewhere(broker_id)
+
+
+def _given_back(context: DecisionContext, key: PartitionKey) -> PartitionChangeRecord | None:
+    """The election; None where there is nothing to elect, or the preferred leader may not lead now."""
+    partition = context.state.find_partition(key)
+    if partition is None or partition.leader_id == partition.replicas[0] or preferred_obstacle(context, partition):
+        return None
+    return preferred_elected(context, partition)
