@@ -39,6 +39,8 @@ SNAPSHOTS_SHARE = 0.5
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
+BALANCE_SHARE = 0.3
+"""Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -122,7 +124,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     if draw.random() < 0.5:
         plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
-    return _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
+    plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
+    return _with_balance(draw, plan)
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -133,6 +136,18 @@ def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
     if draw.random() < SNAPSHOTS_SHARE:
         config["metadata.log.max.snapshot.interval.ms"] = draw.choice((500, 5_000))
     return replace(plan, config=config)
+
+
+def _with_balance(draw: random.Random, plan: Plan) -> Plan:
+    """How soon, and from which share on, leaderships go back to the preferred leaders."""
+    is_balanced, seconds, percentage = draw.random() < BALANCE_SHARE, draw.choice((1, 2, 5)), draw.choice((0, 10, 30))
+    if not is_balanced:
+        return plan
+    keys = {
+        "leader.imbalance.check.interval.seconds": seconds,
+        "leader.imbalance.per.broker.percentage": percentage,
+    }
+    return replace(plan, config={**plan.config, **keys})
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

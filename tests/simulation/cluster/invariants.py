@@ -130,6 +130,11 @@ class Invariants:
                 return life
         return None
 
+    def given_back(self) -> int:
+        """Leaderships that controllers gave back to the preferred leaders by schedule."""
+        controllers = [life.node.controller for life in self._lives.values()]
+        return sum(controller.statistics().scheduled_elections for controller in controllers if controller is not None)
+
     def _living(self) -> list[_Life]:
         return [life for life in self._lives.values() if life.process.is_alive]
 

@@ -24,6 +24,7 @@ from typing import Any
 from zlib import crc32
 
 from broker.config.config import parse_config
+from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from penstock.errors import InvariantViolation
 from penstock.ids import RandomIds
 from penstock.testing.layout import HOST, Layout, fixed_ports
@@ -47,6 +48,8 @@ START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
 PORT = 9192
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
+BALANCE_SECONDS_MAX = 10
+"""Where the balance of leaders is looked at less often, no story ends with it."""
 _pack_time = Struct("d").pack
 LOOK_SECONDS = 0.05
 """A fault that waits for a cluster that works looks so often."""
@@ -66,6 +69,8 @@ class Outcome:
     acked: int = 0
     failed_records: int = 0
     worst_ack_ms: int = 0
+    given_back: int = 0
+    """Leaderships that went back to the preferred leaders by schedule."""
     faults: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
@@ -178,6 +183,7 @@ class World:
         clients = self.clients
         outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
         outcome.worst_ack_ms = clients.worst_ack_ms
+        outcome.given_back = self.invariants.given_back()
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
         outcome.snapshots = self.invariants.quorum.snapshots
@@ -259,6 +265,7 @@ class World:
         clients.whole_ms = clients.time.now_ms()
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
+        self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
@@ -314,6 +321,19 @@ class World:
             for number, partition in topic.partitions.items():
                 if partition.leader_id < 0 or set(partition.isr) != set(partition.replicas):
                     yield f"{name}-{number}: {partition}"
+
+    def _led_elsewhere(self) -> list[str]:
+        """I40: of each broker not more than the share that the balance of leaders lets pass."""
+        config = self.machines[0].config
+        node = next((machine.node for machine in self.machines if machine.node is not None), None)
+        if node is None or config.leader_imbalance_check_interval_seconds > BALANCE_SECONDS_MAX:
+            return []
+        index = PreferredLeaders()
+        for topic in node.loader.image.topics_by_id.values():
+            for partition in topic.partitions.values():
+                index.put(partition)
+        above = index.brokers_above(config.leader_imbalance_per_broker_percentage)
+        return [f"broker {broker_id}" for broker_id in above]
 
     def _all_committed(self) -> bool:
         """A record with acks=1 may be answered before."""

@@ -16,6 +16,8 @@ from metadata.controller import (
     registration,
 )
 from metadata.controller.controller import Controller
+from metadata.controller.elections import leader_balance
+from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
 from metadata.image import image_records
@@ -100,6 +102,39 @@ CONTROLLER = (
             Fault(3.0, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
             copies=2,
         ),
+    ),
+    Mutant(
+        "the schedule elects a replica that is not in sync",
+        "KIP-460",
+        (Edit(context.preferred_obstacle, "if preferred not in partition.isr:", "if False:"),),
+        CRASHES,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 0.8, 0.5, Aim.LEADER),
+            *(Fault(1.75, Kind.CUT, 1, broker, 3.0, 0.5, Aim.LEADER) for broker in (1, 2, 3)),
+            leader_imbalance_check_interval_seconds=1,
+        ),
+    ),
+    Mutant(  # alone, each of the two is enough
+        "the schedule elects a fenced broker",
+        "seam: I11",
+        (
+            Edit(leader_balance._round, "if state.is_active(broker_id):", "if True:"),
+            Edit(context.preferred_obstacle, "if not state.is_active(preferred):", "if False:"),
+        ),
+        CRASHES,
+        stories=directed(
+            Fault(1.0, Kind.KILL, 1, 0, 4.5, 0.5, Aim.FOLLOWER),
+            Fault(2.5, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
+            copies=2,
+            leader_imbalance_check_interval_seconds=1,
+        ),
+    ),
+    Mutant(
+        "leaderships never go back by schedule",
+        "seam: ticks",
+        (Edit(LeaderBalance.tick, "now_ms < self._due_ms", "True"),),
+        CRASHES,
+        stories=directed(Fault(1.0, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER), leader_imbalance_check_interval_seconds=1),
     ),
     Mutant(
         "a registration leaves its broker in the ISR",
