@@ -39,7 +39,7 @@ SNAPSHOTS_SHARE = 0.5
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
-BALANCE_SHARE = 0.3
+BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
