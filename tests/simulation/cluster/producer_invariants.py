@@ -33,8 +33,8 @@ MARGIN_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _Silence:
-    """Of one producer in one partition: what it did last, since when it is silent, and in which epoch it was so for
-    long enough to be forgotten."""
+    """Of one producer in one replica: what it did last, since when it is silent, and in which epoch it was so for long
+    enough to be forgotten. A replica that stood still heard nothing meanwhile, whatever the others heard."""
 
     newest: tuple[int, int]
     since_s: float
@@ -47,7 +47,7 @@ class ProducerInvariants:
     def __init__(self, partitions: PartitionInvariants, metadata: MetadataInvariants, expiration_ms: int) -> None:
         self._partitions, self._metadata = partitions, metadata
         self._expiration_s = expiration_ms / 1000 - MARGIN_SECONDS if expiration_ms < SHORT_EXPIRATION_MS else None
-        self._silences: dict[tuple[PartitionKey, int], _Silence] = {}
+        self._silences: dict[tuple[PartitionKey, int, int], _Silence] = {}
         self._looked: dict[tuple[PartitionKey, int], float] = {}
         """When each replica was looked at: whatever is new in it has come since."""
         self._counts: list[ProducerIdCounts] = []
@@ -80,7 +80,8 @@ class ProducerInvariants:
         self._looked[seen.key, partition.broker_id] = now_s
         for producer_id, told in history.sequences.told.items():
             entry = producers.get(producer_id)
-            if self._may_be_forgotten((seen.key, producer_id), entry, told, before_s, now_s):
+            key = seen.key, partition.broker_id, producer_id
+            if self._may_be_forgotten(key, entry, told, log.log_end_offset, before_s, now_s):
                 continue
             wrong = difference(entry, told, end, first)
             if wrong:
@@ -93,19 +94,26 @@ class ProducerInvariants:
                 raise Violated(f"I39: {where}: producer {producer_id} has committed nothing, and is known with {entry}")
 
     def _may_be_forgotten(
-        self, key: tuple[PartitionKey, int], entry: ProducerEntry | None, told: Told, before_s: float, now_s: float
+        self,
+        key: tuple[PartitionKey, int, int],
+        entry: ProducerEntry | None,
+        told: Told,
+        end: int,
+        before_s: float,
+        now_s: float,
     ) -> bool:
         """Batches that are not committed count, too: a leader may forget them before they are."""
         if self._expiration_s is None:
             return False
-        newest = told.epoch, told.batches[-1].offset
+        heard = [batch.offset for batch in told.batches if batch.offset < end]
+        newest = told.epoch, heard[-1] if heard else -1
         if entry is not None:
             newest = max(newest, (entry.epoch, entry.batches[-1].base_offset))
         silence = self._silences.setdefault(key, _Silence(newest, before_s))
+        if now_s - silence.since_s >= self._expiration_s:  # perhaps until now: nobody looks at a replica out of the ISR
+            silence.epoch = silence.newest[0]
         if newest > silence.newest:
             silence.newest, silence.since_s = newest, before_s
-        if now_s - silence.since_s >= self._expiration_s:
-            silence.epoch = silence.newest[0]
         return silence.epoch >= told.epoch
 
     def counted(self) -> Counter[str]:
