@@ -53,6 +53,8 @@ def replay(tables: Tables, record: Record) -> None:
             _change_partition(tables, record)
         case PartitionRecord():
             _require(tables.has_topic(record.topic_id), record, "topic id is not known")
+            key = PartitionKey(record.topic_id, record.partition)
+            _require(tables.find_partition(key) is None, record, "the partition is there already")
             tables.put_partition(PartitionRegistration.from_record(record))
         case TopicRecord():
             _require(tables.topic_id_of(record.name) is None, record, "the name is taken")

@@ -186,6 +186,30 @@ class CreateTopicsResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """More partitions for a topic, until it has `total` (KIP-195)."""
+
+    name: str
+    total: int
+    assignment: tuple[ReplicaAssignment, ...] = ()  # by hand; of each new partition, and of no other
+    topic_id: str = ""  # where it is not empty: only of the topic with this id
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequest:
+    topics: tuple[NewPartitions, ...] = ()
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsResponse:
+    """A topic that was just as it was asked for before has an error, and its number of partitions."""
+
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopicsRequest:
     topic_ids: tuple[str, ...] = ()
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.apis.alter_configs import AlterConfigsApi
-from broker.apis.create_topics import CreateTopicsApi
+from broker.apis.changes.alter_configs import AlterConfigsApi
+from broker.apis.changes.create_topics import CreateTopicsApi
 from broker.apis.delete_records import DeleteRecordsApi
-from broker.apis.delete_topics import DeleteTopicsApi
+from broker.apis.changes.delete_topics import DeleteTopicsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
-from broker.apis.elect_leaders import ElectLeadersApi
+from broker.apis.changes.elect_leaders import ElectLeadersApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.apis.forwarding import ForwardedRequests

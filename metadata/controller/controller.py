@@ -20,7 +20,6 @@ from metadata.controller import (
     partitions,
     producer_ids,
     registration,
-    topics,
 )
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
@@ -30,6 +29,7 @@ from metadata.controller.eligibility import ended_cleanly
 from metadata.controller.result import ControllerResult
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
+from metadata.controller.topics import new_partitions, topics
 from metadata.image import MetadataImage
 from metadata.records import Record
 from metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -44,6 +44,8 @@ from metadata.requests import (
     AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -136,6 +138,11 @@ class Controller:
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return topics.create_topics(self._context, request)
+
+    def create_partitions(
+        self, request: CreatePartitionsRequest, now_ms: int
+    ) -> ControllerResult[CreatePartitionsResponse]:
+        return new_partitions.create_partitions(self._context, request)
 
     def delete_topics(self, request: DeleteTopicsRequest, now_ms: int) -> ControllerResult[DeleteTopicsResponse]:
         return topics.delete_topics(self._context, request)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
-from metadata.controller.topic_names import collision_key
+from metadata.controller.topics.topic_names import collision_key
 from metadata.image import MetadataImage, TopicImage, image_records
 from metadata.records import TOPIC_RESOURCE, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration

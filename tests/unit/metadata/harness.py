@@ -32,10 +32,12 @@ from metadata.requests import (
     BrokerHeartbeatResponse,
     ConfigChange,
     ConfigOperation,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     HostedReplicas,
     IsrMember,
+    NewPartitions,
     NewTopic,
     RegisterBrokerRequest,
     TopicResult,
@@ -160,6 +162,10 @@ class Cluster:
     def create_all(self, *topics: NewTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
         request = CreateTopicsRequest(topics, validate_only)
         return self.commit(self.controller.create_topics(request, self.now_ms)).topics
+
+    def add_partitions(self, *topics: NewPartitions, validate_only: bool = False) -> tuple[TopicResult, ...]:
+        request = CreatePartitionsRequest(topics, validate_only)
+        return self.commit(self.controller.create_partitions(request, self.now_ms)).topics
 
     def delete(self, *names: str) -> tuple[TopicResult, ...]:
         """A name that no topic has is taken for an id."""

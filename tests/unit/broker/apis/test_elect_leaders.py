@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.apis.elect_leaders import elected_by_an_earlier_attempt
+from broker.apis.changes.elect_leaders import elected_by_an_earlier_attempt
 from metadata.requests import ElectLeadersResponse, ElectLeadersResult
 from penstock.errors import ElectionNotNeededError, EligibleLeadersNotAvailableError
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from broker.apis.create_topics import maybe_created_by_an_earlier_attempt
-from broker.apis.delete_topics import deleted_by_an_earlier_attempt
+from broker.apis.changes.create_topics import maybe_created_by_an_earlier_attempt
+from broker.apis.changes.delete_topics import deleted_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
 from metadata.requests import (
     CreateTopicsRequest,

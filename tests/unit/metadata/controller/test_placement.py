@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from metadata.controller.placement import place_replicas
+from metadata.controller.topics.placement import place_more_replicas, place_replicas
 from metadata.registrations import BrokerRegistration
 
 
@@ -53,3 +53,39 @@ def test_leaders_are_even_and_with_even_racks_replicas_too(racks: tuple[str, ...
     assert set(Counter(replicas[0] for replicas in placed).values()) == {10}
     if len(set(racks)) != 2:
         assert set(Counter(replica for replicas in placed for replica in replicas).values()) == {20}
+
+
+@pytest.mark.parametrize("before", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("racks", [("", "", "", ""), ("a", "a", "b", "b"), ("a", "a", "b", "c")])
+def test_more_partitions_go_on_as_if_all_had_been_placed_at_once(racks: tuple[str, ...], before: int) -> None:
+    nodes = brokers(*racks)
+    whole = place_replicas(nodes, 13, 2, random.Random(5))
+    assert place_more_replicas(nodes, whole[:before], 13 - before, 2, random.Random(6)) == whole[before:]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_more_partitions_make_leaders_as_even_as_their_number_allows(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randint(1, 6)
+    nodes = brokers(*(rng.choice(("a", "b", "")) for _ in range(count)))
+    existing = [(rng.randint(1, count),) for _ in range(rng.randint(0, 9))]
+    added = rng.randint(1, 12)
+    placed = place_more_replicas(nodes, existing, added, 1, rng)
+    before, after = (Counter(first for (first,) in replicas) for replicas in (existing, existing + placed))
+    assert len(placed) == added and after.total() == len(existing) + added
+    for first in {first for (first,) in placed}:  # a broker that got one has no more than any other, and one
+        assert after[first] <= min(after[node.broker_id] for node in nodes) + 1
+    assert all(after[node.broker_id] >= before[node.broker_id] for node in nodes)
+
+
+def test_a_broker_that_joined_later_leads_new_partitions_first() -> None:
+    assert place_more_replicas(brokers("", "", ""), [(1, 2), (2, 1), (1, 2)], 3, 2, random.Random(1)) == [
+        (3, 1),
+        (2, 3),
+        (3, 1),
+    ]
+
+
+def test_a_topic_whose_leaders_are_all_gone_begins_anywhere() -> None:
+    firsts = {place_more_replicas(brokers("", "", ""), [(9,)], 1, 1, random.Random(s))[0][0] for s in range(30)}
+    assert firsts == {1, 2, 3}

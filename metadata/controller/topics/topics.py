@@ -2,7 +2,8 @@
 not stop the others.
 
 A topic is checked whole (name, numbers, configuration, placement) before any of its records exists. Its replicas are
-placed by placement.py, or by the operator's own assignment.
+placed by placement.py, or by the operator's own assignment (assignments.py). Not here: more partitions for a topic that
+exists (new_partitions.py).
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from metadata.controller.context import DecisionContext, check_min_insync_replicas
-from metadata.controller.placement import place_replicas
+from metadata.controller.topics.placement import place_replicas
 from metadata.controller.result import ControllerResult
-from metadata.controller.topic_names import collision_key, validate_topic_name
-from metadata.records import TOPIC_RESOURCE, ConfigRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from metadata.controller.topics.assignments import (
+    check_partition_count,
+    check_record_count,
+    check_replicas,
+    partition_record,
+)
+from metadata.controller.topics.topic_names import collision_key, validate_topic_name
+from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
 from metadata.requests import (
     USE_DEFAULT,
     CreateTopicsRequest,
@@ -28,12 +35,10 @@ from metadata.requests import (
 from metadata.topic_config import validate_topic_config
 from penstock.errors import (
     ApiError,
-    InvalidPartitionsError,
     InvalidReplicaAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
     InvalidTopicError,
-    PolicyViolationError,
     TopicExistsError,
     UnknownTopicIdError,
 )
@@ -95,31 +100,16 @@ def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, vali
     replication_factor = max(map(len, replicas))
     config = validate_topic_config(topic.config)
     check_min_insync_replicas(topic.name, config, replication_factor)
-    record_count = len(batch.records) + 1 + len(config) + len(replicas)
-    if record_count > context.config.max_records_per_decision:
-        raise PolicyViolationError(
-            f"the topics up to {topic.name} need {record_count} records, at most"
-            f" {context.config.max_records_per_decision} may be committed at once; ask for fewer in one request"
-        )
+    check_record_count(context, topic.name, len(batch.records) + 1 + len(config) + len(replicas))
     topic_id = "" if validate_only else context.new_topic_id()
     batch.records.append(TopicRecord(topic.name, topic_id))
     for key in sorted(topic.config):
         batch.records.append(ConfigRecord(TOPIC_RESOURCE, topic.name, key, topic.config[key].strip()))
     for partition, assigned in enumerate(replicas):
-        batch.records.append(_partition_record(context, topic_id, partition, assigned))
+        batch.records.append(partition_record(context, topic_id, partition, assigned))
     batch.partition_count += len(replicas)
     batch.names_by_collision_key[collision_key(topic.name)] = topic.name
     return TopicResult(topic.name, topic_id, None, len(replicas), replication_factor)
-
-
-def _partition_record(
-    context: DecisionContext, topic_id: str, partition: int, replicas: tuple[int, ...]
-) -> PartitionRecord:
-    """A new partition is empty, so every replica that is active is in sync."""
-    isr = tuple(replica for replica in replicas if context.state.is_active(replica))
-    directories = tuple(map(context.state.only_log_dir, replicas))
-    assigned = directories if any(directories) else ()
-    return PartitionRecord(topic_id, partition, replicas, isr, leader_id=isr[0], directories=assigned)
 
 
 def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
@@ -135,7 +125,7 @@ def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tu
     """Replicas by placement, after the two numbers were checked."""
     config = context.config
     partitions = config.num_partitions if topic.partitions == USE_DEFAULT else topic.partitions
-    _check_partition_count(context, topic.name, partitions, batch)
+    check_partition_count(context, topic.name, partitions, batch.partition_count + partitions)
     is_default = topic.replication_factor == USE_DEFAULT
     factor = config.default_replication_factor if is_default else topic.replication_factor
     brokers = context.state.active_brokers()
@@ -148,20 +138,6 @@ def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tu
     return place_replicas(brokers, partitions, factor, context.rng)
 
 
-def _check_partition_count(context: DecisionContext, name: str, partitions: int, batch: _Batch) -> None:
-    config = context.config
-    if not 1 <= partitions <= config.max_partitions_per_topic:
-        raise InvalidPartitionsError(
-            f"topic {name} cannot have {partitions} partitions: a topic has from 1 to {config.max_partitions_per_topic}"
-        )
-    total = context.state.partition_count + batch.partition_count + partitions
-    if total > config.max_partitions:
-        raise InvalidPartitionsError(
-            f"topic {name} cannot have {partitions} partitions: the cluster would have {total}, at most"
-            f" {config.max_partitions} are allowed"
-        )
-
-
 def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tuple[int, ...]]:
     """The operator's own assignment, in the order of partitions."""
     assignment = sorted(topic.assignment, key=lambda assigned: assigned.partition)
@@ -169,11 +145,11 @@ def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: _Batch) 
         raise InvalidReplicaAssignmentError(
             f"the assignment of topic {topic.name} must name the partitions from 0 on, each once"
         )
-    _check_partition_count(context, topic.name, len(assignment), batch)
+    check_partition_count(context, topic.name, len(assignment), batch.partition_count + len(assignment))
     replicas = [assigned.replicas for assigned in assignment]
     _check_agrees(topic, replicas)
     for partition, assigned in enumerate(replicas):
-        _check_replicas(context, f"{topic.name}-{partition}", assigned, len(replicas[0]))
+        check_replicas(context, f"{topic.name}-{partition}", assigned, len(replicas[0]))
     return replicas
 
 
@@ -188,18 +164,3 @@ def _check_agrees(topic: NewTopic, replicas: Sequence[tuple[int, ...]]) -> None:
             f"topic {topic.name}: replication factor {topic.replication_factor} is asked for,"
             f" {len(replicas[0])} replicas are assigned"
         )
-
-
-def _check_replicas(context: DecisionContext, name: str, replicas: tuple[int, ...], factor: int) -> None:
-    shown = list(replicas[:10])
-    if not replicas or len(set(replicas)) < len(replicas):
-        raise InvalidReplicaAssignmentError(f"{name}: the replicas {shown} must be at least one, each another broker")
-    if len(replicas) != factor:
-        raise InvalidReplicaAssignmentError(
-            f"{name} has {len(replicas)} replicas, partition 0 has {factor}: all partitions need the same number"
-        )
-    unknown = [replica for replica in replicas if replica not in context.state.brokers]
-    if unknown:
-        raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
-    if not any(map(context.state.is_active, replicas)):
-        raise InvalidReplicaAssignmentError(f"{name}: all of the brokers {shown} are fenced or shutting down")

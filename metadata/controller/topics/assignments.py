@@ -1,0 +1,62 @@
+"""The checks and records of new partitions, which a new topic and a topic that gets more partitions share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metadata.controller.context import DecisionContext
+from metadata.records import PartitionRecord
+from penstock.errors import InvalidPartitionsError, InvalidReplicaAssignmentError, PolicyViolationError
+
+REPLICAS_SHOWN = 10
+"""An error names so many replicas of an assignment at most."""
+
+
+def partition_record(
+    context: DecisionContext, topic_id: str, partition: int, replicas: tuple[int, ...]
+) -> PartitionRecord:
+    """A new partition is empty, so every replica that is active is in sync."""
+    isr = tuple(replica for replica in replicas if context.state.is_active(replica))
+    directories = tuple(map(context.state.only_log_dir, replicas))
+    assigned = directories if any(directories) else ()
+    return PartitionRecord(topic_id, partition, replicas, isr, leader_id=isr[0], directories=assigned)
+
+
+def check_partition_count(context: DecisionContext, name: str, partitions: int, added: int) -> None:
+    """InvalidPartitionsError if the topic cannot have so many; `added` are those that the request makes until here."""
+    config = context.config
+    if not 1 <= partitions <= config.max_partitions_per_topic:
+        raise InvalidPartitionsError(
+            f"topic {name} cannot have {partitions} partitions: a topic has from 1 to {config.max_partitions_per_topic}"
+        )
+    total = context.state.partition_count + added
+    if total > config.max_partitions:
+        raise InvalidPartitionsError(
+            f"topic {name} cannot have {partitions} partitions: the cluster would have {total}, at most"
+            f" {config.max_partitions} are allowed"
+        )
+
+
+def check_record_count(context: DecisionContext, name: str, record_count: int) -> None:
+    """PolicyViolationError if the request needs more records than can be committed at once."""
+    if record_count > context.config.max_records_per_decision:
+        raise PolicyViolationError(
+            f"the topics up to {name} need {record_count} records, at most"
+            f" {context.config.max_records_per_decision} may be committed at once; ask for fewer in one request"
+        )
+
+
+def check_replicas(context: DecisionContext, name: str, replicas: Sequence[int], factor: int) -> None:
+    """InvalidReplicaAssignmentError if the partition of that name cannot have these replicas."""
+    shown = list(replicas[:REPLICAS_SHOWN])
+    if not replicas or len(set(replicas)) < len(replicas):
+        raise InvalidReplicaAssignmentError(f"{name}: the replicas {shown} must be at least one, each another broker")
+    if len(replicas) != factor:
+        raise InvalidReplicaAssignmentError(
+            f"{name} has {len(replicas)} replicas, partition 0 has {factor}: all partitions need the same number"
+        )
+    unknown = [replica for replica in replicas if replica not in context.state.brokers]
+    if unknown:
+        raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
+    if not any(map(context.state.is_active, replicas)):
+        raise InvalidReplicaAssignmentError(f"{name}: all of the brokers {shown} are fenced or shutting down")

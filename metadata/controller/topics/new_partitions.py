@@ -1,0 +1,145 @@
+"""Decides on more partitions for topics that exist (CreatePartitions, KIP-195). Each topic of a request stands alone.
+
+Partitions are only ever added, behind those that are there: the record of an existing one is never written again. New
+ones have as many replicas as the topic, and are placed by placement.py or by the operator. A request that finds the
+topic as it asks for it is refused; the result then says how many partitions there are, so that a request that was
+repeated because its answer was lost can be told from one that never fitted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.result import ControllerResult
+from metadata.controller.state import TopicState
+from metadata.controller.topics.assignments import (
+    check_partition_count,
+    check_record_count,
+    check_replicas,
+    partition_record,
+)
+from metadata.controller.topics.placement import place_more_replicas
+from metadata.records import PartitionRecord
+from metadata.requests import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    NewPartitions,
+    TopicResult,
+)
+from penstock.errors import (
+    ApiError,
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+
+NAME_SHOWN = 64
+"""An error shows so much of a name that the request has, and no topic."""
+
+
+def create_partitions(
+    context: DecisionContext, request: CreatePartitionsRequest
+) -> ControllerResult[CreatePartitionsResponse]:
+    """Results stand in the order of the request; with `validate_only` they are the same, but nothing is made."""
+    context.check_item_count(len(request.topics), "topics")
+    times = Counter(asked.name for asked in request.topics)
+    records: list[PartitionRecord] = []
+    results = []
+    for asked in request.topics:
+        result = TopicResult(asked.name)
+        try:
+            if times[asked.name] > 1:
+                raise InvalidRequestError(
+                    f"topic {asked.name[:NAME_SHOWN]!r} is named {times[asked.name]} times in the request"
+                )
+            topic = _existing(context, asked)
+            result = _present(topic, asked)
+            made = _new_partitions(context, topic, asked, len(records))
+            records += made
+            results.append(TopicResult(topic.name, topic.topic_id, None, asked.total, len(made[0].replicas)))
+        except ApiError as error:
+            results.append(replace(result, error=error))
+    return ControllerResult(() if request.validate_only else tuple(records), CreatePartitionsResponse(tuple(results)))
+
+
+def _existing(context: DecisionContext, asked: NewPartitions) -> TopicState:
+    topic = context.state.topic_named(asked.name)
+    if topic is None:
+        raise UnknownTopicOrPartitionError(f"topic {asked.name[:NAME_SHOWN]!r} does not exist")
+    if asked.topic_id not in ("", topic.topic_id):
+        raise UnknownTopicIdError(
+            f"topic {asked.name} has the id {topic.topic_id}, not {asked.topic_id[:NAME_SHOWN]!r}: it was deleted and"
+            " made anew"
+        )
+    return topic
+
+
+def _present(topic: TopicState, asked: NewPartitions) -> TopicResult:
+    """The result of a topic that has what is asked for already: with its number of partitions. Else without one."""
+    partitions = topic.partitions
+    is_there = len(partitions) == asked.total and all(
+        assigned.partition in partitions and partitions[assigned.partition].replicas == assigned.replicas
+        for assigned in asked.assignment
+    )
+    if not is_there:
+        return TopicResult(topic.name)
+    return TopicResult(topic.name, topic.topic_id, None, len(partitions), topic.replication_factor)
+
+
+def _new_partitions(
+    context: DecisionContext, topic: TopicState, asked: NewPartitions, added_before: int
+) -> list[PartitionRecord]:
+    """The records of the topic's new partitions; `added_before` are those of the topics before in the request."""
+    name, present = topic.name, len(topic.partitions)
+    if asked.total <= present:
+        has = f"topic {name} has {present} partition{'' if present == 1 else 's'} already"
+        raise InvalidPartitionsError(
+            f"{has}; to add some, ask for more than that"
+            if asked.total == present
+            else f"{has}, which is more than the {asked.total} asked for; partitions cannot be removed"
+        )
+    added = asked.total - present
+    check_partition_count(context, name, asked.total, added_before + added)
+    check_record_count(context, name, added_before + added)
+    replicas = _assigned(context, topic, asked) if asked.assignment else _placed(context, topic, added)
+    return [partition_record(context, topic.topic_id, present + at, assigned) for at, assigned in enumerate(replicas)]
+
+
+def _factor(topic: TopicState) -> int:
+    """How many replicas a new partition has: as many as the first one."""
+    return len(topic.partitions[0].replicas)
+
+
+def _assigned(context: DecisionContext, topic: TopicState, asked: NewPartitions) -> list[tuple[int, ...]]:
+    """The operator's own assignment, in the order of partitions."""
+    name, present = topic.name, len(topic.partitions)
+    assignment = sorted(asked.assignment, key=lambda assigned: assigned.partition)
+    if len(assignment) != asked.total - present:
+        raise InvalidReplicaAssignmentError(
+            f"topic {name} has {present} partitions and would get {asked.total - present} more, but the assignment"
+            f" names {len(assignment)}"
+        )
+    if [assigned.partition for assigned in assignment] != list(range(present, asked.total)):
+        raise InvalidReplicaAssignmentError(
+            f"the assignment of topic {name} must name the new partitions, {present} to {asked.total - 1}, each once"
+        )
+    for assigned in assignment:
+        check_replicas(context, f"{name}-{assigned.partition}", assigned.replicas, _factor(topic))
+    return [assigned.replicas for assigned in assignment]
+
+
+def _placed(context: DecisionContext, topic: TopicState, added: int) -> list[tuple[int, ...]]:
+    brokers, factor = context.state.active_brokers(), _factor(topic)
+    if factor > len(brokers):
+        raise InvalidReplicationFactorError(
+            f"new partitions of topic {topic.name} need {factor} live brokers, as many as its partitions have replicas:"
+            f" {len(brokers)} of {len(context.state.brokers)} registered brokers are live now; start the others, or"
+            " give an assignment"
+        )
+    existing = [topic.partitions[number].replicas for number in sorted(topic.partitions)]
+    return place_more_replicas(brokers, existing, added, factor, context.rng)

@@ -1,0 +1,80 @@
+"""Where the replicas of new partitions go: striped over the brokers, apart from each other by rack.
+
+Brokers are put in an order in which neighbours are in different racks as far as possible. Replica j of partition i goes
+to place (start + i + j) mod n of that order. A new topic begins at a random place. More partitions of a topic go on
+where its last one began; but a broker that is the first replica of fewer of them than others comes before those, such
+as one that joined the cluster later. If racks have different sizes, neighbours may share one; so a broker is skipped
+while another rack has no replica of that partition yet. The first replica, the preferred leader, is never skipped, so
+leaders are spread evenly. A broker without a rack is a rack of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, zip_longest
+
+from metadata.registrations import BrokerRegistration
+
+
+def place_replicas(
+    brokers: Sequence[BrokerRegistration], partitions: int, replication_factor: int, rng: random.Random
+) -> list[tuple[int, ...]]:
+    """The replicas of each partition in order of preference; needs 1 <= replication_factor <= len(brokers)."""
+    order = _interleave_racks(brokers)
+    start = rng.randrange(len(order))
+    return [_replicas_from(order, start + partition, replication_factor) for partition in range(partitions)]
+
+
+def place_more_replicas(
+    brokers: Sequence[BrokerRegistration],
+    existing: Sequence[tuple[int, ...]],
+    partitions: int,
+    replication_factor: int,
+    rng: random.Random,
+) -> list[tuple[int, ...]]:
+    """The replicas of new partitions behind the `existing` ones of the topic; needs the same as `place_replicas`."""
+    order = _interleave_racks(brokers)
+    places = {broker.broker_id: place for place, broker in enumerate(order)}
+    firsts = [places[replicas[0]] for replicas in existing if replicas[0] in places]
+    counts = Counter(firsts)
+    start = firsts[-1] + 1 if firsts else rng.randrange(len(order))
+    chosen = islice(_least_led([counts[place] for place in range(len(order))], start), partitions)
+    return [_replicas_from(order, place, replication_factor) for place in chosen]
+
+
+def _least_led(led: list[int], at: int) -> Iterator[int]:
+    """For ever the next place, from `at` on, of those with the fewest partitions that have their first replica there;
+    each adds one to its number in `led`."""
+    while True:
+        least = min(led)
+        for place in range(at, at + len(led)):
+            if led[place % len(led)] == least:
+                led[place % len(led)] += 1
+                at = place + 1
+                yield place
+
+
+def _interleave_racks(brokers: Sequence[BrokerRegistration]) -> list[BrokerRegistration]:
+    racks: dict[str, list[BrokerRegistration]] = {}
+    for broker in sorted(brokers, key=lambda broker: broker.broker_id):
+        racks.setdefault(_rack(broker), []).append(broker)
+    rounds = zip_longest(*(racks[rack] for rack in sorted(racks)))
+    return [broker for broker in chain.from_iterable(rounds) if broker is not None]
+
+
+def _replicas_from(order: list[BrokerRegistration], at: int, replication_factor: int) -> tuple[int, ...]:
+    candidates = [order[(at + step) % len(order)] for step in range(len(order))]
+    chosen: list[BrokerRegistration] = []
+    while len(chosen) < replication_factor:
+        used = {_rack(broker) for broker in chosen}
+        fresh = (broker for broker in candidates if _rack(broker) not in used)
+        best = next(fresh, candidates[0])
+        chosen.append(best)
+        candidates.remove(best)
+    return tuple(broker.broker_id for broker in chosen)
+
+
+def _rack(broker: BrokerRegistration) -> str:
+    return f"rack {broker.rack}" if broker.rack else f"broker {broker.broker_id}"
