@@ -17,6 +17,7 @@ from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import (
     AlterConfigsResponse,
     AlterConfigsResult,
+    CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
     ElectLeadersResponse,
@@ -98,7 +99,7 @@ class ForwardedRequests:
 
 
 def _outcomes(response: object) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult]:
-    if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+    if isinstance(response, CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse):
         return response.topics
     if isinstance(response, ElectLeadersResponse):
         return response.partitions

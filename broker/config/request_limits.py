@@ -58,6 +58,11 @@ API_LIMITS: dict[str, ApiLimits] = {
         },
         "the largest topic has 10,000 partitions",
     ),
+    "CreatePartitions": ApiLimits(
+        4 * MIB,
+        {"topics": NAMES_MAX, "topics.assignment": 100_000, "topics.assignment.replicas": 500_000},
+        "the largest topic has 10,000 partitions",
+    ),
     "DeleteTopics": ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
     "InitProducerId": ApiLimits(4 * KIB),
     "AlterConfigs": ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),

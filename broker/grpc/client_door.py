@@ -327,12 +327,8 @@ class BrokerDoor:
     async def OffsetForLeaderEpoch(
         self, request: pb.OffsetForLeaderEpochRequest, context: grpc.aio.ServicerContext
     ) -> Any:
-        return await self._asked(
-            "OffsetForLeaderEpoch",
-            offset_for_leader_epoch.request_from_pb(request),
-            context,
-            offset_for_leader_epoch.response_to_pb,
-        )
+        body = offset_for_leader_epoch.request_from_pb(request)
+        return await self._asked("OffsetForLeaderEpoch", body, context, offset_for_leader_epoch.response_to_pb)
 
     async def _asked(
         self,
@@ -356,6 +352,10 @@ class BrokerDoor:
     async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = await self._forwarded(topics.create_topics_from_pb(request), request.timeout_ms, context)
         return await self._call("CreateTopics", body, context, topics.create_topics_response_to_pb)
+
+    async def CreatePartitions(self, request: pb.CreatePartitionsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(topics.create_partitions_from_pb(request), request.timeout_ms, context)
+        return await self._call("CreatePartitions", body, context, topics.create_partitions_response_to_pb)
 
     async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = await self._forwarded(topics.delete_topics_from_pb(request), request.timeout_ms, context)

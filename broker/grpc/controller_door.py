@@ -96,6 +96,10 @@ class ControllerDoor:
         body = topics.create_topics_from_pb(request)
         return await _answer(self._handle, body, topics.create_topics_response_to_pb, context)
 
+    async def CreatePartitions(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = topics.create_partitions_from_pb(request)
+        return await _answer(self._handle, body, topics.create_partitions_response_to_pb, context)
+
     async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = topics.delete_topics_from_pb(request)
         return await _answer(self._handle, body, topics.delete_topics_response_to_pb, context)

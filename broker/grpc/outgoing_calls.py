@@ -33,6 +33,7 @@ from metadata.requests import (
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
@@ -148,6 +149,9 @@ class Peers:
             case CreateTopicsRequest():
                 call, message = stub.CreateTopics, topics.create_topics_to_pb(request, timeout_ms)
                 decode = topics.create_topics_response_from_pb
+            case CreatePartitionsRequest():
+                call, message = stub.CreatePartitions, topics.create_partitions_to_pb(request, timeout_ms)
+                decode = topics.create_partitions_response_from_pb
             case DeleteTopicsRequest():
                 call, message = stub.DeleteTopics, topics.delete_topics_to_pb(request, timeout_ms)
                 decode = topics.delete_topics_response_from_pb

@@ -23,6 +23,7 @@ APIS_THAT_WAIT = (
     "DeleteRecords",
     "InitProducerId",
     "CreateTopics",
+    "CreatePartitions",
     "DeleteTopics",
     "AlterConfigs",
     "ElectLeaders",

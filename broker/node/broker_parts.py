@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.apis.changes.alter_configs import AlterConfigsApi
+from broker.apis.changes.create_partitions import CreatePartitionsApi
 from broker.apis.changes.create_topics import CreateTopicsApi
-from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.changes.delete_topics import DeleteTopicsApi
+from broker.apis.changes.elect_leaders import ElectLeadersApi
+from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
-from broker.apis.changes.elect_leaders import ElectLeadersApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.apis.forwarding import ForwardedRequests
@@ -306,6 +307,7 @@ class BrokerParts:
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "DescribeMetadata": self.describe_metadata.handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
+                "CreatePartitions": CreatePartitionsApi(self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,

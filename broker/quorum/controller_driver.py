@@ -26,6 +26,8 @@ from metadata.requests import (
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -59,6 +61,16 @@ class ControllerDriverStatistics:
     scheduled_elections: int  # of `leader_elections`: leaderships given back to the preferred leaders by schedule
     controller: ControllerStatistics | None
     """As it is now; None while another node is the active one."""
+
+
+ANSWERED_WITH_OFFSET = (
+    CreateTopicsResponse,
+    CreatePartitionsResponse,
+    DeleteTopicsResponse,
+    AlterConfigsResponse,
+    ElectLeadersResponse,
+)
+"""Answers that say where in the metadata log the change stands."""
 
 
 class ControllerDriver:
@@ -153,6 +165,8 @@ class ControllerDriver:
                 result = controller.register_broker(request, now_ms, self._raft.next_offset)
             case CreateTopicsRequest():
                 result = controller.create_topics(request, now_ms)
+            case CreatePartitionsRequest():
+                result = controller.create_partitions(request, now_ms)
             case DeleteTopicsRequest():
                 result = controller.delete_topics(request, now_ms)
             case AlterConfigsRequest():
@@ -163,9 +177,7 @@ class ControllerDriver:
                 raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
         offset = await self._commit(controller, result)
         response = result.response
-        if isinstance(
-            response, CreateTopicsResponse | DeleteTopicsResponse | AlterConfigsResponse | ElectLeadersResponse
-        ):
+        if isinstance(response, ANSWERED_WITH_OFFSET):
             response = replace(response, metadata_offset=offset)
         return response
 

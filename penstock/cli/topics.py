@@ -1,4 +1,4 @@
-"""`penstock topics create|list|describe|delete`; `offsets` and `delete-records` are in records.py."""
+"""`penstock topics create|alter|list|describe|delete`; `offsets` and `delete-records` are in records.py."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 
 app = typer.Typer(
-    help="Create, list, describe and delete topics; show their offsets; delete their records.",
+    help="Create, alter, list, describe and delete topics; show their offsets; delete their records.",
     no_args_is_help=True,
 )
 
@@ -24,6 +25,14 @@ CLUSTER_DEFAULT = -1
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "elr")
 NOT_ASSIGNED = "?"
 """Of a log dir. The broker has not yet told the controller where the replica is."""
+ReplicaAssignment = Annotated[
+    str,
+    typer.Option(
+        metavar="B:B:…,…",
+        help="The brokers of each partition, the preferred leader first; partitions have commas between them, like"
+        " 1:2:3,2:3:1. Without it the cluster chooses, and keeps racks apart.",
+    ),
+]
 METADATA_OLD_MS = 3_000
 """A broker hears from the quorum several times a second; an election takes less than this."""
 
@@ -43,18 +52,57 @@ def create(
             " May be repeated.",
         ),
     ] = None,
+    replica_assignment: ReplicaAssignment = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Create a topic."""
-    pairs = parse_pairs(config or [])
+    pairs, by_hand = parse_pairs(config or []), parse_assignment(replica_assignment)
     with patient_admin(bootstrap) as admin:
-        topic = admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
+        topic = admin.create_topic(name, partitions, replicas, pairs, assignments=by_hand)
     if as_json:
         print_json(_topic_json(topic))
     else:
         counts = f"{topic.partition_count} partitions, {topic.replication_factor} replicas"
         print(f"created {name}: {counts}, id {topic.topic_id}")
+
+
+@app.command()
+def alter(
+    name: TopicName,
+    partitions: Annotated[
+        int, typer.Option("-p", "--partitions", min=1, help="How many it is to have, with those that are there.")
+    ],
+    replica_assignment: ReplicaAssignment = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say whether it could be done; change nothing.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Add partitions to a topic. They cannot be removed, and a key may go to another partition than before."""
+    by_hand = parse_assignment(replica_assignment)
+    with patient_admin(bootstrap) as admin:
+        topic = admin.create_partitions(name, partitions, by_hand, validate_only=dry_run)
+    if as_json:
+        print_json({**_topic_json(topic), "dry_run": dry_run})
+    elif dry_run:
+        print(f"{name} could have {partitions} partitions; it has {topic.partition_count}, and nothing was changed")
+    else:
+        print(f"altered {name}: {topic.partition_count} partitions")
+
+
+def parse_assignment(text: str) -> list[list[int]] | None:
+    """The brokers of each partition, of Kafka's text for them; None of an empty one. ConfigError for any other text."""
+    if not text:
+        return None
+    try:
+        partitions = [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+    except ValueError:
+        partitions = []
+    if not partitions or min(map(min, partitions)) < 0:
+        raise ConfigError(
+            f"--replica-assignment {text}: must be the ids of brokers, like 1:2:3,2:3:1 for two partitions"
+        )
+    return partitions
 
 
 @app.command("list")

@@ -66,6 +66,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.CreateTopicsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.CreateTopicsResponse.FromString,
                 _registered_method=True)
+        self.CreatePartitions = channel.unary_unary(
+                '/penstock.v1.Broker/CreatePartitions',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.CreatePartitionsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.CreatePartitionsResponse.FromString,
+                _registered_method=True)
         self.DeleteTopics = channel.unary_unary(
                 '/penstock.v1.Broker/DeleteTopics',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.SerializeToString,
@@ -150,6 +155,12 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateTopics(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreatePartitions(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -241,6 +252,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.CreateTopics,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.CreateTopicsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.CreateTopicsResponse.SerializeToString,
+            ),
+            'CreatePartitions': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreatePartitions,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.CreatePartitionsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.CreatePartitionsResponse.SerializeToString,
             ),
             'DeleteTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTopics,
@@ -450,6 +466,33 @@ class Broker:
             '/penstock.v1.Broker/CreateTopics',
             penstock_dot_v1_dot_broker__pb2.CreateTopicsRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.CreateTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreatePartitions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/CreatePartitions',
+            penstock_dot_v1_dot_broker__pb2.CreatePartitionsRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.CreatePartitionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -16,7 +16,7 @@ import asyncio
 import os
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -211,6 +211,9 @@ class FakeCluster:
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
         self.loses_next_creation = False  # the answer to it
+        self.loses_next_growth = False  # the answer to it
+        self.on_create_partitions: Callable[[pb.CreatePartitionsRequest], object] | None = None  # before it is answered
+        self.assignments: dict[TopicPartition, tuple[int, ...]] = {}  # by hand
         self.loses_next_election = False  # the answer to it
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
@@ -268,6 +271,13 @@ class FakeCluster:
 
     def add_partition(self, topic: str, partition: int, leader: int) -> None:
         self.logs[TopicPartition(topic, partition)] = FakeLog(leader, self._discard)
+
+    def assign(self, topic: str, by_hand: Iterable[pb.ReplicaAssignment]) -> None:
+        """Notes what a client assigned; the first replica leads."""
+        for assigned in by_hand:
+            tp = TopicPartition(topic, assigned.partition)
+            self.assignments[tp] = tuple(assigned.replicas)
+            self.logs[tp].leader_id = assigned.replicas[0]
 
     def delete_topic(self, name: str) -> None:
         del self.topics[name]

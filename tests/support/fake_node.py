@@ -14,6 +14,7 @@ from penstock.errors import (
     ERRORS,
     ApiError,
     ElectionNotNeededError,
+    InvalidPartitionsError,
     NetworkError,
     OffsetOutOfRangeError,
     UnknownTopicIdError,
@@ -216,7 +217,7 @@ class FakeNode:
                         partition=tp.partition,
                         leader_id=log.leader_id,
                         leader_epoch=log.epoch,
-                        replicas=[log.leader_id],
+                        replicas=cluster.assignments.get(tp, [log.leader_id]),
                         isr=[log.leader_id],
                         log_dirs=[f"dir-{log.leader_id}"] if request.include_log_dirs else [],
                     )
@@ -239,11 +240,38 @@ class FakeNode:
             elif topic.name in self._cluster.topics:
                 result.error.code, result.error.message = 36, f"topic {topic.name} exists"
             else:
-                self._cluster.create_topic(topic.name, max(topic.partitions, 1), dict(topic.config))
+                count = max(topic.partitions, len(topic.assignment), 1)
+                self._cluster.create_topic(topic.name, count, dict(topic.config))
+                self._cluster.assign(topic.name, topic.assignment)
                 result.topic_id = self._cluster.topics[topic.name]
                 if self._cluster.loses_next_creation:
                     self._cluster.loses_next_creation = False
                     raise NetworkError("the answer got lost")
+        return answer
+
+    def CreatePartitions(self, request: Any) -> Any:
+        cluster = self._cluster
+        if cluster.on_create_partitions is not None:
+            cluster.on_create_partitions(request)
+        answer = pb.CreatePartitionsResponse(metadata_offset=cluster.metadata_offset)
+        for topic in request.topics:
+            result = answer.topics.add(name=topic.name)
+            present = sum(tp.topic == topic.name for tp in cluster.logs)
+            by_hand = {a.partition: tuple(a.replicas) for a in topic.assignment}
+            if cluster.topics.get(topic.name) != topic.topic_id:
+                result.error.CopyFrom(encode_error(UnknownTopicIdError(f"{topic.name} has another id")))
+            elif topic.total <= present:
+                result.error.CopyFrom(encode_error(InvalidPartitionsError(f"{topic.name} has {present} partitions")))
+                same = all(cluster.assignments.get(TopicPartition(topic.name, p)) == r for p, r in by_hand.items())
+                result.partitions = present if topic.total == present and same else 0
+            elif not request.validate_only:
+                for partition in range(present, topic.total):
+                    leader = by_hand.get(partition, cluster.node_ids)[0]
+                    cluster.add_partition(topic.name, partition, leader)
+                cluster.assign(topic.name, topic.assignment)
+        if cluster.loses_next_growth:
+            cluster.loses_next_growth = False
+            raise NetworkError("the answer got lost")
         return answer
 
     def DeleteTopics(self, request: Any) -> Any:

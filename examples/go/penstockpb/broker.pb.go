@@ -1972,6 +1972,189 @@ func (x *TopicResult) GetReplicationFactor() int32 {
 	return 0
 }
 
+// More partitions for topics (KIP-195); INVALID_PARTITIONS where a topic has so many already.
+type CreatePartitionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topics        []*NewPartitions       `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	TimeoutMs     int32                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	ValidateOnly  bool                   `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePartitionsRequest) Reset() {
+	*x = CreatePartitionsRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePartitionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePartitionsRequest) ProtoMessage() {}
+
+func (x *CreatePartitionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePartitionsRequest.ProtoReflect.Descriptor instead.
+func (*CreatePartitionsRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CreatePartitionsRequest) GetTopics() []*NewPartitions {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *CreatePartitionsRequest) GetTimeoutMs() int32 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *CreatePartitionsRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+type NewPartitions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Total         int32                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`                   // with those that are there
+	Assignment    []*ReplicaAssignment   `protobuf:"bytes,3,rep,name=assignment,proto3" json:"assignment,omitempty"`          // of each new partition, and of no other; empty: the cluster's choice
+	TopicId       string                 `protobuf:"bytes,4,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // where it is not empty, UNKNOWN_TOPIC_ID if the topic has another one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewPartitions) Reset() {
+	*x = NewPartitions{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewPartitions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewPartitions) ProtoMessage() {}
+
+func (x *NewPartitions) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewPartitions.ProtoReflect.Descriptor instead.
+func (*NewPartitions) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *NewPartitions) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NewPartitions) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *NewPartitions) GetAssignment() []*ReplicaAssignment {
+	if x != nil {
+		return x.Assignment
+	}
+	return nil
+}
+
+func (x *NewPartitions) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+// The result of a topic that was just as it was asked for before has INVALID_PARTITIONS and its number of partitions: to
+// a request that is repeated because its answer was lost, that means success. Any other error comes without a number.
+type CreatePartitionsResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Topics         []*TopicResult         `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	MetadataOffset int64                  `protobuf:"varint,2,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CreatePartitionsResponse) Reset() {
+	*x = CreatePartitionsResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePartitionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePartitionsResponse) ProtoMessage() {}
+
+func (x *CreatePartitionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePartitionsResponse.ProtoReflect.Descriptor instead.
+func (*CreatePartitionsResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *CreatePartitionsResponse) GetTopics() []*TopicResult {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *CreatePartitionsResponse) GetMetadataOffset() int64 {
+	if x != nil {
+		return x.MetadataOffset
+	}
+	return 0
+}
+
 // By id alone: a request that is repeated because its answer was lost deletes no topic that was made anew in between.
 // UNKNOWN_TOPIC_ID in a repetition means that the topic is deleted.
 type DeleteTopicsRequest struct {
@@ -1984,7 +2167,7 @@ type DeleteTopicsRequest struct {
 
 func (x *DeleteTopicsRequest) Reset() {
 	*x = DeleteTopicsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2179,7 @@ func (x *DeleteTopicsRequest) String() string {
 func (*DeleteTopicsRequest) ProtoMessage() {}
 
 func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2192,7 @@ func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteTopicsRequest) GetTimeoutMs() int32 {
@@ -2036,7 +2219,7 @@ type DeleteTopicsResponse struct {
 
 func (x *DeleteTopicsResponse) Reset() {
 	*x = DeleteTopicsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2231,7 @@ func (x *DeleteTopicsResponse) String() string {
 func (*DeleteTopicsResponse) ProtoMessage() {}
 
 func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2244,7 @@ func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteTopicsResponse) GetTopics() []*TopicResult {
@@ -2089,7 +2272,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2284,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2297,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteRecordsRequest) GetPartitions() []*DeleteRecordsPartition {
@@ -2143,7 +2326,7 @@ type DeleteRecordsPartition struct {
 
 func (x *DeleteRecordsPartition) Reset() {
 	*x = DeleteRecordsPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2338,7 @@ func (x *DeleteRecordsPartition) String() string {
 func (*DeleteRecordsPartition) ProtoMessage() {}
 
 func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2351,7 @@ func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsPartition.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteRecordsPartition) GetTopic() string {
@@ -2208,7 +2391,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2403,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2416,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteRecordsResponse) GetPartitions() []*DeleteRecordsResult {
@@ -2255,7 +2438,7 @@ type DeleteRecordsResult struct {
 
 func (x *DeleteRecordsResult) Reset() {
 	*x = DeleteRecordsResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2450,7 @@ func (x *DeleteRecordsResult) String() string {
 func (*DeleteRecordsResult) ProtoMessage() {}
 
 func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2463,7 @@ func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResult.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteRecordsResult) GetTopic() string {
@@ -2321,7 +2504,7 @@ type InitProducerIdRequest struct {
 
 func (x *InitProducerIdRequest) Reset() {
 	*x = InitProducerIdRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2516,7 @@ func (x *InitProducerIdRequest) String() string {
 func (*InitProducerIdRequest) ProtoMessage() {}
 
 func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2529,7 @@ func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdRequest.ProtoReflect.Descriptor instead.
 func (*InitProducerIdRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
 }
 
 type InitProducerIdResponse struct {
@@ -2359,7 +2542,7 @@ type InitProducerIdResponse struct {
 
 func (x *InitProducerIdResponse) Reset() {
 	*x = InitProducerIdResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2554,7 @@ func (x *InitProducerIdResponse) String() string {
 func (*InitProducerIdResponse) ProtoMessage() {}
 
 func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2567,7 @@ func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdResponse.ProtoReflect.Descriptor instead.
 func (*InitProducerIdResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *InitProducerIdResponse) GetProducerId() int64 {
@@ -2409,7 +2592,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2604,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2617,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
 }
 
 type DescribeClusterResponse struct {
@@ -2453,7 +2636,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2648,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2661,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -2557,7 +2740,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2569,7 +2752,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2582,7 +2765,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -2684,7 +2867,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2879,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2892,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -2769,7 +2952,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +2964,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +2977,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 type DescribeQuorumResponse struct {
@@ -2811,7 +2994,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +3006,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3019,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -2892,7 +3075,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +3087,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +3100,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -2955,7 +3138,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3150,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3163,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3019,7 +3202,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3214,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3227,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3288,7 +3471,22 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x04 \x01(\x05R\n" +
 	"partitions\x12-\n" +
-	"\x12replication_factor\x18\x05 \x01(\x05R\x11replicationFactor\"^\n" +
+	"\x12replication_factor\x18\x05 \x01(\x05R\x11replicationFactor\"\x91\x01\n" +
+	"\x17CreatePartitionsRequest\x122\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.penstock.v1.NewPartitionsR\x06topics\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\x12#\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\x94\x01\n" +
+	"\rNewPartitions\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x05R\x05total\x12>\n" +
+	"\n" +
+	"assignment\x18\x03 \x03(\v2\x1e.penstock.v1.ReplicaAssignmentR\n" +
+	"assignment\x12\x19\n" +
+	"\btopic_id\x18\x04 \x01(\tR\atopicId\"u\n" +
+	"\x18CreatePartitionsResponse\x120\n" +
+	"\x06topics\x18\x01 \x03(\v2\x18.penstock.v1.TopicResultR\x06topics\x12'\n" +
+	"\x0fmetadata_offset\x18\x02 \x01(\x03R\x0emetadataOffset\"^\n" +
 	"\x13DeleteTopicsRequest\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\x12\x1b\n" +
@@ -3389,7 +3587,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x9d\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xfe\n" +
 	"\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
@@ -3397,7 +3595,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vListOffsets\x12\x1f.penstock.v1.ListOffsetsRequest\x1a .penstock.v1.ListOffsetsResponse\x12k\n" +
 	"\x14OffsetForLeaderEpoch\x12(.penstock.v1.OffsetForLeaderEpochRequest\x1a).penstock.v1.OffsetForLeaderEpochResponse\x12G\n" +
 	"\bMetadata\x12\x1c.penstock.v1.MetadataRequest\x1a\x1d.penstock.v1.MetadataResponse\x12S\n" +
-	"\fCreateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12S\n" +
+	"\fCreateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12_\n" +
+	"\x10CreatePartitions\x12$.penstock.v1.CreatePartitionsRequest\x1a%.penstock.v1.CreatePartitionsResponse\x12S\n" +
 	"\fDeleteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12V\n" +
 	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12Y\n" +
 	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12S\n" +
@@ -3421,7 +3620,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),            // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),               // 1: penstock.v1.ProduceRequest
@@ -3450,110 +3649,118 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*ReplicaAssignment)(nil),            // 24: penstock.v1.ReplicaAssignment
 	(*CreateTopicsResponse)(nil),         // 25: penstock.v1.CreateTopicsResponse
 	(*TopicResult)(nil),                  // 26: penstock.v1.TopicResult
-	(*DeleteTopicsRequest)(nil),          // 27: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),         // 28: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),         // 29: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),       // 30: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),        // 31: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),          // 32: penstock.v1.DeleteRecordsResult
-	(*InitProducerIdRequest)(nil),        // 33: penstock.v1.InitProducerIdRequest
-	(*InitProducerIdResponse)(nil),       // 34: penstock.v1.InitProducerIdResponse
-	(*DescribeClusterRequest)(nil),       // 35: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),      // 36: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                 // 37: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),             // 38: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),        // 39: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),       // 40: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                // 41: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),      // 42: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),     // 43: penstock.v1.DescribeMetadataResponse
-	nil,                                  // 44: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                  // 45: penstock.v1.NewTopic.ConfigEntry
-	nil,                                  // 46: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                        // 47: penstock.v1.Error
-	(*EpochEndOffset)(nil),               // 48: penstock.v1.EpochEndOffset
-	(*Node)(nil),                         // 49: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),          // 50: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),          // 51: penstock.v1.ElectLeadersRequest
-	(*DescribeConfigsRequest)(nil),       // 52: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 53: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),         // 54: penstock.v1.ElectLeadersResponse
-	(*DescribeConfigsResponse)(nil),      // 55: penstock.v1.DescribeConfigsResponse
+	(*CreatePartitionsRequest)(nil),      // 27: penstock.v1.CreatePartitionsRequest
+	(*NewPartitions)(nil),                // 28: penstock.v1.NewPartitions
+	(*CreatePartitionsResponse)(nil),     // 29: penstock.v1.CreatePartitionsResponse
+	(*DeleteTopicsRequest)(nil),          // 30: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),         // 31: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),         // 32: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),       // 33: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),        // 34: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),          // 35: penstock.v1.DeleteRecordsResult
+	(*InitProducerIdRequest)(nil),        // 36: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),       // 37: penstock.v1.InitProducerIdResponse
+	(*DescribeClusterRequest)(nil),       // 38: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),      // 39: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                 // 40: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),             // 41: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),        // 42: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),       // 43: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                // 44: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),      // 45: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),     // 46: penstock.v1.DescribeMetadataResponse
+	nil,                                  // 47: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                  // 48: penstock.v1.NewTopic.ConfigEntry
+	nil,                                  // 49: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                        // 50: penstock.v1.Error
+	(*EpochEndOffset)(nil),               // 51: penstock.v1.EpochEndOffset
+	(*Node)(nil),                         // 52: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),          // 53: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),          // 54: penstock.v1.ElectLeadersRequest
+	(*DescribeConfigsRequest)(nil),       // 55: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),         // 56: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),         // 57: penstock.v1.ElectLeadersResponse
+	(*DescribeConfigsResponse)(nil),      // 58: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	47, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	47, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	50, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	50, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	47, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	47, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	48, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	50, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	50, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	51, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	47, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	50, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	47, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	49, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	50, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	52, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	47, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	50, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	44, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	47, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	47, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	50, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	45, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	48, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	47, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
-	26, // 27: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	30, // 28: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
-	32, // 29: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	47, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	49, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	37, // 32: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	46, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	38, // 34: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	0,  // 35: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	41, // 36: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	41, // 37: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 38: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	5,  // 39: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	10, // 40: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	14, // 41: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	18, // 42: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	22, // 43: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	27, // 44: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	29, // 45: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	33, // 46: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	50, // 47: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	51, // 48: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	52, // 49: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	35, // 50: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	39, // 51: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	42, // 52: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	3,  // 53: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 54: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 55: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 56: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 57: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 58: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	28, // 59: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	31, // 60: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	34, // 61: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	53, // 62: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	54, // 63: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	55, // 64: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	36, // 65: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	40, // 66: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	43, // 67: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	53, // [53:68] is the sub-list for method output_type
-	38, // [38:53] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	50, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	28, // 27: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
+	24, // 28: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
+	26, // 29: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
+	26, // 30: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	33, // 31: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
+	35, // 32: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
+	50, // 33: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	52, // 34: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	40, // 35: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	49, // 36: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	41, // 37: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	0,  // 38: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	44, // 39: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	44, // 40: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 41: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	5,  // 42: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	10, // 43: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	14, // 44: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	18, // 45: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	22, // 46: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	27, // 47: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	30, // 48: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	32, // 49: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	36, // 50: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	53, // 51: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	54, // 52: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	55, // 53: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	38, // 54: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	42, // 55: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	45, // 56: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	3,  // 57: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 58: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 59: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 60: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 61: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 62: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	29, // 63: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	31, // 64: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	34, // 65: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	37, // 66: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	56, // 67: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	57, // 68: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	58, // 69: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	39, // 70: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	43, // 71: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	46, // 72: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	57, // [57:73] is the sub-list for method output_type
+	41, // [41:57] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -3570,7 +3777,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   46,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

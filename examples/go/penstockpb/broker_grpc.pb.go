@@ -33,6 +33,7 @@ const (
 	Broker_OffsetForLeaderEpoch_FullMethodName = "/penstock.v1.Broker/OffsetForLeaderEpoch"
 	Broker_Metadata_FullMethodName             = "/penstock.v1.Broker/Metadata"
 	Broker_CreateTopics_FullMethodName         = "/penstock.v1.Broker/CreateTopics"
+	Broker_CreatePartitions_FullMethodName     = "/penstock.v1.Broker/CreatePartitions"
 	Broker_DeleteTopics_FullMethodName         = "/penstock.v1.Broker/DeleteTopics"
 	Broker_DeleteRecords_FullMethodName        = "/penstock.v1.Broker/DeleteRecords"
 	Broker_InitProducerId_FullMethodName       = "/penstock.v1.Broker/InitProducerId"
@@ -57,6 +58,7 @@ type BrokerClient interface {
 	OffsetForLeaderEpoch(ctx context.Context, in *OffsetForLeaderEpochRequest, opts ...grpc.CallOption) (*OffsetForLeaderEpochResponse, error)
 	Metadata(ctx context.Context, in *MetadataRequest, opts ...grpc.CallOption) (*MetadataResponse, error)
 	CreateTopics(ctx context.Context, in *CreateTopicsRequest, opts ...grpc.CallOption) (*CreateTopicsResponse, error)
+	CreatePartitions(ctx context.Context, in *CreatePartitionsRequest, opts ...grpc.CallOption) (*CreatePartitionsResponse, error)
 	DeleteTopics(ctx context.Context, in *DeleteTopicsRequest, opts ...grpc.CallOption) (*DeleteTopicsResponse, error)
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error)
@@ -136,6 +138,16 @@ func (c *brokerClient) CreateTopics(ctx context.Context, in *CreateTopicsRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateTopicsResponse)
 	err := c.cc.Invoke(ctx, Broker_CreateTopics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) CreatePartitions(ctx context.Context, in *CreatePartitionsRequest, opts ...grpc.CallOption) (*CreatePartitionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreatePartitionsResponse)
+	err := c.cc.Invoke(ctx, Broker_CreatePartitions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +257,7 @@ type BrokerServer interface {
 	OffsetForLeaderEpoch(context.Context, *OffsetForLeaderEpochRequest) (*OffsetForLeaderEpochResponse, error)
 	Metadata(context.Context, *MetadataRequest) (*MetadataResponse, error)
 	CreateTopics(context.Context, *CreateTopicsRequest) (*CreateTopicsResponse, error)
+	CreatePartitions(context.Context, *CreatePartitionsRequest) (*CreatePartitionsResponse, error)
 	DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error)
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error)
@@ -281,6 +294,9 @@ func (UnimplementedBrokerServer) Metadata(context.Context, *MetadataRequest) (*M
 }
 func (UnimplementedBrokerServer) CreateTopics(context.Context, *CreateTopicsRequest) (*CreateTopicsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method CreateTopics not implemented")
+}
+func (UnimplementedBrokerServer) CreatePartitions(context.Context, *CreatePartitionsRequest) (*CreatePartitionsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method CreatePartitions not implemented")
 }
 func (UnimplementedBrokerServer) DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DeleteTopics not implemented")
@@ -412,6 +428,24 @@ func _Broker_CreateTopics_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BrokerServer).CreateTopics(ctx, req.(*CreateTopicsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_CreatePartitions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreatePartitionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).CreatePartitions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_CreatePartitions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).CreatePartitions(ctx, req.(*CreatePartitionsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -600,6 +634,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateTopics",
 			Handler:    _Broker_CreateTopics_Handler,
+		},
+		{
+			MethodName: "CreatePartitions",
+			Handler:    _Broker_CreatePartitions_Handler,
 		},
 		{
 			MethodName: "DeleteTopics",

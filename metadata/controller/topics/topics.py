@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from metadata.controller.context import DecisionContext, check_min_insync_replicas
-from metadata.controller.topics.placement import place_replicas
 from metadata.controller.result import ControllerResult
 from metadata.controller.topics.assignments import (
     check_partition_count,
@@ -21,6 +20,7 @@ from metadata.controller.topics.assignments import (
     check_replicas,
     partition_record,
 )
+from metadata.controller.topics.placement import place_replicas
 from metadata.controller.topics.topic_names import collision_key, validate_topic_name
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
 from metadata.requests import (

@@ -44,12 +44,35 @@ class Admin:
     def create_topic(
         self,
         name: str,
-        partitions: int = 1,
+        partitions: int | None = None,
         replication_factor: int = -1,
         config: Mapping[str, Any] | None = None,
+        *,
+        assignments: Sequence[Sequence[int]] | None = None,
     ) -> TopicDescription:
-        """Creates a topic and waits until every broker knows a leader of each partition. -1: the cluster's default."""
-        return self._run(self._admin.create_topic(name, partitions, replication_factor, config))
+        """Creates a topic and waits until every broker knows a leader of each partition.
+
+        `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
+        out. Without them a topic has one partition, and the cluster's default of replicas.
+        """
+        work = self._admin.create_topic(name, partitions, replication_factor, config, assignments=assignments)
+        return self._run(work)
+
+    def create_partitions(
+        self,
+        name: str,
+        total: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> TopicDescription:
+        """Adds partitions to a topic until it has `total`, and waits until every broker in service has heard of them.
+
+        `assignments` are the brokers of each new partition, the preferred leader first. Partitions cannot be removed.
+        From now on producers map keys to all partitions: a key may go to another one than before. With `validate_only`
+        nothing is changed, and the topic is returned as it is.
+        """
+        return self._run(self._admin.create_partitions(name, total, assignments, validate_only=validate_only))
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic and waits until no broker in service knows it any more."""

@@ -2,8 +2,8 @@
 
 A change goes to any broker and, where that one says NotController, to the one that it names. Creating, deleting and
 configuring wait until every broker in service has heard of it, within the time limit, so that the next command does not
-race the first. Not here: the requests about configurations, offsets and deletions (configs.py, offsets.py,
-delete_records.py).
+race the first. Not here: the requests about topics, configurations, offsets and records to delete (topic_changes.py,
+configs.py, offsets.py, delete_records.py).
 """
 
 from __future__ import annotations
@@ -17,39 +17,34 @@ from typing import Any, Unpack
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
 from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
-from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
+from penstock.client.admin.configs import config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
-from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
+from penstock.client.admin.topic_answers import description, existing
+from penstock.client.admin.topic_changes import TopicChanges
 from penstock.client.cluster.arguments import (
     MAX_INT32,
+    checked_assignments,
     checked_mapping,
     checked_number,
     checked_partition,
     checked_partitions,
     checked_topic,
 )
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
-from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo
-from penstock.errors import (
-    ApiError,
-    ClientClosedError,
-    TimedOutError,
-    TopicExistsError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, Endpoint, TopicPartition
+from penstock.client.wire.messages import ClusterInfo, PartitionInfo, QuorumInfo, TopicInfo
+from penstock.client.wire.topic_messages import NewTopic
+from penstock.errors import ClientClosedError
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
 
 DESCRIBED_AT_ONCE = 16
 """Topics whose leaders are asked at the same time, when all are described."""
@@ -75,6 +70,7 @@ class AsyncAdmin:
         patience_ms = min(connection.bootstrap_timeout_ms, self._config.default_api_timeout_ms)
         connection = replace(connection, bootstrap_timeout_ms=patience_ms)
         self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), connection, environment)
+        self._topics = TopicChanges(self._cluster)
         self._closed = False
 
     async def start(self) -> None:
@@ -100,107 +96,57 @@ class AsyncAdmin:
     async def create_topic(
         self,
         name: str,
-        partitions: int = 1,
+        partitions: int | None = None,
         replication_factor: int = -1,
         config: Mapping[str, Any] | None = None,
+        *,
+        assignments: Sequence[Sequence[int]] | None = None,
     ) -> TopicDescription:
-        """Creates a topic and waits until every partition has a leader that every broker knows."""
+        """Creates a topic and waits until every partition has a leader that every broker knows.
+
+        `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
+        out. Without them a topic has one partition, and the cluster's default of replicas.
+        """
+        by_hand = checked_assignments(assignments)
+        if partitions is None:
+            partitions = -1 if by_hand else 1
         changes = checked_mapping("config", config, '{"retention.ms": 86400000}')
         topic = NewTopic(
             checked_topic(name),
             checked_number("partitions", partitions, -1, MAX_INT32),
             checked_number("replication_factor", replication_factor, -1, MAX_INT32),
             {key: config_text(value) for key, value in changes.items()},
+            by_hand,
         )
+        return await self._topics.create(topic, await self._begin())
+
+    async def create_partitions(
+        self,
+        name: str,
+        total: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> TopicDescription:
+        """Adds partitions to a topic until it has `total`, and waits until every broker in service has heard of them.
+
+        `assignments` are the brokers of each new partition, the preferred leader first. Partitions cannot be removed.
+        From now on producers map keys to all partitions: a key may go to another one than before. With `validate_only`
+        nothing is changed, and the topic is returned as it is.
+        """
+        checked_topic(name)
+        checked_number("total", total, 1, MAX_INT32)
+        by_hand = checked_assignments(assignments)
         deadline_ms = await self._begin()
-        return await self._wait_visible(name, await self._create(topic, deadline_ms), deadline_ms)
-
-    async def _create(self, topic: NewTopic, deadline_ms: int) -> str:
-        maybe_created = False  # an attempt failed, and its outcome is unknown
-
-        async def create(connection: Any, timeout_ms: int) -> str:
-            nonlocal maybe_created
-            try:
-                return (await only_outcome(connection.create_topics((topic,), timeout_ms))).topic_id
-            except TopicExistsError as error:
-                raise error.of_repetition() if maybe_created else error from None
-            except ApiError as error:
-                maybe_created = maybe_created or outcome_unknown(error)
-                raise
-
-        return await self._cluster.ask_any(create, deadline_ms)
-
-    async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
-        while True:
-            told = await self._ask_every_broker(name, deadline_ms, "created")
-            seen = [topic for topic in told if topic is not None]
-            if seen and all(has_leaders(topic, topic_id) for topic in seen):
-                return description(seen[0])
-            if self._clock.now_ms() >= deadline_ms:
-                raise TimedOutError(
-                    f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
-                )
-            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
-
-    async def _ask_every_broker(self, name: str, deadline_ms: int, done: str) -> list[TopicInfo | None]:
-        """The topic as each broker in service has it; None for one that does not answer."""
-        with configs.done_but(f"topic {name!r} was {done}"):
-            await self._cluster.refresh(deadline_ms=deadline_ms)
-        endpoints = [b.endpoint for b in self._cluster.cache.brokers if not b.fenced]
-        return await self._ask_brokers(name, endpoints, deadline_ms)
-
-    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint], deadline_ms: int) -> list[TopicInfo | None]:
-        async def ask(endpoint: Endpoint) -> TopicInfo | None:
-            timeout_ms = self._left_ms(deadline_ms, METADATA_ATTEMPT_MS)
-            try:
-                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), timeout_ms)
-            except ApiError:
-                return None
-            missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
-            return next((topic for topic in snapshot.topics if topic.name == name), missing)
-
-        return list(await asyncio.gather(*map(ask, endpoints)))
+        return await self._topics.add_partitions(name, total, by_hand, deadline_ms, validate_only=validate_only)
 
     async def delete_topic(self, name: str) -> None:
         """Deletes the topic that has the name now, and waits until no broker in service knows it any more.
 
         A topic that is made anew under the name meanwhile stays.
         """
-        deadline_ms = await self._begin()
-        topic_id = (await self._find_topic(name, deadline_ms)).topic_id
-        await self._delete_by_id(name, topic_id, deadline_ms)
-        self._cluster.untrack(name)
-        while any(
-            topic is not None and topic.topic_id == topic_id
-            for topic in await self._ask_every_broker(name, deadline_ms, "deleted")
-        ):
-            if self._clock.now_ms() >= deadline_ms:
-                raise TimedOutError(
-                    f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
-                )
-            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
-
-    async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
-        """The topic as a broker has it that knows no less of the metadata than was seen here before."""
-        snapshot = await self._cluster.refresh((checked_topic(name),), deadline_ms=deadline_ms)
-        return existing(name, snapshot.topics)
-
-    async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
-        maybe_deleted = False  # an attempt failed, and its outcome may be unknown
-
-        async def delete(connection: Any, timeout_ms: int) -> bool:
-            nonlocal maybe_deleted
-            try:
-                await only_outcome(connection.delete_topics((topic_id,), timeout_ms))
-            except UnknownTopicIdError:
-                return maybe_deleted  # the controller's own word: trying again would not change it
-            except ApiError as error:
-                maybe_deleted = maybe_deleted or outcome_unknown(error)
-                raise
-            return True
-
-        if not await self._cluster.ask_any(delete, deadline_ms):
-            raise UnknownTopicIdError(f"topic {name!r} with id {topic_id} was deleted by another client")
+        checked_topic(name)
+        await self._topics.delete(name, await self._begin())
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
@@ -239,7 +185,7 @@ class AsyncAdmin:
         endpoints = [at for node_id in sorted(alone) if (at := self._cluster.cache.endpoint(node_id)) is not None]
         told = {
             (p.partition, p.leader_id, p.leader_epoch): p.error
-            for answer in await self._ask_brokers(topic.name, endpoints, deadline_ms)
+            for answer in await self._topics.ask_brokers(topic.name, endpoints, deadline_ms)
             if answer is not None and answer.topic_id == topic.topic_id
             for p in answer.partitions
             if p.error is not None

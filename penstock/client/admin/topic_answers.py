@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from penstock.client.admin.admin_types import TopicDescription
-from penstock.client.wire.messages import TopicInfo, TopicOutcome
+from penstock.client.wire.messages import TopicInfo
+from penstock.client.wire.topic_messages import TopicAnswer, TopicOutcome
 from penstock.errors import LeaderNotAvailableError, UnknownServerError, UnknownTopicOrPartitionError
 from penstock.types import NO_LEADER
 
 
-async def only_outcome(answers: Any) -> TopicOutcome:
-    """The only outcome of a request for one topic; its error is raised."""
-    outcomes: tuple[TopicOutcome, ...] = await answers
-    if len(outcomes) != 1:
-        raise UnknownServerError(f"the answer has {len(outcomes)} outcomes for one topic")
-    error = outcomes[0].error
-    if error is not None:
-        raise error
-    return outcomes[0]
+def only_outcome(answer: TopicAnswer) -> TopicOutcome:
+    """The only outcome of a request for one topic."""
+    if len(answer.topics) != 1:
+        raise UnknownServerError(f"the answer has {len(answer.topics)} outcomes for one topic")
+    return answer.topics[0]
 
 
 def has_leaders(topic: TopicInfo, topic_id: str) -> bool:

@@ -7,7 +7,7 @@ options of a client (options.py), and what users of other clients write by habit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -71,6 +71,25 @@ def checked_number(name: str, number: Any, low: int, high: int = MAX_INT64) -> i
     if not low <= number <= high:
         raise ValueError(f"{name}={number} must be from {low} to {high}")
     return int(number)
+
+
+def checked_assignments(assignments: Any) -> tuple[tuple[int, ...], ...]:
+    """The brokers of each partition; None means that the cluster chooses them."""
+    if assignments is None:
+        return ()
+    if not _is_list(assignments) or not all(map(_is_list, assignments)):
+        raise TypeError(
+            f"assignments must be a list with the brokers of each partition, like [[1, 2], [2, 3]], not {assignments!r}"
+        )
+    if not assignments:
+        raise ValueError("assignments=[] names no partition; leave it out, and the cluster places the partitions")
+    return tuple(
+        tuple(checked_number("a broker's id", broker, 0, MAX_INT32) for broker in brokers) for brokers in assignments
+    )
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
 
 
 def _is_whole(number: Any) -> bool:

@@ -83,7 +83,6 @@ CONSUMER_METHODS = {
     "unsubscribe": "write consumer.assign([])",
 }
 ADMIN_METHODS = {
-    "create_partitions": "the number of a topic's partitions cannot be changed yet",
     "create_topics": "write admin.create_topic('orders', partitions=6, replication_factor=3), once for each topic",
     "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",

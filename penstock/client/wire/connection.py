@@ -26,14 +26,13 @@ from penstock.client.wire.messages import (
     FetchCall,
     ListOffsetsPart,
     ListOffsetsResult,
-    NewTopic,
     ProduceAnswer,
     ProduceCall,
     ProducerIdAndEpoch,
     QuorumInfo,
-    TopicOutcome,
 )
 from penstock.client.wire.metadata_page import MetadataPage, decode_describe_metadata, encode_describe_metadata
+from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
@@ -136,11 +135,17 @@ class Connection:
 
     async def create_topics(
         self, topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool = False
-    ) -> tuple[TopicOutcome, ...]:
+    ) -> TopicAnswer:
         request = wire.encode_create_topics(topics, timeout_ms, validate_only)
         return wire.decode_topics(await self._ask("CreateTopics", request, pb.CreateTopicsResponse, timeout_ms))
 
-    async def delete_topics(self, topic_ids: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
+    async def create_partitions(
+        self, topics: Iterable[NewPartitions], timeout_ms: int, validate_only: bool = False
+    ) -> TopicAnswer:
+        request = wire.encode_create_partitions(topics, timeout_ms, validate_only)
+        return wire.decode_topics(await self._ask("CreatePartitions", request, pb.CreatePartitionsResponse, timeout_ms))
+
+    async def delete_topics(self, topic_ids: Iterable[str], timeout_ms: int) -> TopicAnswer:
         request = wire.encode_delete_topics(topic_ids, timeout_ms)
         return wire.decode_topics(await self._ask("DeleteTopics", request, pb.DeleteTopicsResponse, timeout_ms))
 

@@ -183,27 +183,6 @@ class ListOffsetsResult(NamedTuple):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to create; -1 means the cluster's default."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    config: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicOutcome:
-    """What became of creating or deleting one topic."""
-
-    name: str
-    topic_id: str
-    error: ApiError | None
-    partitions: int
-    replication_factor: int
-
-
 PRODUCER_EPOCH_MAX = 2**15 - 1
 """A batch has 16 bits with a sign for it."""
 

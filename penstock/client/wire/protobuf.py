@@ -26,7 +26,6 @@ from penstock.client.wire.messages import (
     FetchResult,
     ListOffsetsPart,
     ListOffsetsResult,
-    NewTopic,
     NodeStanding,
     PartitionInfo,
     PartitionTrouble,
@@ -37,8 +36,8 @@ from penstock.client.wire.messages import (
     QuorumInfo,
     QuorumReplicaInfo,
     TopicInfo,
-    TopicOutcome,
 )
+from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
 from penstock.error_message import error_in_message
 from penstock.errors import UnknownServerError
 from penstock.pb import broker_pb2 as pb
@@ -181,19 +180,38 @@ def encode_create_topics(topics: Iterable[NewTopic], timeout_ms: int, validate_o
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
             config=dict(topic.config),
+            assignment=_assignment(dict(enumerate(topic.assignment))),
         )
     return request
+
+
+def encode_create_partitions(
+    topics: Iterable[NewPartitions], timeout_ms: int, validate_only: bool
+) -> pb.CreatePartitionsRequest:
+    request = pb.CreatePartitionsRequest(timeout_ms=timeout_ms, validate_only=validate_only)
+    for topic in topics:
+        request.topics.add(
+            name=topic.name, topic_id=topic.topic_id, total=topic.total, assignment=_assignment(topic.assignment)
+        )
+    return request
+
+
+def _assignment(replicas: Mapping[int, Sequence[int]]) -> list[pb.ReplicaAssignment]:
+    return [pb.ReplicaAssignment(partition=number, replicas=assigned) for number, assigned in replicas.items()]
 
 
 def encode_delete_topics(topic_ids: Iterable[str], timeout_ms: int) -> pb.DeleteTopicsRequest:
     return pb.DeleteTopicsRequest(topic_ids=list(topic_ids), timeout_ms=timeout_ms)
 
 
-def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -> tuple[TopicOutcome, ...]:
-    return tuple(
+def decode_topics(
+    response: pb.CreateTopicsResponse | pb.CreatePartitionsResponse | pb.DeleteTopicsResponse,
+) -> TopicAnswer:
+    outcomes = (
         TopicOutcome(t.name, t.topic_id, error_in_message(t.error), t.partitions, t.replication_factor)
         for t in response.topics
     )
+    return TopicAnswer(tuple(outcomes), response.metadata_offset)
 
 
 def encode_delete_records(parts: Iterable[DeleteRecordsPart], timeout_ms: int) -> pb.DeleteRecordsRequest:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from penstock.cli.output import count, when
-from penstock.cli.topics import PartitionChoice, describe, partition_row
+from penstock.cli.topics import PartitionChoice, alter, create, describe, parse_assignment, partition_row
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
+from penstock.errors import ConfigError
 from tests.support.fake_broker import FakeCluster
 
 
@@ -65,3 +66,34 @@ def test_numbers_are_for_people_on_a_terminal_only(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert f"{count(1234567)}" == "1,234,567"
     assert f"{when(1_700_000_000_123)}".startswith("2023-11-1") and ".123" in f"{when(1_700_000_000_123)}"
+
+
+def test_a_topic_is_altered_and_a_dry_run_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeCluster(2) as cluster:
+        cluster.create_topic("t", 1)
+        alter("t", 3, "2,1", True, cluster.bootstrap)
+        assert capsys.readouterr().out == "t could have 3 partitions; it has 1, and nothing was changed\n"
+        assert len(cluster.logs) == 1
+        alter("t", 3, "2,1", False, cluster.bootstrap)
+        assert capsys.readouterr().out == "altered t: 3 partitions\n"
+        alter("t", 4, "", False, cluster.bootstrap, True)
+        told = json.loads(capsys.readouterr().out)
+        assert [p["leader_id"] for p in told["partitions"]] == [1, 2, 1, 1] and told["dry_run"] is False
+
+
+def test_a_topic_is_created_with_an_assignment(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeCluster(2) as cluster:
+        create("t", replica_assignment="2:1,1:2", bootstrap=cluster.bootstrap, as_json=True)
+        assert [p["replicas"] for p in json.loads(capsys.readouterr().out)["partitions"]] == [[2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("text", ["1:", ":1", "1,,2", "a", "1:-2", "1;2", "1.5", ","])
+def test_an_assignment_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--replica-assignment .*like 1:2:3,2:3:1"):
+        parse_assignment(text)
+
+
+def test_an_assignment_has_a_list_for_each_partition() -> None:
+    assert parse_assignment("") is None
+    assert parse_assignment("0:1:2,1:2:0") == [[0, 1, 2], [1, 2, 0]]
+    assert parse_assignment("5") == [[5]]

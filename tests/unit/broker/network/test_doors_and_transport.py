@@ -19,10 +19,19 @@ from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import MakeTransport, Transport
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse, QuorumView
-from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse
+from metadata.requests import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewPartitions,
+    ReplicaAssignment,
+    TopicResult,
+)
 from penstock.clock import SystemClock
 from penstock.errors import (
     ConfigError,
+    InvalidPartitionsError,
     NetworkError,
     NotControllerError,
     PenstockError,
@@ -163,6 +172,22 @@ def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_hand
         assert stage.asked == [asked]
         view = await stage.transport.call_controller(NODE, DescribeQuorumRequest(), TIMEOUT_MS)
         assert (view.leader_id, view.leader_epoch, view.high_watermark) == (NODE, 3, 9)
+
+    play(scenario)
+
+
+def test_new_partitions_arrive_as_they_were_asked_for_and_so_does_what_became_of_them(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        told = CreatePartitionsResponse((TopicResult("t", "A" * 22, InvalidPartitionsError("so many"), 3, 2),), 7)
+
+        async def answers(request: Any) -> Any:
+            return told
+
+        stage.answers = answers
+        by_hand = NewPartitions("t", 3, (ReplicaAssignment(2, (5, 4)),), "A" * 22)
+        asked = CreatePartitionsRequest((by_hand, NewPartitions("u", -1)), validate_only=True)
+        answer = await stage.transport.call_controller(NODE, asked, TIMEOUT_MS)
+        assert stage.asked == [asked] and repr(answer) == repr(told)
 
     play(scenario)
 

@@ -11,18 +11,24 @@ from typing import Any
 
 import pytest
 
+from broker.apis.changes.create_partitions import added_by_an_earlier_attempt
 from broker.apis.changes.create_topics import maybe_created_by_an_earlier_attempt
 from broker.apis.changes.delete_topics import deleted_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
 from metadata.requests import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    NewPartitions,
     NewTopic,
+    TopicResult,
 )
 from penstock.clock import SystemClock
 from penstock.errors import (
+    InvalidPartitionsError,
     NetworkError,
     NotControllerError,
     RequestTimedOutError,
@@ -144,6 +150,35 @@ def test_a_deletion_repeated_after_a_lost_answer_deletes_nothing_that_was_made_i
         assert cluster.image.topics_by_name["t"].topic_id != first
         last = await channel.call(DeleteTopicsRequest((first,)), of_repetition=deleted_by_an_earlier_attempt)
         assert isinstance(last.topics[0].error, UnknownTopicIdError), "the only attempt means what it says"
+
+    run_virtual(scenario())
+
+
+def test_partitions_that_a_lost_attempt_added_are_a_success_and_what_another_call_added_is_not() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(3)
+        topic_id = cluster.create("t").topic_id
+        losses = [NetworkError("the connection broke before an answer came")]
+
+        async def remote(_node_id: int, request: CreatePartitionsRequest, _timeout_ms: int) -> CreatePartitionsResponse:
+            answer = cluster.commit(cluster.controller.create_partitions(request, cluster.now_ms))
+            if losses:
+                raise losses.pop()
+            return answer
+
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
+
+        async def told(asked: NewPartitions) -> TopicResult:
+            request = CreatePartitionsRequest((asked,))
+            return (await channel.call(request, of_repetition=added_by_an_earlier_attempt)).topics[0]
+
+        assert await told(NewPartitions("t", 3)) == TopicResult("t", topic_id, None, 3, 1)
+        assert len(cluster.image.topics_by_name["t"].partitions) == 3
+        assert isinstance((await told(NewPartitions("t", 3))).error, InvalidPartitionsError), "the only attempt"
+        losses.append(NetworkError("again"))
+        assert isinstance((await told(NewPartitions("t", 2))).error, InvalidPartitionsError), "it asked for fewer"
+        losses.append(NetworkError("again"))
+        assert isinstance((await told(NewPartitions("t", 4, topic_id="other"))).error, UnknownTopicIdError)
 
     run_virtual(scenario())
 

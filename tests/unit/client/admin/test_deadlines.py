@@ -22,6 +22,7 @@ T0 = TopicPartition(TOPIC, 0)
 CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "create_topic": lambda admin: admin.create_topic("new"),
     "delete_topic": lambda admin: admin.delete_topic(TOPIC),
+    "create_partitions": lambda admin: admin.create_partitions(TOPIC, 2),
     "list_topics": lambda admin: admin.list_topics(),
     "describe_topic": lambda admin: admin.describe_topic(TOPIC),
     "describe_topics": lambda admin: admin.describe_topics(),
@@ -92,6 +93,8 @@ def test_silence_of_every_broker_is_no_news_of_a_change() -> None:
     [
         ("create_topic", 1, "topic 'new' was created, but"),
         ("delete_topic", 2, "topic 't' was deleted, but"),
+        ("create_partitions", 2, "the change was made, but"),
+        ("create_partitions", 3, "topic 't' has 2 partitions now, but"),
         ("alter_topic_config", 1, "the change was made, but"),
     ],
 )
