@@ -45,6 +45,7 @@ NAMED_TWICE = {
     "FetchRequest": "Kafka's name of the request, which the quorum's log and the partitions both have",
     "FetchResponse": "likewise",
     "ListOffsetsResult": "either end of one request",
+    "NewPartitions": "either end of one request",
     "NewTopic": "either end of one request",
     "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
     "config_text": "either end writes a value alike, and neither imports the other",

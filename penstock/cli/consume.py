@@ -24,10 +24,11 @@ from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.cli.record_format import compile_format, header_text
 from penstock.clock import SystemClock
-from penstock.errors import ConfigError, UndecodableBatchError
+from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
     from penstock import Consumer
+    from penstock.types import TopicPartition
 
 POLL_MS = 500
 KEY_SEPARATOR = b"\t"
@@ -114,7 +115,8 @@ def consume(
             limits = span.limits(consumer, partitions)
             stops = exit_at_end or bool(until_time)
             ends = Ends(consumer, partitions, leaders, clock, limits) if stops else None
-            for records in _polls(_poller(consumer, leaders, skip_undecodable), ends, count):
+            poll = _poller(consumer, leaders, skip_undecodable=skip_undecodable, follows=ends is None)
+            for records in _polls(poll, ends, count):
                 wait.is_printing = True
                 sys.stdout.buffer.write(lines_of(records))
                 sys.stdout.buffer.flush()
@@ -122,14 +124,32 @@ def consume(
                 wait.is_printing = False
 
 
-def _poller(consumer: Consumer, leaders: Leaders, skip_undecodable: bool) -> Callable[[], Sequence[Any]]:
-    """A function that returns the next records and checks the leaders on the way."""
+def _poller(
+    consumer: Consumer, leaders: Leaders, *, skip_undecodable: bool, follows: bool
+) -> Callable[[], Sequence[Any]]:
+    """A function that returns the next records and checks the leaders on the way; `follows` has it read partitions that
+    are added to the topics, too."""
 
     def poll() -> Sequence[Any]:
-        leaders.maybe_look()
+        found = leaders.maybe_look()
+        if follows:
+            _add_new(consumer, found)
         return _poll(consumer, skip_undecodable)
 
     return poll
+
+
+def _add_new(consumer: Consumer, found: Sequence[TopicPartition]) -> None:
+    """Reads partitions that are not assigned yet, from their first record on: that came after the command began."""
+    assigned = consumer.assignment()
+    new = [tp for tp in found if tp not in assigned]
+    if not new:
+        return
+    try:
+        consumer.assign([*assigned, *new])
+        consumer.seek_to_beginning(*new)
+    except UnknownTopicOrPartitionError:
+        return  # the broker that was asked has not heard of them: the next look finds them again
 
 
 def _polls(poll: Callable[[], Sequence[Any]], ends: Ends | None, count: int) -> Iterator[Sequence[Any]]:

@@ -66,14 +66,15 @@ class Leaders:
             raise ConfigError(f"--partition {min(missing)}: {topic.name} has the partitions 0 to {last}")
         return [info for info in topic.partitions if info.partition in self._numbers]
 
-    def maybe_look(self) -> None:
-        """Looks again when the last look is LOOK_MS old. If no broker answers, the last result stays in force."""
+    def maybe_look(self) -> list[TopicPartition]:
+        """Looks again when the last look is LOOK_MS old; the partitions to read, or none if there was no look. If no
+        broker answers, the last result stays in force."""
         if self._clock.now_ms() - self._looked_ms < LOOK_MS:
-            return
+            return []
         try:
-            self.look()
+            return self.look()
         except PenstockError:
-            return  # the consumer asks the same brokers, and raises what is wrong with them
+            return []  # the consumer asks the same brokers, and raises what is wrong with them
 
 
 class Ends:

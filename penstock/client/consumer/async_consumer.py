@@ -66,7 +66,11 @@ class AsyncConsumer:
     # -- where to read -------------------------------------------------------------------------------------------------
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads exactly these partitions from now on; one that stays keeps its position."""
+        """Reads exactly these partitions from now on; one that stays keeps its position.
+
+        Partitions that a topic gets later are read once they are assigned too, from their first record on where
+        `auto_offset_reset` is 'latest'.
+        """
         self._bind()
         await self._core.fetcher.assign(partitions)
 

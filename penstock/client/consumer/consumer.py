@@ -59,7 +59,11 @@ class Consumer:
     # -- where to read -------------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads exactly these partitions from now on; one that stays keeps its position."""
+        """Reads exactly these partitions from now on; one that stays keeps its position.
+
+        Partitions that a topic gets later are read once they are assigned too, from their first record on where
+        `auto_offset_reset` is 'latest'.
+        """
         self._run(self._core.fetcher.assign(partitions))
 
     def assignment(self) -> list[TopicPartition]:

@@ -167,7 +167,7 @@ class Fetcher:
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Checks that each exists, then fetches exactly these."""
         wanted = await self._check(partitions)
-        self._positions.assign(wanted)
+        self._positions.assign(wanted, self._cluster.cache)
         self.touch()
 
     async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:

@@ -88,17 +88,33 @@ class Positions:
         self._backoff = backoff
         self._generations = count(1)
         self.states: dict[TopicPartition, PartitionState] = {}
+        self._began_with: dict[str, tuple[str, int]] = {}
+        """Of each assigned topic: its id, and how many partitions it had when the first of them were assigned."""
 
     # -- the user's wishes ---------------------------------------------------------------------------------------------
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Exactly these partitions from now on; one that stays keeps its position."""
-        before = self.states
-        self.states = {tp: before.get(tp) or self._new(tp) for tp in partitions}
+    def assign(self, partitions: Iterable[TopicPartition], cache: MetadataCache | None = None) -> None:
+        """Exactly these partitions from now on; one that stays keeps its position.
+
+        With the reset 'latest', one begins at its first record if the cache shows that it was added to its topic while
+        others of that were assigned: it was empty then, so nothing in it is older than this reader.
+        """
+        before, wanted = self.states, list(partitions)
+        topics = {name: cache.topic(name) for name in {tp.topic for tp in wanted}} if cache is not None else {}
+        now = {name: (topic.topic_id, len(topic.partitions)) for name, topic in topics.items() if topic is not None}
+        assigned = {tp.topic for tp in before}
+        began = {name: found for name, found in self._began_with.items() if name in assigned}
+        self._began_with = {
+            name: began[name] if name in began and began[name][0] == found[0] else found for name, found in now.items()
+        }
+        self.states = {tp: before.get(tp) or self._new(tp) for tp in wanted}
 
     def _new(self, tp: TopicPartition) -> PartitionState:
         state = PartitionState(tp, next(self._generations))
         state.reset_timestamp = self._reset
+        was_added = tp.topic in self._began_with and tp.partition >= self._began_with[tp.topic][1]
+        if was_added and self._reset == LATEST_TIMESTAMP:
+            state.reset_timestamp = EARLIEST_TIMESTAMP
         return state
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:

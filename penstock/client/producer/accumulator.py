@@ -40,7 +40,7 @@ YIELD_SECONDS = 0.0002
 class NotAppended(Enum):
     """Why a record was not appended."""
 
-    NO_TOPIC = "the topic is not known yet"
+    NO_TOPIC = "the topic is not known yet, or is not known to have the partition"
     NO_MEMORY = "the buffer is full"
     BATCH_CLOSED = "the batch was full and is closed now: choose again"
 

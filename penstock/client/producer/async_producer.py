@@ -75,7 +75,7 @@ class AsyncProducer:
             if not isinstance(answer, NotAppended):
                 return answer
             if answer is NotAppended.NO_TOPIC:
-                await core.wait_topic(topic)
+                await core.wait_topic(topic, partition)
             else:
                 await self._wait_memory(deadline_ms)
 
@@ -107,8 +107,8 @@ class AsyncProducer:
         core = self._core
         self._bind()
         core.pending(None, None, None, timestamp_ms)
-        while core.cluster.cache.topic(topic) is None:
-            await core.wait_topic(topic)
+        while not core.knows(topic, partition):
+            await core.wait_topic(topic, partition)
         taken: list[tuple[ProducerBatch, int, int]] = []
         for queue, encoded, count in BulkPlan(core, topic, partition, timestamp_ms).batches(values, keys):
             deadline_ms = core.clock.now_ms() + core.config.max_block_ms

@@ -137,7 +137,7 @@ class Producer:
             if not isinstance(answer, NotAppended):
                 return answer
             if answer is NotAppended.NO_TOPIC:
-                self._background.run(core.wait_topic(topic))
+                self._background.run(core.wait_topic(topic, partition))
             else:
                 self._wait_memory(seen, deadline_ms)
 
@@ -164,8 +164,8 @@ class Producer:
         """
         core = self._core
         core.pending(None, None, None, timestamp_ms)
-        while core.cluster.cache.topic(topic) is None:
-            self._background.run(core.wait_topic(topic))
+        while not core.knows(topic, partition):
+            self._background.run(core.wait_topic(topic, partition))
         plan = BulkPlan(core, topic, partition, timestamp_ms)
         taken: list[tuple[ProducerBatch, int, int]] = []
         for queue, encoded, count in plan.batches(values, keys):

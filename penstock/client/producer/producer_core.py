@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.client.cluster.arguments import checked_topic
+from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
@@ -116,7 +117,7 @@ class ProducerCore:
     def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | NotAppended:
         """Appends; NO_TOPIC or NO_MEMORY when the caller must wait for that and try again."""
         info = self.cluster.cache.topic(topic)
-        if info is None:
+        if info is None or _is_beyond(info, partition):
             return NotAppended.NO_TOPIC
         now_ms = self.clock.now_ms()
         try:
@@ -163,9 +164,18 @@ class ProducerCore:
 
     # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
-    async def wait_topic(self, topic: Any) -> TopicInfo:
-        """The topic once it is known; raises if it does not exist, or if no broker answers."""
-        return await self.cluster.topic(checked_topic(topic), self.config.max_block_ms)
+    def knows(self, topic: str, partition: Any) -> bool:
+        """Whether the topic is known, with the partition if one is given."""
+        info = self.cluster.cache.topic(topic)
+        return info is not None and not _is_beyond(info, partition)
+
+    async def wait_topic(self, topic: Any, partition: Any = None) -> TopicInfo:
+        """The topic once it is known, with the partition if one is given; raises if it does not exist, or if no broker
+        answers. A topic that is known may have more partitions meanwhile, so it is asked for again, once."""
+        info = await self.cluster.topic(checked_topic(topic), self.config.max_block_ms)
+        if _is_beyond(info, partition):
+            await check_partition(self.cluster, TopicPartition(topic, partition), self.config.max_block_ms)
+        return info
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]
@@ -217,6 +227,10 @@ class ProducerCore:
 
     def statistics(self) -> ProducerStatistics:
         return self.sender.statistics()
+
+
+def _is_beyond(info: TopicInfo, partition: Any) -> bool:
+    return isinstance(partition, int) and partition >= len(info.partitions)
 
 
 def _max_batch_bytes(info: TopicInfo) -> int | None:

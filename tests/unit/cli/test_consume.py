@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.cli import consume
+from penstock.cli import consume, consume_ends
 from penstock.cli.consume_range import BEGINNING, END, ConsumeRange, parse_range
 from penstock.cli.record_format import compile_format
-from penstock.errors import ConfigError, OffsetOutOfRangeError
+from penstock.errors import ConfigError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
+from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
 
 
@@ -142,3 +143,53 @@ def test_records_are_chosen_by_topic_partition_offset_and_time(capfdbinary: Any)
 def test_a_format_goes_with_nothing_that_it_says_itself() -> None:
     with pytest.raises(ConfigError, match="--format says everything"):
         consume.consume(["a"], format="%s", print_key=True)
+
+
+def test_partitions_that_are_added_while_the_command_follows_are_read_from_their_first_record(
+    capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume_ends, "LOOK_MS", 0)
+    monkeypatch.setattr(consume, "POLL_MS", 20)
+    with FakeCluster(1) as cluster:
+        cluster.create_topic("t", 1)
+        polls: list[None] = []
+
+        def poll(consumer: Any, skip_undecodable: bool) -> Any:
+            polls.append(None)
+            if len(polls) == 2:
+                cluster.add_partition("t", 1, 1)
+                cluster.append("t", 1, build_batch([b"new"], timestamps_ms=1))
+            return _poll(consumer, skip_undecodable)
+
+        _poll = consume._poll
+        monkeypatch.setattr(consume, "_poll", poll)
+        consume.consume(["t"], count=1, bootstrap=cluster.bootstrap)
+    assert capfdbinary.readouterr().out == b"new\n"
+
+
+def test_a_partition_that_the_consumers_broker_has_not_heard_of_is_added_later() -> None:
+    class Consumer:
+        def __init__(self) -> None:
+            self.known = [TopicPartition("t", 0)]
+            self.assigned = [TopicPartition("t", 0)]
+            self.begun: list[TopicPartition] = []
+
+        def assignment(self) -> list[TopicPartition]:
+            return self.assigned
+
+        def assign(self, partitions: list[TopicPartition]) -> None:
+            if set(partitions) - set(self.known):
+                raise UnknownTopicOrPartitionError("topic 't' has partitions 0 to 0, not 1")
+            self.assigned = partitions
+
+        def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+            self.begun += partitions
+
+    consumer: Any = Consumer()
+    found = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    consume._add_new(consumer, found)
+    assert consumer.assigned == found[:1] and not consumer.begun
+    consumer.known = found
+    consume._add_new(consumer, found)
+    consume._add_new(consumer, [])
+    assert consumer.assigned == found and consumer.begun == found[1:]

@@ -35,15 +35,15 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.record.builder import build_batch
-from penstock.types import EARLIEST_TIMESTAMP, EpochEndOffset, LeaderHint, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, EpochEndOffset, LeaderHint, TopicPartition
 
 TP = TopicPartition("t", 0)
 
 
-def cache(topic_id: str = "id") -> MetadataCache:
+def cache(topic_id: str = "id", count: int = 1) -> MetadataCache:
     found = MetadataCache()
-    partition = PartitionInfo(0, 1, 3, 0, (1,), (1,))
-    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, (partition,)),), 0), 0)
+    partitions = tuple(PartitionInfo(number, 1, 3, 0, (1,), (1,)) for number in range(count))
+    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, partitions),), 0), 0)
     return found
 
 
@@ -270,3 +270,41 @@ def test_a_topic_id_that_the_leader_does_not_know_is_asked_again_after_a_refresh
     assert made.on_result(result(error=UnknownTopicIdError()), 0) == [FindLeader(hinted=False)]
     assert made.on_metadata(cache(), 0) == []
     assert TP in made.wanted(1, cache(), 1_000, 10_000)
+
+
+# -- a topic that gets more partitions ---------------------------------------------------------------------------------
+
+
+def assigned(made: Positions, count: int, known: MetadataCache | None) -> list[int | None]:
+    """Where each of the topic's partitions begins after an assignment of the first `count`."""
+    made.assign([TopicPartition("t", number) for number in range(count)], known)
+    return [made.states[TopicPartition("t", number)].reset_timestamp for number in range(count)]
+
+
+def test_a_partition_that_was_added_while_its_topic_was_read_begins_at_its_first_record() -> None:
+    """It was empty when this reader began; by 'latest' the records between its creation and this would be skipped."""
+    made = Positions("latest", Backoff(100, 1_000, Random(0)))
+    assert assigned(made, 2, cache(count=2)) == [LATEST_TIMESTAMP] * 2
+    assert assigned(made, 3, cache(count=3)) == [LATEST_TIMESTAMP] * 2 + [EARLIEST_TIMESTAMP]
+    assert assigned(made, 4, cache(count=4))[2:] == [EARLIEST_TIMESTAMP] * 2, "the count is that of the beginning"
+
+
+def test_a_partition_that_was_there_all_the_time_begins_as_the_user_said() -> None:
+    made = Positions("latest", Backoff(100, 1_000, Random(0)))
+    assert assigned(made, 1, cache(count=2)) == [LATEST_TIMESTAMP]
+    assert assigned(made, 2, cache(count=2)) == [LATEST_TIMESTAMP] * 2
+    assert assigned(made, 0, cache(count=2)) == []
+    assert assigned(made, 3, cache(count=3)) == [LATEST_TIMESTAMP] * 3, "nothing of the topic was read meanwhile"
+
+
+def test_a_topic_that_was_made_anew_with_more_partitions_is_another_one() -> None:
+    made = Positions("latest", Backoff(100, 1_000, Random(0)))
+    assigned(made, 1, cache("id", 1))
+    assert assigned(made, 2, cache("other", 2)) == [LATEST_TIMESTAMP] * 2
+    assert assigned(made, 3, cache("other", 3))[2] == EARLIEST_TIMESTAMP
+
+
+def test_without_a_reset_the_user_says_where_to_begin_in_a_new_partition_too() -> None:
+    made = Positions("none", Backoff(100, 1_000, Random(0)))
+    assigned(made, 1, cache(count=1))
+    assert assigned(made, 2, cache(count=2)) == [None, None]
