@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from penstock.spark.admission import rows_by_bytes, sampler
-from penstock.spark.log_client import LogClient
+from penstock.spark.log_client import LogClient, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import PlannedRange, clamp_to_log, report_loss, share
 from penstock.spark.positions import Position, SourcePositions, positions_of
@@ -35,6 +35,7 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
     """
     fail_on_data_loss = limits.fail_on_data_loss
     _report_gone(start, target, limits)
+    target = _with_unheard(start, target, limits.subscription)
     begins = _begins(client, start, target)
     lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
     for tp, lag in lags.items():
@@ -56,6 +57,17 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
         is_new = start.initial or start.get(tp) is None or not _same_topic(start, target, tp)
         moved = shares.get(tp, 0) if lags[tp] >= 0 else lags[tp]
         found[tp] = Position(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
+    return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
+
+
+def _with_unheard(start: SourcePositions, target: SourcePositions, subscription: Subscription) -> SourcePositions:
+    """`target` with the partitions that it lacks of a topic that is still the same. Partitions are never removed: the
+    broker that was asked has not heard of them yet. Left out now, they would be new later, and be read twice."""
+    found = dict(target.items())
+    for tp, position in start.items():
+        is_same = bool(start.topic_id(tp.topic)) and start.topic_id(tp.topic) == target.topic_id(tp.topic)
+        if tp not in found and is_same and subscription.names(tp):
+            found[tp] = Position(position.offset, position.leader_epoch)
     return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
 
 
@@ -125,13 +137,19 @@ def planned_ranges(
     ]
 
 
+def _may_be(span: PlannedRange, view: PlannedTopic) -> bool:
+    """Whether a range that was planned without a topic id may be of this topic."""
+    return not span.topic_id and span.partition < view.partition_count
+
+
 def _existing(client: LogClient, spans: list[PlannedRange], fail_on_data_loss: bool) -> list[PlannedRange]:
     """The ranges whose topic is still the one that was planned for."""
     views = client.describe(sorted({span.topic for span in spans}))
     found = []
     for span in spans:
         view = views.get(span.topic)
-        if view is not None and span.topic_id in ("", view.topic_id) and span.partition < view.partition_count:
+        # A topic of the same id that lacks the partition is an old broker's: the look-up of its offsets asks others.
+        if view is not None and (span.topic_id == view.topic_id or _may_be(span, view)):
             found.append(replace(span, topic_id=view.topic_id))
         else:
             what = "does not exist any more" if view is None else "is not the topic that this range was planned for"

@@ -116,6 +116,45 @@ def test_a_new_partition_is_read_from_its_beginning_also_after_a_restart(client:
     assert read(reader(client), at, end) == [(2, o) for o in range(3, 8)]
 
 
+def test_a_partition_that_the_topic_gets_after_a_query_began_at_the_end_is_read_from_its_first_record(
+    client: FakeLogClient,
+) -> None:
+    one = reader(client, startingOffsets="latest")
+    start = through_spark(one.initialOffset())
+    client.grow("orders", 4)
+    client.append("orders", 2, 3)
+    batches, at = run_all(one, start)
+    assert [row for batch in batches for row in batch] == [(2, 0), (2, 1), (2, 2)]
+    client.append("orders", 3, 2)
+    assert run_all(reader(client, startingOffsets="latest"), at)[0] == [[(3, 0), (3, 1)]]
+
+
+def test_a_partition_that_a_broker_has_not_heard_of_keeps_its_place(client: FakeLogClient) -> None:
+    """A driver that starts anew may ask a broker whose metadata is older than the checkpoint."""
+    one = reader(client)
+    client.grow("orders", 3)
+    client.append("orders", 2, 8)
+    _, at = run_all(one, one.initialOffset())
+    unheard = client.logs.pop(TopicPartition("orders", 2))
+    client.append("orders", 0, 1)
+    batches, lagging = run_all(reader(client), at)
+    assert batches == [[(0, 90)]] and lagging["topics"]["orders"]["partitions"]["2"] == [8, 0]
+    client.logs[TopicPartition("orders", 2)] = unheard
+    client.append("orders", 2, 1)
+    assert run_all(reader(client), lagging)[0] == [[(2, 8)]]
+
+
+def test_a_range_of_a_partition_that_a_broker_has_not_heard_of_is_not_lost(client: FakeLogClient) -> None:
+    client.grow("orders", 3)
+    client.append("orders", 2, 8)
+    one = reader(client, failOnDataLoss="false")
+    start = one.initialOffset()
+    end = one.latestOffset(start, ReadAllAvailable())
+    del client.logs[TopicPartition("orders", 2)]
+    with pytest.raises((UnknownTopicOrPartitionError, KeyError), match="orders"):
+        reader(client, failOnDataLoss="false").partitions(start, end)
+
+
 def test_a_pattern_finds_topics_that_are_made_later(client: FakeLogClient) -> None:
     one = reader(client, subscribePattern="ord.*")
     _, at = run_all(one, one.initialOffset())
