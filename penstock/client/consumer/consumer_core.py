@@ -215,6 +215,7 @@ class ConsumerCore:
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         info = await self.cluster.topic(checked_topic(topic), self.config.request_timeout_ms)
+        self.positions.tell(info)
         return [TopicPartition(topic, p.partition) for p in info.partitions]
 
     async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:

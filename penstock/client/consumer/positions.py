@@ -17,7 +17,7 @@ from itertools import count
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
-from penstock.client.wire.messages import FetchPart, FetchResult
+from penstock.client.wire.messages import FetchPart, FetchResult, TopicInfo
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
@@ -89,7 +89,8 @@ class Positions:
         self._generations = count(1)
         self.states: dict[TopicPartition, PartitionState] = {}
         self._began_with: dict[str, tuple[str, int]] = {}
-        """Of each assigned topic: its id, and how many partitions it had when the first of them were assigned."""
+        """Of each assigned topic: its id, and how many partitions the user knew when the first were assigned."""
+        self._told: dict[str, tuple[str, int]] = {}
 
     # -- the user's wishes ---------------------------------------------------------------------------------------------
 
@@ -100,14 +101,17 @@ class Positions:
         others of that were assigned: it was empty then, so nothing in it is older than this reader.
         """
         before, wanted = self.states, list(partitions)
-        topics = {name: cache.topic(name) for name in {tp.topic for tp in wanted}} if cache is not None else {}
-        now = {name: (topic.topic_id, len(topic.partitions)) for name, topic in topics.items() if topic is not None}
+        topics = (cache.topic(name) for name in {tp.topic for tp in wanted}) if cache is not None else ()
         assigned = {tp.topic for tp in before}
         began = {name: found for name, found in self._began_with.items() if name in assigned}
         self._began_with = {
-            name: began[name] if name in began and began[name][0] == found[0] else found for name, found in now.items()
+            topic.name: _of_this(topic, began.get(topic.name), self._told.get(topic.name)) for topic in topics if topic
         }
         self.states = {tp: before.get(tp) or self._new(tp) for tp in wanted}
+
+    def tell(self, topic: TopicInfo) -> None:
+        """The user is told of the topic's partitions; one that is added before they are assigned is a later one."""
+        self._told[topic.name] = topic.topic_id, len(topic.partitions)
 
     def _new(self, tp: TopicPartition) -> PartitionState:
         state = PartitionState(tp, next(self._generations))
@@ -345,3 +349,9 @@ class Positions:
 def _part(state: PartitionState, leader: Leader, max_bytes: int) -> FetchPart:
     tp, topic_id = state.topic_partition, state.topic_id
     return FetchPart(*tp, topic_id, state.fetch_offset, leader.epoch, state.last_fetched_epoch, max_bytes)
+
+
+def _of_this(topic: TopicInfo, *known: tuple[str, int] | None) -> tuple[str, int]:
+    """The first of the ids and numbers of partitions that is of this topic, else its own of today."""
+    now = topic.topic_id, len(topic.partitions)
+    return next((found for found in known if found is not None and found[0] == topic.topic_id), now)

@@ -41,6 +41,8 @@ HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
 BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
+GROW_SHARE = 0.25
+"""Of the plans; one of their topics gets more partitions."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -125,7 +127,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
-    return _with_balance(draw, plan)
+    return _with_growth(draw, _with_balance(draw, plan))
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -148,6 +150,15 @@ def _with_balance(draw: random.Random, plan: Plan) -> Plan:
         "leader.imbalance.per.broker.percentage": percentage,
     }
     return replace(plan, config={**plan.config, **keys})
+
+
+def _with_growth(draw: random.Random, plan: Plan) -> Plan:
+    """One or two operators add partitions to one of its topics."""
+    if draw.random() >= GROW_SHARE:
+        return plan
+    plain = [topic.name for topic in plan.topics if topic.kind is TopicKind.PLAIN]
+    grower = OperatorPlan(Task.GROW, draw.choice(plain), draw.choice((0.5, 2.0, 6.0)))
+    return replace(plan, operators=(*plan.operators, *(grower,) * draw.choice((1, 1, 2))))
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

@@ -1,4 +1,4 @@
-"""I8 to I11 and I32, of the images that the nodes make: equal where their offsets are, and with what each may say.
+"""I8 to I11, I32 and I41, of the images that the nodes make: equal where their offsets are, and with what each may say.
 
 `newest` is the image with the highest offset that any node has had. The controller answers only when its own image has
 what it decided, so no leader of a partition can know of a later ISR than this image does.
@@ -12,7 +12,7 @@ from dataclasses import replace
 from metadata.config_types import ConfigValue
 from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
-from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
+from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION
 from penstock.types import NO_LEADER
@@ -57,6 +57,8 @@ class MetadataInvariants:
             raise Violated(f"I8: the images of {first} and {name} at metadata offset {image.offset} differ")
         if image.offset <= self.newest.offset:
             return []
+        for topic in image.topics_by_id.values():
+            self._check_numbers(name, topic, self.newest.topics_by_id.get(topic.topic_id))
         self.newest = image
         for topic in image.topics_by_id.values():
             ids = self._ids.setdefault(topic.name, [])
@@ -73,6 +75,14 @@ class MetadataInvariants:
         self._check_isrs(name, image)
         self._check_elrs(name, image)
         return changed
+
+    def _check_numbers(self, name: str, topic: TopicImage, before: TopicImage | None) -> None:
+        """I41: partitions are added behind those that are there, and never removed."""
+        if before is topic:
+            return
+        numbers, known = sorted(topic.partitions), before.partitions if before is not None else {}
+        if numbers != list(range(len(numbers))) or len(numbers) < len(known):
+            raise Violated(f"I41: {name}: {topic.name} had partitions {sorted(known)}, and has {numbers}")
 
     def _changed(self, name: str, image: MetadataImage, partition: PartitionRegistration) -> None:
         """I10; and of I11, that the ISR is part of the replicas."""

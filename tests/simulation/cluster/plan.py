@@ -116,6 +116,7 @@ class Task(StrEnum):
     REMAKE = "deletes a topic and makes it anew"
     TRIM = "deletes the oldest records of a partition"
     IDENTIFY = "gets producer ids of all brokers"
+    GROW = "adds partitions to a topic"
 
 
 @dataclass(frozen=True, slots=True)

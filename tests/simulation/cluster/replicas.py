@@ -6,7 +6,7 @@ the newest beginning on. Where keys are compacted, by the last value of each key
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from metadata.image import EMPTY_IMAGE
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
 
 
-def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan]) -> list[str]:
-    """Partitions whose replicas differ now."""
+def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan], counts: Mapping[str, int]) -> list[str]:
+    """Partitions whose replicas differ now; `counts` says how many each topic has."""
     return [
         f"{topic.name}-{partition}"
         for topic in topics
-        for partition in range(topic.partitions)
+        for partition in range(counts[topic.name])
         if not are_equal(list(_replicas(brokers, TopicPartition(topic.name, partition))), topic.kind)
     ]
 

@@ -194,6 +194,19 @@ def a_leader_epoch_falls(scene: Scene) -> None:
     scene.show(scene.next_image(partition=lower))
 
 
+def a_partition_vanishes(scene: Scene) -> None:
+    topic = scene.image.topics_by_name["topic"]
+    partitions = {number + 1: replace(known, partition=number + 1) for number, known in topic.partitions.items()}
+    image = replace(scene.image, offset=scene.image.offset + 1)
+    scene.show(replace(image, topics_by_id={topic.topic_id: replace(topic, partitions=partitions)}))
+
+
+def a_topic_has_fewer_partitions(scene: Scene) -> None:
+    topic = scene.image.topics_by_name["topic"]
+    image = replace(scene.image, offset=scene.image.offset + 1)
+    scene.show(replace(image, topics_by_id={topic.topic_id: replace(topic, partitions={})}))
+
+
 def a_stranger_in_the_isr(scene: Scene) -> None:
     known = scene.registration
     more = replace(known, isr=(*known.isr, 77), partition_epoch=known.partition_epoch + 1)
@@ -313,6 +326,8 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I18", an_epoch_cache_that_knows_nothing),
     ("I18", a_gap),
     ("I22", many_descriptors),
+    ("I41", a_partition_vanishes),
+    ("I41", a_topic_has_fewer_partitions),
 )
 
 

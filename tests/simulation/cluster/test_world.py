@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from broker.replication.leader.purgatory import DelayedOperation
 from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
-from tests.simulation.cluster.plan import Aim, Fault, Kind
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, ReaderPlan, Task
 from tests.simulation.cluster.small_plan import small_plan
 from tests.simulation.cluster.world import World
 
@@ -38,6 +40,18 @@ def test_a_fault_finds_the_node_that_it_is_aimed_at() -> None:
     faults = Fault(1.0, Kind.COLD, 0, 1, 0.1, 0.5, Aim.CONTROLLER), Fault(1.0, Kind.BREAK, 0, 1, 0.1, 0.5, Aim.LEADER)
     met = World(small_plan(*faults)).run().met
     assert met["COLD", "ON_CONTROLLER"] == met["BREAK", "ON_LEADER"] == 1
+
+
+def test_a_topic_gets_partitions_which_its_clients_find_while_they_work() -> None:
+    plan = replace(small_plan(seconds=6.0), operators=(OperatorPlan(Task.GROW, "topic-0", 0.4),))
+    plan = replace(plan, readers=(ReaderPlan("topic-0", 0.05),))
+    world = World(plan)
+    assert not world.run().failures
+    clients = world.clients
+    assert clients.calls["partitions added"] == clients.counts["topic-0"] - plan.topics[0].partitions > 1
+    assert clients.ends is not None
+    written = [tp.partition for tp, end in clients.ends.items() if end and tp.partition >= plan.topics[0].partitions]
+    assert written, "producers have found the new partitions"
 
 
 def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_is_started_again() -> None:

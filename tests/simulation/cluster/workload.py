@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
+from metadata.image import MetadataImage
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
@@ -25,10 +26,12 @@ from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import CLIENTS, Network
-from tests.simulation.cluster.plan import BATCH_BYTES, Plan, TopicKind, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import BATCH_BYTES, Plan, Task, TopicKind, TopicPlan, WriterPlan
 from tests.simulation.cluster.rpc import SimulatedTransport
 
 KEYS = 20
+GROWING_AGE_MS = 700
+"""Clients of a topic that gets more partitions hear of them so soon."""
 OLD_MS = 3_600_000
 """The age of dated records: less than the retention of topics from which nothing shall be deleted."""
 IN_FLIGHT_MAX = 400
@@ -66,6 +69,8 @@ class Clients:
         self.whole_ms: int | None = None
         """Since then everybody is in service and in sync, and nothing is about to change that."""
         self.ends: dict[TopicPartition, int] | None = None
+        self.counts = {topic.name: topic.partitions for topic in plan.topics}
+        """How many partitions of each topic clients were told of; in the end, how many there are."""
         self.topic_ids: dict[str, str] = {}
         self.deleted: dict[TopicPartition, int] = {}
         """What delete_records was told: nothing is left below."""
@@ -145,6 +150,7 @@ class Clients:
             linger_ms=linger_ms,
             delivery_timeout_ms=self.plan.delivery_timeout_ms,
             request_timeout_ms=5_000,
+            **self._ages(),
         )
         self._invariants.watch(producer._core.cluster)
         return producer
@@ -176,8 +182,10 @@ class Clients:
     ) -> None:
         """`count` records, in bulk where it is more than one."""
         # A bulk with keys is spread over partitions, and its promise does not say which record is where.
-        is_keyed = plan.is_keyed and not (plan.in_bulk and len(self.partitions(plan.topic)) > 1)
-        key = self._sent[number] % KEYS if is_keyed and count == 1 else NO_KEY
+        grows = self.grows(plan.topic)
+        is_keyed = plan.is_keyed and not (plan.in_bulk and (grows or len(self.partitions(plan.topic)) > 1))
+        # Where a topic grows, the records of a key are in several partitions; the ledger then judges these alone.
+        key = self._sent[number] % KEYS if is_keyed and count == 1 and not grows else NO_KEY
         first = self.ledger.send(number, plan.topic, count, key)
         self._sent[number] += count
         values = [encode_value(number, first + n) for n in range(count)]
@@ -251,13 +259,31 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), auto_offset_reset="none", **options)
+        options = {"auto_offset_reset": "none", **self._ages(), **options}
+        consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
         self._invariants.watch(consumer._core.cluster)
         return consumer
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        (plan,) = (each for each in self.plan.topics if each.name == topic)
-        return [TopicPartition(topic, partition) for partition in range(plan.partitions)]
+        return [TopicPartition(topic, partition) for partition in range(self.counts[topic])]
+
+    def grows(self, topic: str) -> bool:
+        """Whether somebody adds partitions to the topic."""
+        return any(each.task is Task.GROW and each.topic == topic for each in self.plan.operators)
+
+    def _ages(self) -> dict[str, Any]:
+        """The option of clients that are to find new partitions."""
+        return {"metadata_max_age_ms": GROWING_AGE_MS} if any(map(self.grows, self.counts)) else {}
+
+    def count_partitions(self, image: MetadataImage) -> None:
+        """Nobody adds partitions any more: what there is counts, and what anybody was told of must be there."""
+        for topic in filter(self.grows, self.counts):
+            found = len(image.topics_by_name[topic].partitions)
+            if found < self.counts[topic]:
+                self.ledger.report(
+                    "shrunk", f"{topic} has {found} partitions, and was told to have {self.counts[topic]}"
+                )
+            self.counts[topic] = found
 
     def reads(self) -> list[Coroutine[Any, Any, None]]:
         """The work of every reader, until everything that was written has been read."""

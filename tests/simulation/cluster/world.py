@@ -269,6 +269,7 @@ class World:
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
+        clients.count_partitions(self.invariants.metadata.newest)
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
         clients.spawn(read_final(clients))
@@ -343,7 +344,7 @@ class World:
 
     def _unequal(self) -> list[str]:
         """Partitions whose replicas differ now."""
-        return unequal(self.brokers, self.plan.topics)
+        return unequal(self.brokers, self.plan.topics, self.clients.counts)
 
     # -- what faults ask -----------------------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import AsyncAdmin, TopicPartition
+from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.cluster.producer_ids import init_producer_id
-from penstock.errors import PenstockError, TopicExistsError, UnknownTopicOrPartitionError
+from penstock.errors import InvalidPartitionsError, PenstockError, TopicExistsError, UnknownTopicOrPartitionError
 from tests.simulation.cluster.plan import OperatorPlan, Task
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RETRY_SECONDS = 0.3
 LIMITS_MS = (1_000, 4_000, 10_000)
+PARTITIONS_MAX = 8
+"""A topic gets no more; each costs every step of the invariants something."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -35,6 +38,7 @@ class Operator:
         self._draw = random.Random(clients.network.scheduler.draw.getrandbits(64))
         self._limit_ms = self._draw.choice(LIMITS_MS)
         (self.topic,) = (topic for topic in clients.plan.topics if topic.name == plan.topic)
+        self._partitions = self.topic.partitions
         self._unsure: set[tuple[str, str]] = set()
         """Keys and values that were set with an unknown outcome: they may become so at any time."""
         self._do = {
@@ -44,6 +48,7 @@ class Operator:
             Task.ALTER: self._alter,
             Task.ELECT: self._elect,
             Task.IDENTIFY: self._identify,
+            Task.GROW: self._grow,
         }
 
     async def work(self) -> None:
@@ -175,6 +180,35 @@ class Operator:
         told = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
         if told != value and (key, told) not in self._unsure:
             self._report("stale-config", f"{name} {key}: {told} was told, {value} was set and acknowledged")
+
+    async def _grow(self, admin: AsyncAdmin) -> None:
+        """Adds one or two partitions; or asks for fewer than there are, which must be refused."""
+        name, counts = self.topic.name, self.clients.counts
+        known = self._counted(name, await self._in_time("describe_topic", admin.describe_topic(name)))
+        is_wrong = known > 1 and (known >= PARTITIONS_MAX or self._draw.random() < 0.2)
+        total = self._draw.randrange(1, known) if is_wrong else known + self._draw.choice((1, 1, 2))
+        by_hand = None
+        if not is_wrong and self._draw.random() < 0.3:
+            brokers = self.clients.plan.brokers
+            by_hand = [self._draw.sample(brokers, self.topic.replication_factor) for _ in range(total - known)]
+        try:
+            made = await self._in_time("create_partitions", admin.create_partitions(name, total, by_hand))
+        except InvalidPartitionsError:  # where it is not wrong: somebody else, or a late attempt, was quicker
+            self.clients.calls["partitions refused"] += 1
+            return
+        if is_wrong:
+            self._report("shrunk", f"{name} had {known} partitions, and a request for {total} was a success")
+        if self._counted(name, made) < total:
+            self._report("shrunk", f"{name} got {total} partitions, and has {made.partition_count}")
+        counts[name] = max(counts[name], made.partition_count)
+        self.clients.calls["partitions added"] += total - known
+
+    def _counted(self, name: str, told: TopicDescription) -> int:
+        """How many partitions the topic has, which is never fewer than this operator was told of before."""
+        if told.partition_count < self._partitions:
+            self._report("shrunk", f"{name} had {self._partitions} partitions, and has {told.partition_count}")
+        self._partitions = max(self._partitions, told.partition_count)
+        return told.partition_count
 
     async def _elect(self, admin: AsyncAdmin) -> None:
         """Gives partitions their preferred leader back."""

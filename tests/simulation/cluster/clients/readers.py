@@ -4,7 +4,8 @@
 consumer. `RANGES` asks for raw ranges of offsets, drawn from what can be read. `SHORT` follows, and some of its polls
 fail for want of memory. A reader may be refused for a while and asks again; what it may not do is go past a record.
 Nothing may be gone but what somebody may have deleted, of which the ledger knows. Where a topic is deleted and made
-anew, its readers begin again with the new log.
+anew, its readers begin again with the new log. Partitions that a topic gets are read from offset 0: by those that
+follow, with a consumer that finds their first record by itself.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ BACK_MAX = 200
 """A reader that begins again goes back by up to so many records."""
 RESTART_SHARE = 0.05
 """Of its polls, after so many a `RESTART` reader begins again."""
+LOOK_SHARE = 0.1
+"""Of its polls, before so many a reader looks whether its topic has more partitions, where it has."""
 SHORT_SHARE = 0.1
 """Of the pieces that a `SHORT` reader decodes, so many find no memory."""
 RANGE_MAX = 400
@@ -81,16 +84,25 @@ class Reader:
 
     async def _follow(self, log: int) -> bool:
         """False: the topic is another one by now."""
-        partitions, ledger = self.clients.partitions(self.plan.topic), self.clients.ledger
-        for tp in partitions:
-            ledger.begin_range(self.name, log, tp.partition, 0)
+        partitions: list[TopicPartition] = []
+        self._meet(log, partitions, self.clients.partitions(self.plan.topic))
+        # Of a topic that grows, what is new must be read from the beginning also by who begins others at the end.
+        options = {"auto_offset_reset": "latest"} if self.clients.grows(self.plan.topic) else {}
         while not self._has_read(log):
-            async with await opened(self.clients) as consumer:
+            async with await opened(self.clients, **options) as consumer:
                 if self.plan.kind is ReaderKind.SHORT:
                     self._be_short(consumer)
                 if not await self._poll_on(consumer, log, partitions):
                     return False
         return True
+
+    def _meet(self, log: int, known: list[TopicPartition], there: Sequence[TopicPartition]) -> bool:
+        """Whether there are partitions that the reader did not know; they are `known` now."""
+        new = there[len(known) :]
+        for tp in new:
+            self.clients.ledger.begin_range(self.name, log, tp.partition, 0)
+        known += new
+        return bool(new)
 
     def _be_short(self, consumer: AsyncConsumer) -> None:
         """From now on decoding finds no memory now and then."""
@@ -104,16 +116,20 @@ class Reader:
 
         core._read_columns = maybe_decode  # type: ignore[method-assign]
 
-    async def _poll_on(self, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]) -> bool:
+    async def _poll_on(self, consumer: AsyncConsumer, log: int, partitions: list[TopicPartition]) -> bool:
         """Until the end, or a restart as a new consumer. False: the topic is another one by now."""
-        is_assigned = False
+        is_assigned, has_news = False, False
         while not self._has_read(log):
             if not self._is_current(log):
                 return False
             try:
                 if not is_assigned:
                     await self._assign(consumer, log, partitions)
-                    is_assigned = True
+                    is_assigned, has_news = True, False
+                elif has_news or self._looks(log, partitions):
+                    has_news = True  # until the assignment worked: a broker may not have heard of them
+                    await consumer.assign(partitions)
+                    has_news = False
                 await self._poll(consumer, log)
             except OffsetOutOfRangeError as error:
                 if not await self._skip_deleted(consumer, log, partitions):
@@ -131,6 +147,13 @@ class Reader:
                     return True
                 is_assigned = False
         return True
+
+    def _looks(self, log: int, partitions: list[TopicPartition]) -> bool:
+        """Whether the reader looks for new partitions now, and finds some. At the end it always looks."""
+        there = self.clients.partitions(self.plan.topic)
+        if len(there) <= len(partitions) or (self.clients.ends is None and self._draw.random() > LOOK_SHARE):
+            return False
+        return self._meet(log, partitions, there)
 
     async def _is_told_of_a_cut(self, consumer: AsyncConsumer, log: int, error: PenstockError) -> bool:
         """Of a topic that may lose records: it goes back to where its records may be others now."""
@@ -151,7 +174,9 @@ class Reader:
             offset = ledger.next_offset(self.name, log, tp.partition) - self._draw.randrange(BACK_MAX)
             ledger.begin_range(self.name, log, tp.partition, max(0, offset))
 
-    async def _assign(self, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]) -> None:
+    async def _assign(self, consumer: AsyncConsumer, log: int, partitions: list[TopicPartition]) -> None:
+        if self.clients.grows(self.plan.topic):
+            self._meet(log, partitions, await consumer.partitions_for(self.plan.topic))
         await consumer.assign(partitions)
         for tp in partitions:
             await consumer.seek(tp, self.clients.ledger.next_offset(self.name, log, tp.partition))
@@ -185,13 +210,12 @@ class Reader:
 
     async def _ranges(self, log: int) -> bool:
         """Ranges of drawn partitions, again and again; at last every partition whole."""
-        partitions = self.clients.partitions(self.plan.topic)
         small = {"max_partition_fetch_bytes": RANGE_FETCH_BYTES, "fetch_max_bytes": RANGE_FETCH_BYTES}
         async with await opened(self.clients, **small) as consumer:
             while self.clients.ends is None:
                 if not self._is_current(log):
                     return False
-                tp = self._draw.choice(partitions)
+                tp = self._draw.choice(self.clients.partitions(self.plan.topic))
                 try:
                     end = (await consumer.end_offsets([tp]))[tp]
                     await self._range(consumer, log, tp, max(0, end - self._draw.randrange(1, RANGE_MAX)), end)
@@ -202,7 +226,7 @@ class Reader:
                     self._told(log, error)
                 await asyncio.sleep(RETRY_SECONDS + self.plan.pause_s)
         async with await opened(self.clients) as consumer:
-            for tp in partitions:
+            for tp in self.clients.partitions(self.plan.topic):
                 end = self.clients.ends[tp]
                 begin = (await consumer.beginning_offsets([tp]))[tp]
                 self.clients.ledger.begin_behind_deleted(self.name, log, tp.partition, begin)

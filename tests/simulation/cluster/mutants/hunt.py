@@ -20,6 +20,7 @@ from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
+from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
@@ -31,7 +32,7 @@ from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 
-MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *SNAPSHOTS, *CLIENTS)
+MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *SNAPSHOTS, *CLIENTS, *GROWTH)
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
 SEEDS_MAX = 25

@@ -297,6 +297,17 @@ def test_a_partition_that_was_there_all_the_time_begins_as_the_user_said() -> No
     assert assigned(made, 3, cache(count=3)) == [LATEST_TIMESTAMP] * 3, "nothing of the topic was read meanwhile"
 
 
+def test_a_partition_that_was_added_between_the_look_at_a_topic_and_its_assignment_is_a_later_one() -> None:
+    made = Positions("latest", Backoff(100, 1_000, Random(0)))
+    topic = cache(count=1).topic("t")
+    assert topic is not None
+    made.tell(topic)
+    assert assigned(made, 1, cache(count=2)) == [LATEST_TIMESTAMP]
+    assert assigned(made, 2, cache(count=2)) == [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP]
+    made.tell(cache("other", 3).topic("t"))  # type: ignore[arg-type]
+    assert assigned(made, 3, cache(count=3)) == [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, EARLIEST_TIMESTAMP]
+
+
 def test_a_topic_that_was_made_anew_with_more_partitions_is_another_one() -> None:
     made = Positions("latest", Backoff(100, 1_000, Random(0)))
     assigned(made, 1, cache("id", 1))

@@ -1,0 +1,104 @@
+"""Mistakes about topics that get more partitions: of the controller, of brokers that host them, and of clients."""
+
+from __future__ import annotations
+
+from broker.quorum.metadata_publisher import MetadataPublisher
+from metadata import replay
+from metadata.controller.topics import assignments, new_partitions
+from metadata.delta import MetadataDelta
+from penstock.client.consumer.positions import Positions
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import TOGETHER, directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, ReaderPlan, Task, WriterPlan
+
+GROWERS = (OperatorPlan(Task.GROW, "topic-0", 0.4),)
+CALM_GROWTH = directed(operators=GROWERS, seconds=4.0)
+KEYED_GROWTH = directed(
+    operators=GROWERS,
+    writers=(WriterPlan("topic-0", 0, 0.02, 2, is_keyed=True),),
+    readers=(ReaderPlan("topic-0", 0.3),),
+    seconds=5.0,
+)
+GROWTH_WITHOUT_A_BROKER = directed(
+    Fault(0.5, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER), operators=GROWERS, copies=2, roles=TOGETHER
+)
+
+GROWTH = (
+    Mutant(
+        "new partitions are led by brokers out of service",
+        "KIP-195",
+        (
+            Edit(
+                new_partitions._placed,
+                "context.state.active_brokers(), _factor",
+                "[*context.state.brokers.values()], _factor",
+            ),
+            Edit(
+                assignments.partition_record,
+                "tuple(replica for replica in replicas if context.state.is_active(replica))",
+                "replicas",
+            ),
+        ),
+        (Kind.KILL, Kind.STOP, Kind.ROLL),
+        stories=GROWTH_WITHOUT_A_BROKER,
+    ),
+    Mutant(
+        "the last partition is made anew beside the new ones",
+        "KIP-195",
+        (
+            Edit(
+                new_partitions._new_partitions,
+                "name, present = topic.name, len(topic.partitions)",
+                "name, present = topic.name, len(topic.partitions) - 1",
+            ),
+            Edit(
+                replay.replay,
+                '_require(tables.find_partition(key) is None, record, "the partition is there already")',
+                "pass",
+            ),
+        ),
+        stories=CALM_GROWTH,
+    ),
+    Mutant(
+        "a request for fewer partitions, as a late repetition is, is a success",
+        "KIP-195",
+        (
+            Edit(new_partitions._new_partitions, "    if asked.total <= present:", "    if False:"),
+            Edit(new_partitions.create_partitions, "len(made[0].replicas)", "0"),
+            Edit(new_partitions._new_partitions, "else _placed(context, topic, added)", "else []"),
+        ),
+        stories=CALM_GROWTH,
+    ),
+    Mutant(
+        "a topic's other partitions are forgotten when it gets more",
+        "NATS #7556",
+        (
+            Edit(
+                MetadataDelta.put_partition,
+                "dict(topic.partitions)",
+                "{} if partition.partition not in topic.partitions else dict(topic.partitions)",
+            ),
+        ),
+        stories=CALM_GROWTH,
+    ),
+    Mutant(
+        "brokers host the partitions of new topics only",
+        "seam: publisher",
+        (
+            Edit(
+                MetadataPublisher.publish,
+                "if topic.name in reconfigured else partitions",
+                "if topic.name in reconfigured else"
+                " [p for p in partitions if topic_id not in delta.image.topics_by_id"
+                " or p in delta.image.topics_by_id[topic_id].partitions]",
+            ),
+        ),
+        stories=CALM_GROWTH,
+    ),
+    Mutant(
+        "a consumer begins at the end of a partition that was added while it read",
+        "KIP-842",
+        (Edit(Positions._new, "if was_added and", "if False and"),),
+        stories=KEYED_GROWTH,
+    ),
+)
