@@ -24,7 +24,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember
+from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember, NewPartitions, ReplicaAssignment
 from penstock.errors import ApiError
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
@@ -55,6 +55,7 @@ class Walk:
             (2, self.heartbeat_of_all),
             (2, self.pass_time),
             (3, self.create),
+            (2, self.grow),
             (1, self.delete),
             (10, self.alter),
             (2, self.configure),
@@ -173,13 +174,36 @@ class Walk:
 
     def create(self) -> None:
         config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])
-        known = set(self.cluster.image.topics_by_id)
+        known = self.partitions()
         self.cluster.create(self.rng.choice(NAMES), self.rng.randint(0, 4), self.rng.randint(0, 4), config)
-        for topic_id in self.cluster.image.topics_by_id.keys() - known:
-            for partition in self.cluster.image.topics_by_id[topic_id].partitions.values():
-                for broker_id in filter(partition.directory_of, partition.replicas):
-                    first = self.directory_id(broker_id, DISKS[0])
-                    self.assigned[broker_id, partition.key] = DISKS[partition.directory_of(broker_id) != first]
+        self.note_new(known)
+
+    def grow(self) -> None:
+        """More partitions or, by mistake, as many or fewer; some placed by hand, on any brokers."""
+        known, name, added = self.partitions(), self.rng.choice(NAMES), self.rng.randint(-1, 3)
+        topic = self.cluster.image.topic(name)
+        present, factor = (len(topic.partitions), topic.replication_factor) if topic is not None else (0, 1)
+        by_hand = tuple(ReplicaAssignment(present + at, tuple(self.rng.sample(BROKERS, factor))) for at in range(added))
+        assignment = by_hand if self.rng.random() < 0.3 else ()
+        (result,) = self.cluster.add_partitions(NewPartitions(name, present + added, assignment))
+        self.outcomes["grown" if result.error is None else type(result.error).__name__] += 1
+        self.note_new(known)
+        if topic is not None:
+            now = self.cluster.image.topics_by_name[name].partitions
+            assert list(now) == list(range(present + (added if result.error is None else 0)))
+            assert {number: now[number] for number in topic.partitions} == topic.partitions
+
+    def partitions(self) -> set[PartitionKey]:
+        topics = self.cluster.image.topics_by_id.values()
+        return {partition.key for topic in topics for partition in topic.partitions.values()}
+
+    def note_new(self, known: set[PartitionKey]) -> None:
+        """Which disks the controller has chosen for partitions that were not known."""
+        for key in self.partitions() - known:
+            partition = self.cluster.image.topics_by_id[key.topic_id].partitions[key.partition]
+            for broker_id in filter(partition.directory_of, partition.replicas):
+                first = self.directory_id(broker_id, DISKS[0])
+                self.assigned[broker_id, partition.key] = DISKS[partition.directory_of(broker_id) != first]
 
     def delete(self) -> None:
         self.cluster.delete(self.rng.choice(NAMES))
@@ -297,6 +321,9 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "fail_over",
         "DuplicateBrokerRegistrationError",
         "InvalidRegistrationError",
+        "grown",
+        "InvalidPartitionsError",
+        "InvalidReplicaAssignmentError",
         "disk replaced",
         "disk dead",
         "disk fails",
