@@ -112,6 +112,10 @@ class ProducerInvariants:
         silence = self._silences.setdefault(key, _Silence(newest, before_s))
         if now_s - silence.since_s >= self._expiration_s:  # perhaps until now: nobody looks at a replica out of the ISR
             silence.epoch = silence.newest[0]
+        if (
+            now_s - before_s >= self._expiration_s
+        ):  # nobody looked for so long: also what came in between, and stood still
+            silence.epoch = newest[0]
         if newest > silence.newest:
             silence.newest, silence.since_s = newest, before_s
         return silence.epoch >= told.epoch
