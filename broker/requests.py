@@ -221,6 +221,8 @@ class PartitionView:
     error: ApiError | None = None  # without a leader: why, and what can be done
     elr: tuple[int, ...] = ()
     log_dirs: tuple[str, ...] = ()  # directory ids in the order of `replicas`, if asked for; "": not assigned yet
+    adding_replicas: tuple[int, ...] = ()  # of `replicas`, while the partition is being reassigned
+    removing_replicas: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        return max((len(partition.replicas) for partition in self.partitions.values()), default=0)
+        return max((partition.replication_factor for partition in self.partitions.values()), default=0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

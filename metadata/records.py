@@ -93,11 +93,14 @@ class PartitionRecord:
     # The id of the log dir that holds each of `replicas`, in their order; "": not assigned yet. (): none is.
     directories: tuple[str, ...] = field(default=(), metadata=added_in(2))
     elr: tuple[int, ...] = field(default=(), metadata=added_in(3))
+    # Of `replicas`, while the partition is being reassigned (KIP-455).
+    adding_replicas: tuple[int, ...] = field(default=(), metadata=added_in(4))
+    removing_replicas: tuple[int, ...] = field(default=(), metadata=added_in(4))
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionChangeRecord:
-    """A partition's ISR, its ELR, its leader or the log dirs of its replicas changed.
+    """A partition's ISR, its ELR, its leader, its replicas or their log dirs changed.
 
     A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again. Every such record raises the
     partition epoch by one, unless it changes only `directories`: a leader's proposal of an ISR is no older by that. The
@@ -112,6 +115,10 @@ class PartitionChangeRecord:
     log_lost: bool | None = field(default=None, metadata=added_in(1))
     directories: tuple[str, ...] | None = field(default=None, metadata=added_in(2))
     elr: tuple[int, ...] | None = field(default=None, metadata=added_in(3))
+    # New ones have no log dir yet, those that stay keep theirs, unless `directories` says otherwise.
+    replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
+    adding_replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
+    removing_replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,8 @@ class PartitionRegistration:
     log_lost: bool = False  # Invariant: only of a single ISR member without a leader; its log went with a log dir
     directories: tuple[str, ...] = ()  # ids, in the order of `replicas`; "": not assigned yet. Invariant: all, or ()
     elr: tuple[int, ...] = ()  # Invariant: of the replicas, not of the ISR; each has every committed record (ADR 0017)
+    adding_replicas: tuple[int, ...] = ()  # Invariant: of the replicas, and not all of them
+    removing_replicas: tuple[int, ...] = ()  # Invariant: of the replicas, not being added, and not all of the others
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
@@ -155,6 +157,8 @@ class PartitionRegistration:
             log_lost=record.log_lost,
             directories=record.directories,
             elr=record.elr,
+            adding_replicas=record.adding_replicas,
+            removing_replicas=record.removing_replicas,
         )
         return made._checked()
 
@@ -170,25 +174,39 @@ class PartitionRegistration:
             log_lost=self.log_lost,
             directories=self.directories,
             elr=self.elr,
+            adding_replicas=self.adding_replicas,
+            removing_replicas=self.removing_replicas,
         )
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
         """The partition after the change; naming a leader raises the leader epoch, any change but that of
         directories the partition epoch."""
-        is_of_directories = (change.isr, change.leader_id, change.log_lost, change.elr) == (None, None, None, None)
+        is_of_directories = change.directories is not None and change == PartitionChangeRecord(
+            change.topic_id, change.partition, directories=change.directories
+        )
         changed = PartitionRegistration(
             topic_id=self.topic_id,
             partition=self.partition,
-            replicas=self.replicas,
+            replicas=self.replicas if change.replicas is None else change.replicas,
             isr=self.isr if change.isr is None else change.isr,
             leader_id=self.leader_id if change.leader_id is None else change.leader_id,
             leader_epoch=self.leader_epoch if change.leader_id is None else self.leader_epoch + 1,
-            partition_epoch=self.partition_epoch + (0 if is_of_directories and change.directories is not None else 1),
+            partition_epoch=self.partition_epoch + (0 if is_of_directories else 1),
             log_lost=self._log_lost_after(change),
-            directories=self.directories if change.directories is None else change.directories,
+            directories=self._directories_after(change),
             elr=self.elr if change.elr is None else change.elr,
+            adding_replicas=self.adding_replicas if change.adding_replicas is None else change.adding_replicas,
+            removing_replicas=self.removing_replicas if change.removing_replicas is None else change.removing_replicas,
         )
         return changed._checked()
+
+    def _directories_after(self, change: PartitionChangeRecord) -> tuple[str, ...]:
+        if change.directories is not None:
+            return change.directories
+        if change.replicas is None or not self.directories:
+            return self.directories
+        after = tuple(map(self.directory_of, change.replicas))
+        return after if any(after) else ()
 
     def _log_lost_after(self, change: PartitionChangeRecord) -> bool:
         if change.log_lost is not None:
@@ -212,6 +230,25 @@ class PartitionRegistration:
         return after if any(after) else ()
 
     @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """Those that it has when the reassignment is complete (KIP-455)."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
+
+    @property
+    def original_replicas(self) -> tuple[int, ...]:
+        """Those that it has if the reassignment is cancelled."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas it has before a reassignment or after it, whichever is less."""
+        return len(self.replicas) - max(len(self.adding_replicas), len(self.removing_replicas))
+
+    @property
     def has_leader(self) -> bool:
         return self.leader_id != NO_LEADER
 
@@ -225,6 +262,15 @@ class PartitionRegistration:
             raise InvariantViolation(f"ELR names a replica twice, an ISR member or no replica: {self}")
         if self.log_lost and (self.has_leader or len(self.isr) > 1):
             raise InvariantViolation(f"a partition whose log is lost has a leader or a second ISR member: {self}")
+        if len(set(self.replicas)) < len(self.replicas):
+            raise InvariantViolation(f"a broker is named twice among the replicas: {self}")
+        adding, removing = set(self.adding_replicas), set(self.removing_replicas)
+        if (
+            not adding.isdisjoint(removing)
+            or not adding | removing <= set(self.replicas)
+            or self.replication_factor < 1
+        ):
+            raise InvariantViolation(f"the reassignment does not fit the replicas: {self}")
         if len(self.directories) not in (0, len(self.replicas)):
             raise InvariantViolation(f"the directories are not one for each replica: {self}")
         return self

@@ -304,6 +304,39 @@ class ElectLeadersResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignedPartition:
+    """A partition, and the replicas that it should have; None cancels its reassignment."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsRequest:
+    partitions: tuple[ReassignedPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentResult:
+    topic: str
+    partition: int
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsResponse:
+    """In the order of the request."""
+
+    partitions: tuple[ReassignmentResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
 class TickResponse:
     """What the passing of time has done."""
 

@@ -324,6 +324,10 @@ class ElectionNotNeededError(ApiError, code=84, name="ELECTION_NOT_NEEDED"):
     """The partition has the leader already that was asked for; with an unclean election, any leader."""
 
 
+class NoReassignmentInProgressError(ApiError, code=85, name="NO_REASSIGNMENT_IN_PROGRESS"):
+    """The partition is not being reassigned, so there is nothing to cancel."""
+
+
 class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD", nothing_written=True):
     """A record breaks a rule of the topic or of the format."""
 

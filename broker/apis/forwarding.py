@@ -17,11 +17,13 @@ from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import (
     AlterConfigsResponse,
     AlterConfigsResult,
+    AlterPartitionReassignmentsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
     ElectLeadersResponse,
     ElectLeadersResult,
+    ReassignmentResult,
     TopicResult,
 )
 from penstock.errors import RequestTimedOutError, ResourceExhaustedError
@@ -98,9 +100,11 @@ class ForwardedRequests:
         return f"ForwardedRequests({len(self._tasks)} under way)"
 
 
-def _outcomes(response: object) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult]:
+def _outcomes(
+    response: object,
+) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult | ReassignmentResult]:
     if isinstance(response, CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse):
         return response.topics
-    if isinstance(response, ElectLeadersResponse):
+    if isinstance(response, ElectLeadersResponse | AlterPartitionReassignmentsResponse):
         return response.partitions
     return response.resources if isinstance(response, AlterConfigsResponse) else ()

@@ -71,6 +71,8 @@ class MetadataApi:
                 self._why_offline(image, TopicPartition(topic.name, number), p),
                 p.elr,
                 p.directories if include_log_dirs else (),
+                p.adding_replicas,
+                p.removing_replicas,
             )
             for number, p in sorted(topic.partitions.items())
         )

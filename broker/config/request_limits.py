@@ -67,6 +67,9 @@ API_LIMITS: dict[str, ApiLimits] = {
     "InitProducerId": ApiLimits(4 * KIB),
     "AlterConfigs": ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     "ElectLeaders": ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": 10_000}, "no topic means all of them"),
+    "AlterPartitionReassignments": ApiLimits(
+        4 * MIB, {"partitions": 10_000, "partitions.replicas": ENTRIES_MAX}, "no replicas and `cancel` ends one"
+    ),
     "DescribeConfigs": ApiLimits(
         MIB,
         {"resources": NAMES_MAX, "resources.keys": ENTRIES_MAX},

@@ -27,6 +27,7 @@ from broker.grpc.codec import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    reassignments,
     topics,
 )
 from broker.grpc.codec.error import error_to_pb
@@ -50,7 +51,6 @@ from broker.requests import (
 )
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, elections_pb2
 from penstock.tasks import watch
 from penstock.types import CONSUMER_REPLICA_ID
 
@@ -361,22 +361,24 @@ class BrokerDoor:
         body = await self._forwarded(topics.delete_topics_from_pb(request), request.timeout_ms, context)
         return await self._call("DeleteTopics", body, context, topics.delete_topics_response_to_pb)
 
-    async def AlterConfigs(self, request: configs_pb2.AlterConfigsRequest, context: grpc.aio.ServicerContext) -> Any:
+    async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = await self._forwarded(configs.alter_configs_from_pb(request), request.timeout_ms, context)
         return await self._call("AlterConfigs", body, context, configs.alter_configs_response_to_pb)
 
-    async def ElectLeaders(self, request: elections_pb2.ElectLeadersRequest, context: grpc.aio.ServicerContext) -> Any:
+    async def ElectLeaders(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = await self._forwarded(elections.elect_leaders_from_pb(request), request.timeout_ms, context)
         return await self._call("ElectLeaders", body, context, elections.elect_leaders_response_to_pb)
+
+    async def AlterPartitionReassignments(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(reassignments.request_from_pb(request), request.timeout_ms, context)
+        return await self._call("AlterPartitionReassignments", body, context, reassignments.response_to_pb)
 
     async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
         if timeout_ms < 0:
             await abort(context, InvalidRequestError(f"timeout_ms is {timeout_ms}; it must not be negative"))
         return (body, timeout_ms)
 
-    async def DescribeConfigs(
-        self, request: configs_pb2.DescribeConfigsRequest, context: grpc.aio.ServicerContext
-    ) -> Any:
+    async def DescribeConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = configs.describe_configs_from_pb(request)
         return await self._call("DescribeConfigs", body, context, configs.describe_configs_to_pb)
 

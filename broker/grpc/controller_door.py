@@ -21,6 +21,7 @@ from broker.grpc.codec import (
     elections,
     heartbeat,
     quorum,
+    reassignments,
     registration,
     topics,
 )
@@ -111,6 +112,10 @@ class ControllerDoor:
     async def ElectLeaders(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = elections.elect_leaders_from_pb(request)
         return await _answer(self._handle, body, elections.elect_leaders_response_to_pb, context)
+
+    async def AlterPartitionReassignments(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = reassignments.request_from_pb(request)
+        return await _answer(self._handle, body, reassignments.response_to_pb, context)
 
     async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         async def describe(_request: Any) -> Any:

@@ -22,6 +22,7 @@ from broker.grpc.codec import (
     fetch,
     heartbeat,
     quorum,
+    reassignments,
     registration,
     topics,
 )
@@ -30,6 +31,7 @@ from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
@@ -161,6 +163,9 @@ class Peers:
             case ElectLeadersRequest():
                 call, message = stub.ElectLeaders, elections.elect_leaders_to_pb(request, timeout_ms)
                 decode = elections.elect_leaders_response_from_pb
+            case AlterPartitionReassignmentsRequest():
+                message = reassignments.request_to_pb(request, timeout_ms)
+                call, decode = stub.AlterPartitionReassignments, reassignments.response_from_pb
             case DescribeQuorumRequest():
                 call, message = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest()
                 decode = describe_quorum.response_from_pb

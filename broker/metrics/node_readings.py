@@ -27,6 +27,7 @@ APIS_THAT_WAIT = (
     "DeleteTopics",
     "AlterConfigs",
     "ElectLeaders",
+    "AlterPartitionReassignments",
     "DescribeQuorum",
     "DescribeMetadata",
 )

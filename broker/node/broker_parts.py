@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.apis.changes.alter_configs import AlterConfigsApi
+from broker.apis.changes.alter_partition_reassignments import AlterPartitionReassignmentsApi
 from broker.apis.changes.create_partitions import CreatePartitionsApi
 from broker.apis.changes.create_topics import CreateTopicsApi
 from broker.apis.changes.delete_topics import DeleteTopicsApi
@@ -313,6 +314,7 @@ class BrokerParts:
                 "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,
                 "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
                 "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
+                "AlterPartitionReassignments": AlterPartitionReassignmentsApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
             }
         )

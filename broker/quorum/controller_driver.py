@@ -23,6 +23,8 @@ from metadata.requests import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterConfigsResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
@@ -69,6 +71,7 @@ ANSWERED_WITH_OFFSET = (
     DeleteTopicsResponse,
     AlterConfigsResponse,
     ElectLeadersResponse,
+    AlterPartitionReassignmentsResponse,
 )
 """Answers that say where in the metadata log the change stands."""
 
@@ -173,6 +176,8 @@ class ControllerDriver:
                 result = controller.alter_configs(request, now_ms)
             case ElectLeadersRequest():
                 result = controller.elect_leaders(request, now_ms)
+            case AlterPartitionReassignmentsRequest():
+                result = controller.alter_partition_reassignments(request, now_ms)
             case _:
                 raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
         offset = await self._commit(controller, result)

@@ -19,6 +19,7 @@ from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
+from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
 from penstock.errors import KafkaStorageError
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
@@ -81,12 +82,10 @@ class MetadataPublisher:
             state = topic.partitions[number]
             key = TopicPartition(topic.name, number)
             if self._replicas.broker_id in state.replicas:
-                leader = image.brokers.get(state.leader_id)
-                endpoint = leader.endpoint if leader else None
-                hint = LeaderHint(state.leader_id, state.leader_epoch, endpoint, topic.topic_id)
-                self._replicas.apply(key, Assignment(topic.topic_id, state, settings, hint))
+                self._replicas.apply(key, Assignment(topic.topic_id, state, settings, _leader_hint(image, state)))
             elif self._replicas.hosts(key):
-                self._replicas.remove(key, topic.topic_id, is_absent=is_snapshot)
+                hint = _leader_hint(image, state)
+                self._replicas.remove(key, topic.topic_id, hint, is_absent=is_snapshot)
 
     def _delete_topic(self, topic: TopicImage, *, is_absent: bool) -> None:
         try:
@@ -130,6 +129,11 @@ class MetadataPublisher:
             state = topic.partitions.get(key.partition) if topic is not None else None
             if state is None or self._replicas.broker_id not in state.replicas:
                 self._log_manager.table.vanished.pop(key, topic_id)
+
+
+def _leader_hint(image: MetadataImage, state: PartitionRegistration) -> LeaderHint:
+    leader = image.brokers.get(state.leader_id)
+    return LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint if leader else None, state.topic_id)
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

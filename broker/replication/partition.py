@@ -101,7 +101,7 @@ class Partition:
             self.log.assign_epoch(state.leader_epoch, end)
             self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)
         else:
-            self.leading.commit_isr(state.isr, state.partition_epoch, state.elr)
+            self.leading.metadata_changed(state, now_ms)
         self._after_isr_change()
         self._notify(wake=is_new)
         return is_new

@@ -42,13 +42,13 @@ class ReplicaTroubles:
 
 
 def replica_troubles(hosted: Sequence[Partition], contacts: FollowerContacts) -> ReplicaTroubles:
-    """May be called in any thread."""
+    """May be called in any thread. A replica that a reassignment adds is not missed while it is copied."""
     led = [(partition, leading) for partition in hosted if (leading := partition.leading) is not None]
     found = contacts.in_sync(leading for _, leading in led)
     short = [
-        ShortPartition(p.topic_partition, p.state.replicas, tuple(sorted(in_sync)), p.min_insync_replicas)
+        ShortPartition(p.topic_partition, p.state.original_replicas, tuple(sorted(in_sync)), p.min_insync_replicas)
         for (p, _), in_sync in zip(led, found, strict=True)
-        if len(in_sync) < max(len(p.state.replicas), p.min_insync_replicas)
+        if len(in_sync) < max(len(p.state.original_replicas), p.min_insync_replicas)
     ]
     short.sort(key=lambda partition: (not partition.is_under_min_isr, partition.partition))
     return ReplicaTroubles(

@@ -176,9 +176,9 @@ def preferred_elected(context: DecisionContext, partition: PartitionRegistration
 def effective_min_isr(
     partition: PartitionRegistration, overrides: Mapping[str, str], defaults: Mapping[str, ConfigValue]
 ) -> int:
-    """`min.insync.replicas`, but not more than the partition has replicas; its leader reckons in the same way."""
+    """`min.insync.replicas`, but not more than the replication factor; its leader reckons in the same way."""
     asked = effective_value(MIN_INSYNC_REPLICAS, overrides, defaults)
-    return min(asked, len(partition.replicas)) if isinstance(asked, int) else 1
+    return min(asked, partition.replication_factor) if isinstance(asked, int) else 1
 
 
 def check_min_insync_replicas(name: str, config: Mapping[str, ConfigValue], replication_factor: int) -> None:

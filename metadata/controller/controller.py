@@ -19,6 +19,7 @@ from metadata.controller import (
     liveness,
     partitions,
     producer_ids,
+    reassignments,
     registration,
 )
 from metadata.controller.config import ControllerConfig
@@ -38,6 +39,8 @@ from metadata.requests import (
     AllocateProducerIdsResponse,
     AlterConfigsRequest,
     AlterConfigsResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AssignReplicasToDirsRequest,
@@ -71,6 +74,7 @@ class ControllerStatistics:
     unclean_elections: int
     session_expirations: int
     unclean_registrations: int  # processes that came back without their clean-shutdown marker
+    reassigning_partitions: int = 0
     led_elsewhere: int = 0  # partitions that their preferred leader does not lead
 
 
@@ -129,7 +133,10 @@ class Controller:
                 return settled
         result = liveness.tick(self._context, now_ms)
         self._session_expirations += len(result.response.fenced_broker_ids)
-        return result if result.records else self._balance.tick(self._context, now_ms)
+        if result.records:
+            return result
+        completed = reassignments.completions(self._context) if self._state.reassigning_count else ()
+        return ControllerResult(completed, result.response) if completed else self._balance.tick(self._context, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do if no broker is heard from before; None if there is nothing to wait for."""
@@ -166,6 +173,11 @@ class Controller:
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult[ElectLeadersResponse]:
         return ordered_elections.elect_leaders(self._context, request)
 
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, now_ms: int
+    ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
+        return reassignments.alter_partition_reassignments(self._context, request)
+
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""
         return self._state.to_image(epoch)
@@ -183,6 +195,7 @@ class Controller:
             led_elsewhere=self._state.preferred_leaders.elsewhere_count,
             unclean_elections=self._state.unclean_elections,
             session_expirations=self._session_expirations,
+            reassigning_partitions=self._state.reassigning_count,
             unclean_registrations=self._unclean_registrations,
         )
 

@@ -9,7 +9,8 @@ The rules, in this order:
 3. Otherwise the first active ISR member in replica order leads, if the log dir of its replica is online.
    A last member whose log is lost (the operator gave the log dir up) may not lead.
 4. Otherwise the first active member of the ELR in replica order leads, and is the ISR alone. No acked record is lost.
-5. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last.
+5. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last. One
+   that a reassignment adds was never a copy: it leads only by an operator's order, and then comes late.
    That is an unclean election: acked records may be lost, so it is reported as such and counted.
 6. Otherwise the partition has no leader until a member of the ISR or ELR comes back (Jepsen 2013: offline is the right
    default).
@@ -39,6 +40,7 @@ class Circumstances:
     unfit: tuple[int, ...] = ()  # replicas that may have lost records, and so leave the ELR
     without_log: tuple[int, ...] = ()  # those of them that have no log at all, and so leave the ISR to an ELR member
     unclean_allowed: bool = False
+    is_ordered: bool = False  # an operator's order: even a replica that never was a copy may lead, if no other can
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,9 @@ def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Ele
         if may_lead(replica):
             return outcome((replica,), replica)
     if circumstances.unclean_allowed:
-        for replica in sorted(partition.replicas, key=lambda replica: replica in isr):
-            if may_lead(replica):
+        for replica in sorted(partition.replicas, key=lambda r: (r in isr, r in partition.adding_replicas)):
+            is_copy = circumstances.is_ordered or replica not in partition.adding_replicas
+            if is_copy and may_lead(replica):
                 return outcome((replica,), replica, unclean=True)
     return waiting
 

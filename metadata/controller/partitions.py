@@ -15,6 +15,7 @@ from __future__ import annotations
 from metadata.controller.context import DecisionContext
 from metadata.controller.election import changed
 from metadata.controller.liveness import registered_broker
+from metadata.controller.reassignments import completion
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
@@ -64,6 +65,10 @@ def alter_partition(
         if record is not None:
             records.append(record)
             partition = partition.merge(record)
+        end = completion(context, partition)  # a record of its own: whoever leads then was in sync before
+        if end is not None:
+            records.append(end)
+            partition = partition.merge(end)
         results.append(_accepted(partition))
     return ControllerResult(tuple(records), AlterPartitionResponse(tuple(results)))
 

@@ -46,7 +46,7 @@ class TopicState:
 
     @property
     def replication_factor(self) -> int:
-        return max((len(partition.replicas) for partition in self.partitions.values()), default=0)
+        return max((partition.replication_factor for partition in self.partitions.values()), default=0)
 
 
 class ControllerState:
@@ -67,6 +67,7 @@ class ControllerState:
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
         self._keys_by_elr_member: dict[int, set[PartitionKey]] = {}
         self._leaderless: set[PartitionKey] = set()
+        self._reassigning: set[PartitionKey] = set()
         self._lost_leadership_at: dict[int, int] = {}
         self._loaded_offset = self._offset = image.offset
         for record in image_records(image):
@@ -148,6 +149,13 @@ class ControllerState:
     def leaderless_count(self) -> int:
         return len(self._leaderless)
 
+    def reassigning_partitions(self) -> list[PartitionRegistration]:
+        return list(self._sorted(self._reassigning))
+
+    @property
+    def reassigning_count(self) -> int:
+        return len(self._reassigning)
+
     def lost_leadership_at(self, broker_id: int) -> int:
         """The offset of the last record that took a leadership from the broker; an upper bound if that was long ago."""
         return self._lost_leadership_at.get(broker_id, self._loaded_offset)
@@ -209,6 +217,8 @@ class ControllerState:
             self._keys_by_elr_member.setdefault(member, set()).add(partition.key)
         if not partition.has_leader:
             self._leaderless.add(partition.key)
+        if partition.is_reassigning:
+            self._reassigning.add(partition.key)
 
     def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None:
         config = self.configs.setdefault(resource, {})
@@ -234,6 +244,7 @@ class ControllerState:
             self._keys_by_elr_member[member].discard(partition.key)
         self._leaderless.discard(partition.key)
         self.preferred_leaders.drop(partition)
+        self._reassigning.discard(partition.key)
 
     def _sorted(self, keys: set[PartitionKey]) -> Iterator[PartitionRegistration]:
         return (self.topics[key.topic_id].partitions[key.partition] for key in sorted(keys))

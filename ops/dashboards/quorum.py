@@ -181,6 +181,12 @@ CONTROLLER = Row(
             Query("max(penstock_preferred_replica_imbalance)", "led elsewhere"),
             rise("penstock_scheduled_leader_elections_total", "given back {{instance}}"),
         ),
+        graph(
+            "Reassignments",
+            "Partitions whose replicas move to other brokers now; `penstock reassignments list` names them.",
+            Unit.COUNT,
+            Query("max(penstock_reassigning_partitions)", "moving"),
+        ),
         SESSIONS,
     ),
 )

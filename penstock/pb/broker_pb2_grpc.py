@@ -6,6 +6,7 @@ import warnings
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
+from penstock.pb import reassignments_pb2 as penstock_dot_v1_dot_reassignments__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -95,6 +96,11 @@ class BrokerStub:
                 '/penstock.v1.Broker/ElectLeaders',
                 request_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
+                _registered_method=True)
+        self.AlterPartitionReassignments = channel.unary_unary(
+                '/penstock.v1.Broker/AlterPartitionReassignments',
+                request_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
                 _registered_method=True)
         self.DescribeConfigs = channel.unary_unary(
                 '/penstock.v1.Broker/DescribeConfigs',
@@ -196,6 +202,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterPartitionReassignments(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeConfigs(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -282,6 +294,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.ElectLeaders,
                     request_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.SerializeToString,
+            ),
+            'AlterPartitionReassignments': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterPartitionReassignments,
+                    request_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.SerializeToString,
             ),
             'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeConfigs,
@@ -628,6 +645,33 @@ class Broker:
             '/penstock.v1.Broker/ElectLeaders',
             penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
             penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterPartitionReassignments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/AlterPartitionReassignments',
+            penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+            penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import controller_pb2 as penstock_dot_v1_dot_controller__pb2
 from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
+from penstock.pb import reassignments_pb2 as penstock_dot_v1_dot_reassignments__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -87,6 +88,11 @@ class ControllerStub:
                 request_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
                 _registered_method=True)
+        self.AlterPartitionReassignments = channel.unary_unary(
+                '/penstock.v1.Controller/AlterPartitionReassignments',
+                request_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
+                _registered_method=True)
         self.DescribeQuorum = channel.unary_unary(
                 '/penstock.v1.Controller/DescribeQuorum',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
@@ -157,6 +163,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterPartitionReassignments(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeQuorum(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -215,6 +227,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.ElectLeaders,
                     request_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.SerializeToString,
+            ),
+            'AlterPartitionReassignments': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterPartitionReassignments,
+                    request_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.SerializeToString,
             ),
             'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeQuorum,
@@ -492,6 +509,33 @@ class Controller:
             '/penstock.v1.Controller/ElectLeaders',
             penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
             penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterPartitionReassignments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Controller/AlterPartitionReassignments',
+            penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
+            penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

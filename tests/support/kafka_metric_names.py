@@ -9,6 +9,7 @@ KAFKA_NAMES = {
     "penstock_bytes_out_total": "BytesOutPerSec",
     "penstock_cleaner_dead_threads": "DeadThreadCount",
     "penstock_preferred_replica_imbalance": "PreferredReplicaImbalanceCount",
+    "penstock_reassigning_partitions": "ReassigningPartitions",
     "penstock_producer_ids": "ProducerIdCount",
     "penstock_cleaner_last_pass_seconds": "max-clean-time-secs",
     "penstock_cleaner_max_dirty_percent": "max-dirty-percent",

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.grpc.codec import fetch, init_producer_id, list_offsets, metadata, produce, topics
+from broker.grpc.codec import fetch, init_producer_id, list_offsets, metadata, produce, reassignments, topics
 from broker.requests import InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
+from penstock.pb import reassignments_pb2
 from penstock.types import Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
@@ -57,6 +58,10 @@ class NodeService:
                 wanted = pb.CreateTopicsRequest.FromString(request)
                 body = (topics.create_topics_from_pb(wanted), wanted.timeout_ms)
                 encode = topics.create_topics_response_to_pb
+            case "AlterPartitionReassignments":
+                moves = reassignments_pb2.AlterPartitionReassignmentsRequest.FromString(request)
+                body = (reassignments.request_from_pb(moves), moves.timeout_ms)
+                encode = reassignments.response_to_pb
             case _:
                 raise AssertionError(f"{api}: no test needs it yet")
         return bytes(encode(await self._network.ask(self._endpoint, api, body)).SerializeToString())

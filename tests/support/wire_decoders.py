@@ -28,6 +28,7 @@ from broker.grpc.codec import (
     offset_for_leader_epoch,
     produce,
     quorum,
+    reassignments,
     registration,
     topics,
 )
@@ -35,7 +36,7 @@ from penstock.client.wire import protobuf as wire
 from penstock.client.wire.metadata_page import decode_describe_metadata
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, controller_pb2, elections_pb2, quorum_pb2
+from penstock.pb import configs_pb2, controller_pb2, elections_pb2, quorum_pb2, reassignments_pb2
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
 
 _NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
@@ -129,6 +130,9 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (elections_pb2.ElectLeadersRequest, elections.elect_leaders_from_pb),
     (elections_pb2.ElectLeadersResponse, elections.elect_leaders_response_from_pb),
     (elections_pb2.ElectLeadersResponse, wire.decode_elect_leaders),
+    (reassignments_pb2.AlterPartitionReassignmentsRequest, reassignments.request_from_pb),
+    (reassignments_pb2.AlterPartitionReassignmentsResponse, reassignments.response_from_pb),
+    (reassignments_pb2.AlterPartitionReassignmentsResponse, wire.decode_reassignments),
     (quorum_pb2.VoteRequest, quorum.vote_from_pb),
     (quorum_pb2.BeginQuorumEpochRequest, quorum.begin_from_pb),
     (quorum_pb2.EndQuorumEpochRequest, quorum.end_from_pb),

@@ -1,21 +1,22 @@
-"""AssignReplicasToDirs, between protobuf and values."""
+"""AssignReplicasToDirs, between protobuf and values; and the replicas in log dirs, a part of two requests."""
 
 from __future__ import annotations
 
-from broker.grpc.codec import hosted_replicas
+from collections.abc import Iterable
+
 from broker.grpc.codec.error import error_to_pb
-from metadata.requests import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from metadata.requests import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.error_message import error_in_message
 from penstock.pb import controller_pb2
 
 
 def request_from_pb(m: controller_pb2.AssignReplicasToDirsRequest) -> AssignReplicasToDirsRequest:
-    return AssignReplicasToDirsRequest(m.broker_id, m.broker_epoch, hosted_replicas.from_pb(m.replicas))
+    return AssignReplicasToDirsRequest(m.broker_id, m.broker_epoch, hosted_from_pb(m.replicas))
 
 
 def request_to_pb(r: AssignReplicasToDirsRequest) -> controller_pb2.AssignReplicasToDirsRequest:
     return controller_pb2.AssignReplicasToDirsRequest(
-        broker_id=r.broker_id, broker_epoch=r.broker_epoch, replicas=hosted_replicas.to_pb(r.replicas)
+        broker_id=r.broker_id, broker_epoch=r.broker_epoch, replicas=hosted_to_pb(r.replicas)
     )
 
 
@@ -32,3 +33,14 @@ def response_from_pb(m: controller_pb2.AssignReplicasToDirsResponse) -> AssignRe
     return AssignReplicasToDirsResponse(
         tuple(AssignedReplica(a.topic_id, a.partition, error_in_message(a.error)) for a in m.replicas)
     )
+
+
+def hosted_from_pb(messages: Iterable[controller_pb2.HostedReplicas]) -> tuple[HostedReplicas, ...]:
+    return tuple(HostedReplicas(m.topic_id, tuple(m.partitions), m.log_dir) for m in messages)
+
+
+def hosted_to_pb(replicas: Iterable[HostedReplicas]) -> list[controller_pb2.HostedReplicas]:
+    return [
+        controller_pb2.HostedReplicas(topic_id=held.topic_id, partitions=held.partitions, log_dir=held.log_dir)
+        for held in replicas
+    ]

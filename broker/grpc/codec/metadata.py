@@ -96,6 +96,8 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
                 error=error_to_pb(p.error),
                 elr=p.elr,
                 log_dirs=p.log_dirs,
+                adding_replicas=p.adding_replicas,
+                removing_replicas=p.removing_replicas,
             )
             for p in topic.partitions
         ],

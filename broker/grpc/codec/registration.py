@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.grpc.codec import hosted_replicas
+from broker.grpc.codec.assign_replicas_to_dirs import hosted_from_pb, hosted_to_pb
 from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.pb import controller_pb2
 
@@ -21,7 +21,7 @@ def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRe
         inter_broker_port=m.inter_broker_port,
         failed_log_dirs=m.failed_log_dirs,
         lost_log_dirs=tuple(m.lost_log_dirs),
-        replicas=hosted_replicas.from_pb(m.replicas),
+        replicas=hosted_from_pb(m.replicas),
         flush_policy=m.flush_policy,
     )
 
@@ -40,7 +40,7 @@ def request_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerRequ
         inter_broker_port=r.inter_broker_port,
         failed_log_dirs=r.failed_log_dirs,
         lost_log_dirs=r.lost_log_dirs,
-        replicas=hosted_replicas.to_pb(r.replicas),
+        replicas=hosted_to_pb(r.replicas),
         flush_policy=r.flush_policy,
     )
 

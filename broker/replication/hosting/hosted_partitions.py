@@ -12,7 +12,7 @@ from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.unknown_partition import unknown_partition
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
-from penstock.types import TopicPartition
+from penstock.types import LeaderHint, TopicPartition
 
 
 class PartitionLookup(Protocol):
@@ -36,6 +36,7 @@ class HostedPartitions:
         self._lost = lost
         self._partitions: dict[TopicPartition, Partition] = {}
         self._assignments: dict[TopicPartition, Assignment] = {}
+        self._moved: dict[TopicPartition, LeaderHint] = {}
 
     def find(self, partition: TopicPartition) -> Partition | None:
         return self._partitions.get(partition)
@@ -60,6 +61,7 @@ class HostedPartitions:
             hosted_id=hosted_id,
             assigned_id=assigned_id,
             why_lost=lost.why if lost is not None else None,
+            moved=self._moved.get(partition),
         )
 
     def all(self) -> tuple[Partition, ...]:
@@ -77,9 +79,15 @@ class HostedPartitions:
 
     def assign(self, partition: TopicPartition, assignment: Assignment) -> None:
         self._assignments[partition] = assignment
+        self._moved.pop(partition, None)
 
-    def unassign(self, partition: TopicPartition) -> None:
+    def unassign(self, partition: TopicPartition, moved: LeaderHint | None = None) -> None:
+        """Its topic is deleted; or the partition lives on elsewhere, with this leader."""
         self._assignments.pop(partition, None)
+        if moved is None:
+            self._moved.pop(partition, None)
+        else:
+            self._moved[partition] = moved
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._partitions

@@ -19,8 +19,8 @@ from broker.replication.hosting.replica_revival import ReplicaRevival
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
 from metadata.registrations import BrokerRegistration
-from penstock.errors import KafkaStorageError, UnknownTopicOrPartitionError
-from penstock.types import NO_EPOCH, TopicPartition
+from penstock.errors import KafkaStorageError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from penstock.types import NO_EPOCH, LeaderHint, TopicPartition
 from storage.log_dirs.log_table import LogTable
 
 _log = logging.getLogger(__name__)
@@ -57,19 +57,27 @@ class ReplicaAssignments:
         else:
             self._creation.host(key)
 
-    def remove(self, key: TopicPartition, topic_id: str, *, is_absent: bool = False) -> None:
+    def remove(
+        self, key: TopicPartition, topic_id: str, moved: LeaderHint | None = None, *, is_absent: bool = False
+    ) -> None:
         """A committed record says that this broker hosts the partition no longer: its data is deleted. If it is only
-        absent from a snapshot, the data is set aside as stray."""
+        absent from a snapshot, the data is set aside as stray. `moved` names the leader of one that lives on elsewhere.
+        """
         partition = self._hosted.find(key)
         if partition is not None and partition.log.topic_id != topic_id:
             return
-        self._hosted.unassign(key)
+        self._hosted.unassign(key, moved)
         self._creation.forget(key)
         if partition is None and self._logs.is_of_others(key, topic_id):
             return  # the log of another topic that had this name: no record deletes it
         self._lost.forget(key)
         if partition is not None:
-            partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
+            if moved is None:
+                partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
+            else:
+                partition.stop(
+                    NotLeaderOrFollowerError(f"{key} was moved away from broker {self.broker_id}", leader=moved)
+                )
             self._opener.dismiss(partition)
         try:
             if is_absent:
@@ -78,7 +86,8 @@ class ReplicaAssignments:
             else:
                 self._creation.deletions.delete(key, topic_id)
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
-            _log.error("%s was deleted, but not from its disk: %s", key, error)
+            what = "deleted" if moved is None else "moved away"
+            _log.error("%s was %s, but not from its disk: %s", key, what, error)
 
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""

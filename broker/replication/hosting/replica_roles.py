@@ -62,7 +62,9 @@ class ReplicaRoles:
         """Take the role and the settings of the metadata."""
         _, state, settings, hint = assignment
         self._check_directory(partition, state)
-        partition.configure(settings.log, settings.flush_policy, min(settings.min_insync_replicas, len(state.replicas)))
+        partition.configure(
+            settings.log, settings.flush_policy, min(settings.min_insync_replicas, state.replication_factor)
+        )
         try:
             if state.leader_id == self._broker_id:
                 self._lead(partition, state)

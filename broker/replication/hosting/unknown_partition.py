@@ -9,10 +9,11 @@ from penstock.errors import (
     ApiError,
     InvalidRequestError,
     KafkaStorageError,
+    NotLeaderOrFollowerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.types import TopicPartition
+from penstock.types import LeaderHint, TopicPartition
 
 _SHOWN_CHARACTERS = 64
 """Of a topic id that a client made up."""
@@ -26,12 +27,14 @@ def unknown_partition(
     hosted_id: str | None,
     assigned_id: str | None,
     why_lost: Exception | None,
+    moved: LeaderHint | None = None,
 ) -> ApiError:
     """The error for a request that names `topic_id`.
 
     `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
-    if there is none. `why_lost` is why the replica's log cannot be used; None if it is only still to be created. A
-    client must not take a partition whose disk failed for one that does not exist.
+    if there is none. `why_lost` is why the replica's log cannot be used; None if it is only still to be created.
+    `moved` is the leader of a partition whose replica was here, when it went. A client must not take a partition whose
+    disk failed for one that does not exist.
     """
     if not topic_id:
         return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
@@ -41,6 +44,8 @@ def unknown_partition(
         return UnknownTopicOrPartitionError(
             f"{partition} is not open on broker {broker_id}: its log is still to be created; ask again"
         )
+    if hosted_id is None and moved is not None and moved.topic_id == topic_id:
+        return NotLeaderOrFollowerError(f"{partition} was moved away from broker {broker_id}", leader=moved)
     known = f"there its id is {hosted_id}" if hosted_id is not None else "it is not there"
     return UnknownTopicIdError(
         f"broker {broker_id} has no {partition} of topic id {topic_id[:_SHOWN_CHARACTERS]!r}: {known};"

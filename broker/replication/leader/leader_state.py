@@ -98,6 +98,20 @@ class LeaderState:
         """The registered brokers, and those of them that are in service, as the metadata has them now."""
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
 
+    def metadata_changed(self, state: PartitionRegistration, now_ms: int) -> None:
+        """The same epoch with another ISR, or with other replicas: a reassignment goes on (KIP-455).
+
+        A proposal that names a replica which is gone cannot be committed any more.
+        """
+        self.commit_isr(state.isr, state.partition_epoch, state.elr)
+        self.followers = {
+            replica: self.followers.get(replica) or FollowerProgress(replica, last_caught_up_ms=now_ms)
+            for replica in state.replicas
+            if replica != self.broker_id
+        }
+        if self.proposed is not None and not self.proposed.ids <= frozenset(state.replicas):
+            self.proposed = None
+
     @property
     def maximal_isr(self) -> frozenset[int]:
         """Invariant I12: contains the controller's ISR, whichever way a proposal under way ends."""

@@ -43,6 +43,7 @@ var codeTable = map[int32]codeMeaning{
 	80:  {"PREFERRED_LEADER_NOT_AVAILABLE", false, false, false},
 	83:  {"ELIGIBLE_LEADERS_NOT_AVAILABLE", false, false, false},
 	84:  {"ELECTION_NOT_NEEDED", false, false, false},
+	85:  {"NO_REASSIGNMENT_IN_PROGRESS", false, false, false},
 	87:  {"INVALID_RECORD", false, true, false},
 	89:  {"THROTTLING_QUOTA_EXCEEDED", true, true, false},
 	95:  {"INVALID_UPDATE_VERSION", false, false, false},

@@ -1549,18 +1549,20 @@ func (x *TopicMetadata) GetConfig() map[string]string {
 }
 
 type PartitionMetadata struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Partition      int32                  `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
-	LeaderId       int32                  `protobuf:"zigzag32,2,opt,name=leader_id,json=leaderId,proto3" json:"leader_id,omitempty"`
-	LeaderEpoch    int32                  `protobuf:"varint,3,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
-	PartitionEpoch int32                  `protobuf:"varint,4,opt,name=partition_epoch,json=partitionEpoch,proto3" json:"partition_epoch,omitempty"`
-	Replicas       []int32                `protobuf:"varint,5,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
-	Isr            []int32                `protobuf:"varint,6,rep,packed,name=isr,proto3" json:"isr,omitempty"`
-	Error          *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`                    // LEADER_NOT_AVAILABLE, with the reason and the remedy
-	Elr            []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"`                // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
-	LogDirs        []string               `protobuf:"bytes,9,rep,name=log_dirs,json=logDirs,proto3" json:"log_dirs,omitempty"` // if asked for: directory ids in the order of `replicas`; "": not assigned yet (KIP-858)
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Partition        int32                  `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
+	LeaderId         int32                  `protobuf:"zigzag32,2,opt,name=leader_id,json=leaderId,proto3" json:"leader_id,omitempty"`
+	LeaderEpoch      int32                  `protobuf:"varint,3,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
+	PartitionEpoch   int32                  `protobuf:"varint,4,opt,name=partition_epoch,json=partitionEpoch,proto3" json:"partition_epoch,omitempty"`
+	Replicas         []int32                `protobuf:"varint,5,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
+	Isr              []int32                `protobuf:"varint,6,rep,packed,name=isr,proto3" json:"isr,omitempty"`
+	Error            *Error                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`                                                  // LEADER_NOT_AVAILABLE, with the reason and the remedy
+	Elr              []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"`                                              // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
+	AddingReplicas   []int32                `protobuf:"varint,10,rep,packed,name=adding_replicas,json=addingReplicas,proto3" json:"adding_replicas,omitempty"` // of `replicas`, while the partition is being reassigned (KIP-455)
+	RemovingReplicas []int32                `protobuf:"varint,11,rep,packed,name=removing_replicas,json=removingReplicas,proto3" json:"removing_replicas,omitempty"`
+	LogDirs          []string               `protobuf:"bytes,9,rep,name=log_dirs,json=logDirs,proto3" json:"log_dirs,omitempty"` // if asked for: directory ids in the order of `replicas`; "": not assigned yet (KIP-858)
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PartitionMetadata) Reset() {
@@ -1645,6 +1647,20 @@ func (x *PartitionMetadata) GetError() *Error {
 func (x *PartitionMetadata) GetElr() []int32 {
 	if x != nil {
 		return x.Elr
+	}
+	return nil
+}
+
+func (x *PartitionMetadata) GetAddingReplicas() []int32 {
+	if x != nil {
+		return x.AddingReplicas
+	}
+	return nil
+}
+
+func (x *PartitionMetadata) GetRemovingReplicas() []int32 {
+	if x != nil {
+		return x.RemovingReplicas
 	}
 	return nil
 }
@@ -3283,7 +3299,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\"\xc6\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xc6\x01\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -3429,7 +3445,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x03(\v2&.penstock.v1.TopicMetadata.ConfigEntryR\x06config\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9f\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf5\x02\n" +
 	"\x11PartitionMetadata\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x1b\n" +
 	"\tleader_id\x18\x02 \x01(\x11R\bleaderId\x12!\n" +
@@ -3438,7 +3454,10 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\breplicas\x18\x05 \x03(\x05R\breplicas\x12\x10\n" +
 	"\x03isr\x18\x06 \x03(\x05R\x03isr\x12(\n" +
 	"\x05error\x18\a \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12\x10\n" +
-	"\x03elr\x18\b \x03(\x05R\x03elr\x12\x19\n" +
+	"\x03elr\x18\b \x03(\x05R\x03elr\x12'\n" +
+	"\x0fadding_replicas\x18\n" +
+	" \x03(\x05R\x0eaddingReplicas\x12+\n" +
+	"\x11removing_replicas\x18\v \x03(\x05R\x10removingReplicas\x12\x19\n" +
 	"\blog_dirs\x18\t \x03(\tR\alogDirs\"\x88\x01\n" +
 	"\x13CreateTopicsRequest\x12-\n" +
 	"\x06topics\x18\x01 \x03(\v2\x15.penstock.v1.NewTopicR\x06topics\x12\x1d\n" +
@@ -3587,8 +3606,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xfe\n" +
-	"\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x81\f\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3601,7 +3619,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12Y\n" +
 	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12S\n" +
 	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
-	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\\\n" +
+	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n" +
+	"\x1bAlterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a0.penstock.v1.AlterPartitionReassignmentsResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
@@ -3622,65 +3641,67 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_penstock_v1_broker_proto_goTypes = []any{
-	(PartitionTroubleKind)(0),            // 0: penstock.v1.PartitionTroubleKind
-	(*ProduceRequest)(nil),               // 1: penstock.v1.ProduceRequest
-	(*PartitionRecords)(nil),             // 2: penstock.v1.PartitionRecords
-	(*ProduceResponse)(nil),              // 3: penstock.v1.ProduceResponse
-	(*PartitionProduceResult)(nil),       // 4: penstock.v1.PartitionProduceResult
-	(*FetchRequest)(nil),                 // 5: penstock.v1.FetchRequest
-	(*FetchPartition)(nil),               // 6: penstock.v1.FetchPartition
-	(*ForgottenPartition)(nil),           // 7: penstock.v1.ForgottenPartition
-	(*FetchResponse)(nil),                // 8: penstock.v1.FetchResponse
-	(*PartitionFetchResult)(nil),         // 9: penstock.v1.PartitionFetchResult
-	(*ListOffsetsRequest)(nil),           // 10: penstock.v1.ListOffsetsRequest
-	(*ListOffsetsPartition)(nil),         // 11: penstock.v1.ListOffsetsPartition
-	(*ListOffsetsResponse)(nil),          // 12: penstock.v1.ListOffsetsResponse
-	(*ListOffsetsResult)(nil),            // 13: penstock.v1.ListOffsetsResult
-	(*OffsetForLeaderEpochRequest)(nil),  // 14: penstock.v1.OffsetForLeaderEpochRequest
-	(*EpochPartition)(nil),               // 15: penstock.v1.EpochPartition
-	(*OffsetForLeaderEpochResponse)(nil), // 16: penstock.v1.OffsetForLeaderEpochResponse
-	(*EpochPartitionResult)(nil),         // 17: penstock.v1.EpochPartitionResult
-	(*MetadataRequest)(nil),              // 18: penstock.v1.MetadataRequest
-	(*MetadataResponse)(nil),             // 19: penstock.v1.MetadataResponse
-	(*TopicMetadata)(nil),                // 20: penstock.v1.TopicMetadata
-	(*PartitionMetadata)(nil),            // 21: penstock.v1.PartitionMetadata
-	(*CreateTopicsRequest)(nil),          // 22: penstock.v1.CreateTopicsRequest
-	(*NewTopic)(nil),                     // 23: penstock.v1.NewTopic
-	(*ReplicaAssignment)(nil),            // 24: penstock.v1.ReplicaAssignment
-	(*CreateTopicsResponse)(nil),         // 25: penstock.v1.CreateTopicsResponse
-	(*TopicResult)(nil),                  // 26: penstock.v1.TopicResult
-	(*CreatePartitionsRequest)(nil),      // 27: penstock.v1.CreatePartitionsRequest
-	(*NewPartitions)(nil),                // 28: penstock.v1.NewPartitions
-	(*CreatePartitionsResponse)(nil),     // 29: penstock.v1.CreatePartitionsResponse
-	(*DeleteTopicsRequest)(nil),          // 30: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),         // 31: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),         // 32: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),       // 33: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),        // 34: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),          // 35: penstock.v1.DeleteRecordsResult
-	(*InitProducerIdRequest)(nil),        // 36: penstock.v1.InitProducerIdRequest
-	(*InitProducerIdResponse)(nil),       // 37: penstock.v1.InitProducerIdResponse
-	(*DescribeClusterRequest)(nil),       // 38: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),      // 39: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                 // 40: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),             // 41: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),        // 42: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),       // 43: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                // 44: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),      // 45: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),     // 46: penstock.v1.DescribeMetadataResponse
-	nil,                                  // 47: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                  // 48: penstock.v1.NewTopic.ConfigEntry
-	nil,                                  // 49: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                        // 50: penstock.v1.Error
-	(*EpochEndOffset)(nil),               // 51: penstock.v1.EpochEndOffset
-	(*Node)(nil),                         // 52: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),          // 53: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),          // 54: penstock.v1.ElectLeadersRequest
-	(*DescribeConfigsRequest)(nil),       // 55: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 56: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),         // 57: penstock.v1.ElectLeadersResponse
-	(*DescribeConfigsResponse)(nil),      // 58: penstock.v1.DescribeConfigsResponse
+	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
+	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
+	(*PartitionRecords)(nil),                    // 2: penstock.v1.PartitionRecords
+	(*ProduceResponse)(nil),                     // 3: penstock.v1.ProduceResponse
+	(*PartitionProduceResult)(nil),              // 4: penstock.v1.PartitionProduceResult
+	(*FetchRequest)(nil),                        // 5: penstock.v1.FetchRequest
+	(*FetchPartition)(nil),                      // 6: penstock.v1.FetchPartition
+	(*ForgottenPartition)(nil),                  // 7: penstock.v1.ForgottenPartition
+	(*FetchResponse)(nil),                       // 8: penstock.v1.FetchResponse
+	(*PartitionFetchResult)(nil),                // 9: penstock.v1.PartitionFetchResult
+	(*ListOffsetsRequest)(nil),                  // 10: penstock.v1.ListOffsetsRequest
+	(*ListOffsetsPartition)(nil),                // 11: penstock.v1.ListOffsetsPartition
+	(*ListOffsetsResponse)(nil),                 // 12: penstock.v1.ListOffsetsResponse
+	(*ListOffsetsResult)(nil),                   // 13: penstock.v1.ListOffsetsResult
+	(*OffsetForLeaderEpochRequest)(nil),         // 14: penstock.v1.OffsetForLeaderEpochRequest
+	(*EpochPartition)(nil),                      // 15: penstock.v1.EpochPartition
+	(*OffsetForLeaderEpochResponse)(nil),        // 16: penstock.v1.OffsetForLeaderEpochResponse
+	(*EpochPartitionResult)(nil),                // 17: penstock.v1.EpochPartitionResult
+	(*MetadataRequest)(nil),                     // 18: penstock.v1.MetadataRequest
+	(*MetadataResponse)(nil),                    // 19: penstock.v1.MetadataResponse
+	(*TopicMetadata)(nil),                       // 20: penstock.v1.TopicMetadata
+	(*PartitionMetadata)(nil),                   // 21: penstock.v1.PartitionMetadata
+	(*CreateTopicsRequest)(nil),                 // 22: penstock.v1.CreateTopicsRequest
+	(*NewTopic)(nil),                            // 23: penstock.v1.NewTopic
+	(*ReplicaAssignment)(nil),                   // 24: penstock.v1.ReplicaAssignment
+	(*CreateTopicsResponse)(nil),                // 25: penstock.v1.CreateTopicsResponse
+	(*TopicResult)(nil),                         // 26: penstock.v1.TopicResult
+	(*CreatePartitionsRequest)(nil),             // 27: penstock.v1.CreatePartitionsRequest
+	(*NewPartitions)(nil),                       // 28: penstock.v1.NewPartitions
+	(*CreatePartitionsResponse)(nil),            // 29: penstock.v1.CreatePartitionsResponse
+	(*DeleteTopicsRequest)(nil),                 // 30: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),                // 31: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),                // 32: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),              // 33: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),               // 34: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),                 // 35: penstock.v1.DeleteRecordsResult
+	(*InitProducerIdRequest)(nil),               // 36: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),              // 37: penstock.v1.InitProducerIdResponse
+	(*DescribeClusterRequest)(nil),              // 38: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),             // 39: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                        // 40: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),                    // 41: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 42: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 43: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 44: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 45: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 46: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 47: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 48: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 49: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                               // 50: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 51: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 52: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 53: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 54: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 55: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 56: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),                // 57: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 58: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 59: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 60: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -3736,28 +3757,30 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	36, // 50: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
 	53, // 51: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
 	54, // 52: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	55, // 53: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	38, // 54: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	42, // 55: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	45, // 56: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	3,  // 57: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 58: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 59: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 60: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 61: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 62: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	29, // 63: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	31, // 64: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	34, // 65: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	37, // 66: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	56, // 67: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	57, // 68: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	58, // 69: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	39, // 70: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	43, // 71: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	46, // 72: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	57, // [57:73] is the sub-list for method output_type
-	41, // [41:57] is the sub-list for method input_type
+	55, // 53: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	56, // 54: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	38, // 55: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	42, // 56: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	45, // 57: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	3,  // 58: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 59: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 60: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 61: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 62: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 63: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	29, // 64: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	31, // 65: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	34, // 66: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	37, // 67: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	57, // 68: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	58, // 69: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	59, // 70: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	60, // 71: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	39, // 72: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	43, // 73: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	46, // 74: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	58, // [58:75] is the sub-list for method output_type
+	41, // [41:58] is the sub-list for method input_type
 	41, // [41:41] is the sub-list for extension type_name
 	41, // [41:41] is the sub-list for extension extendee
 	0,  // [0:41] is the sub-list for field type_name
@@ -3771,6 +3794,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
 	file_penstock_v1_elections_proto_init()
+	file_penstock_v1_reassignments_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

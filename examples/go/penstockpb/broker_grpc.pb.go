@@ -27,22 +27,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Broker_Produce_FullMethodName              = "/penstock.v1.Broker/Produce"
-	Broker_Fetch_FullMethodName                = "/penstock.v1.Broker/Fetch"
-	Broker_ListOffsets_FullMethodName          = "/penstock.v1.Broker/ListOffsets"
-	Broker_OffsetForLeaderEpoch_FullMethodName = "/penstock.v1.Broker/OffsetForLeaderEpoch"
-	Broker_Metadata_FullMethodName             = "/penstock.v1.Broker/Metadata"
-	Broker_CreateTopics_FullMethodName         = "/penstock.v1.Broker/CreateTopics"
-	Broker_CreatePartitions_FullMethodName     = "/penstock.v1.Broker/CreatePartitions"
-	Broker_DeleteTopics_FullMethodName         = "/penstock.v1.Broker/DeleteTopics"
-	Broker_DeleteRecords_FullMethodName        = "/penstock.v1.Broker/DeleteRecords"
-	Broker_InitProducerId_FullMethodName       = "/penstock.v1.Broker/InitProducerId"
-	Broker_AlterConfigs_FullMethodName         = "/penstock.v1.Broker/AlterConfigs"
-	Broker_ElectLeaders_FullMethodName         = "/penstock.v1.Broker/ElectLeaders"
-	Broker_DescribeConfigs_FullMethodName      = "/penstock.v1.Broker/DescribeConfigs"
-	Broker_DescribeCluster_FullMethodName      = "/penstock.v1.Broker/DescribeCluster"
-	Broker_DescribeQuorum_FullMethodName       = "/penstock.v1.Broker/DescribeQuorum"
-	Broker_DescribeMetadata_FullMethodName     = "/penstock.v1.Broker/DescribeMetadata"
+	Broker_Produce_FullMethodName                     = "/penstock.v1.Broker/Produce"
+	Broker_Fetch_FullMethodName                       = "/penstock.v1.Broker/Fetch"
+	Broker_ListOffsets_FullMethodName                 = "/penstock.v1.Broker/ListOffsets"
+	Broker_OffsetForLeaderEpoch_FullMethodName        = "/penstock.v1.Broker/OffsetForLeaderEpoch"
+	Broker_Metadata_FullMethodName                    = "/penstock.v1.Broker/Metadata"
+	Broker_CreateTopics_FullMethodName                = "/penstock.v1.Broker/CreateTopics"
+	Broker_CreatePartitions_FullMethodName            = "/penstock.v1.Broker/CreatePartitions"
+	Broker_DeleteTopics_FullMethodName                = "/penstock.v1.Broker/DeleteTopics"
+	Broker_DeleteRecords_FullMethodName               = "/penstock.v1.Broker/DeleteRecords"
+	Broker_InitProducerId_FullMethodName              = "/penstock.v1.Broker/InitProducerId"
+	Broker_AlterConfigs_FullMethodName                = "/penstock.v1.Broker/AlterConfigs"
+	Broker_ElectLeaders_FullMethodName                = "/penstock.v1.Broker/ElectLeaders"
+	Broker_AlterPartitionReassignments_FullMethodName = "/penstock.v1.Broker/AlterPartitionReassignments"
+	Broker_DescribeConfigs_FullMethodName             = "/penstock.v1.Broker/DescribeConfigs"
+	Broker_DescribeCluster_FullMethodName             = "/penstock.v1.Broker/DescribeCluster"
+	Broker_DescribeQuorum_FullMethodName              = "/penstock.v1.Broker/DescribeQuorum"
+	Broker_DescribeMetadata_FullMethodName            = "/penstock.v1.Broker/DescribeMetadata"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -64,6 +65,7 @@ type BrokerClient interface {
 	InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error)
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
+	AlterPartitionReassignments(ctx context.Context, in *AlterPartitionReassignmentsRequest, opts ...grpc.CallOption) (*AlterPartitionReassignmentsResponse, error)
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
@@ -204,6 +206,16 @@ func (c *brokerClient) ElectLeaders(ctx context.Context, in *ElectLeadersRequest
 	return out, nil
 }
 
+func (c *brokerClient) AlterPartitionReassignments(ctx context.Context, in *AlterPartitionReassignmentsRequest, opts ...grpc.CallOption) (*AlterPartitionReassignmentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AlterPartitionReassignmentsResponse)
+	err := c.cc.Invoke(ctx, Broker_AlterPartitionReassignments_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeConfigsResponse)
@@ -263,6 +275,7 @@ type BrokerServer interface {
 	InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error)
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
+	AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error)
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
@@ -312,6 +325,9 @@ func (UnimplementedBrokerServer) AlterConfigs(context.Context, *AlterConfigsRequ
 }
 func (UnimplementedBrokerServer) ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ElectLeaders not implemented")
+}
+func (UnimplementedBrokerServer) AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AlterPartitionReassignments not implemented")
 }
 func (UnimplementedBrokerServer) DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeConfigs not implemented")
@@ -540,6 +556,24 @@ func _Broker_ElectLeaders_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_AlterPartitionReassignments_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AlterPartitionReassignmentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AlterPartitionReassignments(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AlterPartitionReassignments_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AlterPartitionReassignments(ctx, req.(*AlterPartitionReassignmentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeConfigs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeConfigsRequest)
 	if err := dec(in); err != nil {
@@ -658,6 +692,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ElectLeaders",
 			Handler:    _Broker_ElectLeaders_Handler,
+		},
+		{
+			MethodName: "AlterPartitionReassignments",
+			Handler:    _Broker_AlterPartitionReassignments_Handler,
 		},
 		{
 			MethodName: "DescribeConfigs",

@@ -127,7 +127,7 @@ def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistrat
     state = context.state
     min_isr = context.min_isr(partition)
     circumstances = Circumstances(
-        state.is_active, state.is_unfenced, state.replica_is_online, min_isr, unclean_allowed=True
+        state.is_active, state.is_unfenced, state.replica_is_online, min_isr, unclean_allowed=True, is_ordered=True
     )
     outcome = elect(partition, circumstances)
     change = change_record(partition, outcome) if outcome.leader_id != NO_LEADER else None

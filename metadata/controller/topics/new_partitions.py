@@ -112,7 +112,7 @@ def _new_partitions(
 
 def _factor(topic: TopicState) -> int:
     """How many replicas a new partition has: as many as the first one."""
-    return len(topic.partitions[0].replicas)
+    return len(topic.partitions[0].target_replicas)
 
 
 def _assigned(context: DecisionContext, topic: TopicState, asked: NewPartitions) -> list[tuple[int, ...]]:

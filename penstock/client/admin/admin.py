@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
+from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, PartitionInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.health import ClusterHealth
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest
@@ -16,6 +16,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
+from penstock.errors import ApiError
 from penstock.types import TopicPartition
 
 T = TypeVar("T")
@@ -106,6 +107,20 @@ class Admin:
         the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
         """
         return self._run(self._admin.elect_leaders(partitions, unclean=unclean))
+
+    def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Begins to move the replicas of partitions to these brokers, the preferred leader first; None cancels a move.
+
+        What became of each: None, or why nothing did. The copying goes on afterwards; `list_partition_reassignments`
+        shows it. Until all replicas that come are in sync, those that go stay full members (KIP-455).
+        """
+        return self._run(self._admin.alter_partition_reassignments(replicas))
+
+    def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:
+        """The partitions that are being reassigned now, with their replicas, those that come and those that go."""
+        return self._run(self._admin.list_partition_reassignments())
 
     def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""

@@ -22,6 +22,7 @@ from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
+from penstock.client.admin.reassignments import alter_reassignments
 from penstock.client.admin.topic_answers import description, existing
 from penstock.client.admin.topic_changes import TopicChanges
 from penstock.client.cluster.arguments import (
@@ -31,6 +32,7 @@ from penstock.client.cluster.arguments import (
     checked_number,
     checked_partition,
     checked_partitions,
+    checked_replicas,
     checked_topic,
 )
 from penstock.client.cluster.cluster import ClusterClient
@@ -43,7 +45,7 @@ from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, PartitionInfo, QuorumInfo, TopicInfo
 from penstock.client.wire.topic_messages import NewTopic
-from penstock.errors import ClientClosedError
+from penstock.errors import ApiError, ClientClosedError
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
 
 DESCRIBED_AT_ONCE = 16
@@ -215,6 +217,30 @@ class AsyncAdmin:
         wanted = None if partitions is None else checked_partitions(partitions)
         deadline_ms = await self._begin()
         return await order_elections(self._cluster, wanted, unclean, deadline_ms)
+
+    async def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Begins to move the replicas of partitions to these brokers, the preferred leader first; None cancels a move.
+
+        What became of each: None, or why nothing did. The copying goes on afterwards; `list_partition_reassignments`
+        shows it. Until all replicas that come are in sync, those that go stay full members (KIP-455).
+        """
+        before = checked_mapping("replicas", replicas, "{TopicPartition('orders', 0): [1, 2, 3]}")
+        wanted = {checked_partition(tp): checked_replicas(asked) for tp, asked in before.items()}
+        deadline_ms = await self._begin()
+        return await alter_reassignments(self._cluster, wanted, deadline_ms)
+
+    async def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:
+        """The partitions that are being reassigned now, with their replicas, those that come and those that go."""
+        deadline_ms = await self._begin()
+        topics = await self._cluster.list_topics(deadline_ms)
+        return {
+            TopicPartition(topic.name, partition.partition): partition
+            for topic in sorted(topics, key=lambda topic: topic.name)
+            for partition in topic.partitions
+            if partition.is_reassigning
+        }
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

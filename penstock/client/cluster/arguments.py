@@ -97,6 +97,15 @@ def _is_whole(number: Any) -> bool:
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
+def checked_replicas(replicas: Any) -> tuple[int, ...] | None:
+    """The ids of brokers, in order; None stays None."""
+    if replicas is None:
+        return None
+    if isinstance(replicas, (str, bytes)) or not isinstance(replicas, Iterable):
+        raise TypeError(f"the replicas of a partition are ids of brokers, such as [1, 2, 3], not {replicas!r}")
+    return tuple(checked_number("replica", replica, 0, MAX_INT32) for replica in replicas)
+
+
 def checked_mapping(name: str, given: Any, example: str) -> Mapping[Any, Any]:
     """A dict; None means an empty one."""
     if given is None:

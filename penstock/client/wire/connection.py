@@ -30,14 +30,15 @@ from penstock.client.wire.messages import (
     ProduceCall,
     ProducerIdAndEpoch,
     QuorumInfo,
+    ReassignmentAnswer,
 )
 from penstock.client.wire.metadata_page import MetadataPage, decode_describe_metadata, encode_describe_metadata
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, elections_pb2
-from penstock.types import Endpoint
+from penstock.pb import configs_pb2, elections_pb2, reassignments_pb2
+from penstock.types import Endpoint, TopicPartition
 
 METADATA_TOPICS_MAX = 1_000
 LIST_OFFSETS_PARTITIONS_MAX = 2_000
@@ -178,6 +179,14 @@ class Connection:
         request = wire.encode_elect_leaders(partitions, unclean, timeout_ms)
         answer = await self._ask("ElectLeaders", request, elections_pb2.ElectLeadersResponse, timeout_ms)
         return wire.decode_elect_leaders(answer)
+
+    async def alter_partition_reassignments(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], timeout_ms: int
+    ) -> ReassignmentAnswer:
+        """The replicas that each partition should have; None cancels."""
+        request = wire.encode_reassignments(wanted, timeout_ms)
+        response = reassignments_pb2.AlterPartitionReassignmentsResponse
+        return wire.decode_reassignments(await self._ask("AlterPartitionReassignments", request, response, timeout_ms))
 
     async def describe_configs(self, resources: Iterable[ConfigResource], timeout_ms: int) -> ConfigAnswer:
         request = wire.encode_describe_configs(resources)

@@ -47,6 +47,19 @@ class PartitionInfo:
     log_dirs: tuple[str, ...] = field(default=(), compare=False)
     """The `directory.id` of each replica's log dir, in the order of `replicas`; "" where it is not assigned yet
     (KIP-858). Empty if none is, and where nobody asked: only the Admin's descriptions have it."""
+    adding_replicas: tuple[int, ...] = ()
+    """Of `replicas`, while the partition is being reassigned: those that come (KIP-455)."""
+    removing_replicas: tuple[int, ...] = ()
+    """Likewise: those that go once all that come are in sync."""
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas it has before the reassignment or after it, whichever is less."""
+        return len(self.replicas) - max(len(self.adding_replicas), len(self.removing_replicas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +295,14 @@ class ElectionAnswer:
     """One ElectLeadersResponse; `metadata_offset` is where the elections were committed."""
 
     results: Mapping[TopicPartition, ElectionResult]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentAnswer:
+    """One AlterPartitionReassignmentsResponse; `metadata_offset` is where the changes were committed."""
+
+    results: Mapping[TopicPartition, ApiError | None]
     metadata_offset: int
 
 

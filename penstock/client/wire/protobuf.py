@@ -35,13 +35,14 @@ from penstock.client.wire.messages import (
     ProducerIdAndEpoch,
     QuorumInfo,
     QuorumReplicaInfo,
+    ReassignmentAnswer,
     TopicInfo,
 )
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
 from penstock.error_message import error_in_message
 from penstock.errors import UnknownServerError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2, elections_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2, reassignments_pb2
 from penstock.records_field import RecordsField
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
 
@@ -166,6 +167,8 @@ def _topic(topic: pb.TopicMetadata, age_ms: int) -> TopicInfo:
             error_in_message(p.error),
             tuple(p.elr),
             tuple(p.log_dirs),
+            tuple(p.adding_replicas),
+            tuple(p.removing_replicas),
         )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )
@@ -275,6 +278,20 @@ def decode_elect_leaders(response: elections_pb2.ElectLeadersResponse) -> Electi
         for r in response.partitions
     }
     return ElectionAnswer(results, response.metadata_offset)
+
+
+def encode_reassignments(
+    wanted: Mapping[TopicPartition, Sequence[int] | None], timeout_ms: int
+) -> reassignments_pb2.AlterPartitionReassignmentsRequest:
+    request = reassignments_pb2.AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms)
+    for (topic, partition), replicas in wanted.items():
+        request.partitions.add(topic=topic, partition=partition, replicas=replicas or (), cancel=replicas is None)
+    return request
+
+
+def decode_reassignments(response: reassignments_pb2.AlterPartitionReassignmentsResponse) -> ReassignmentAnswer:
+    results = {TopicPartition(r.topic, r.partition): error_in_message(r.error) for r in response.partitions}
+    return ReassignmentAnswer(results, response.metadata_offset)
 
 
 def encode_describe_configs(resources: Iterable[ConfigResource]) -> configs_pb2.DescribeConfigsRequest:

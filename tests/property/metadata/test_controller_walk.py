@@ -49,6 +49,7 @@ class Walk:
         self.assigned: dict[tuple[int, PartitionKey], int] = {}
         """The disks that the controller chose."""
         self.producer_ids_given = 0
+        self.replicas: set[tuple[int, PartitionKey]] = set()
         self.actions: tuple[tuple[int, Callable[[], object]], ...] = (
             (4, self.register),
             (10, self.heartbeat),
@@ -57,10 +58,11 @@ class Walk:
             (3, self.create),
             (2, self.grow),
             (1, self.delete),
-            (10, self.alter),
+            (14, self.alter),
             (2, self.configure),
             (3, self.assign),
             (1, self.allocate),
+            (3, self.reassign),
             (1, self.cluster.fail_over),
         )
 
@@ -151,6 +153,40 @@ class Walk:
             block = self.cluster.allocate(broker_id)
             assert block.start == self.producer_ids_given, "producer ids were given twice, or left out"
             self.producer_ids_given = block.stop
+
+    def reassign(self) -> None:
+        """Moves the replicas of a partition, replaces such a move by another one, or cancels it."""
+        image = self.cluster.image
+        partitions = [p for topic in image.topics_by_id.values() for p in topic.partitions.values()]
+        if not partitions:
+            return
+        moving = [p for p in partitions if p.is_reassigning]
+        cancels = self.rng.random() < 0.4
+        before = self.rng.choice(moving if cancels and moving else partitions)
+        name = image.topics_by_id[before.topic_id].name
+        target = tuple(self.rng.sample(BROKERS, self.rng.randint(0, 4)))
+        error = self.cluster.reassign(name, None if cancels else target, before.partition)
+        self.outcomes[("cancelled" if cancels else "reassigned") if error is None else type(error).__name__] += 1
+
+    def note_moves(self) -> None:
+        """A replica that comes is empty, and one that went is nowhere."""
+        now = {
+            (broker_id, p.key): p.directory_of(broker_id)
+            for topic in self.cluster.image.topics_by_id.values()
+            for p in topic.partitions.values()
+            for broker_id in p.replicas
+        }
+        known = {key for _, key in self.replicas}
+        for broker_id, key in now.keys() - self.replicas:
+            if key in known:
+                self.emptied.add((broker_id, key))
+            if now[broker_id, key]:
+                first = self.directory_id(broker_id, DISKS[0])
+                self.assigned[broker_id, key] = DISKS[now[broker_id, key] != first]
+        for gone in self.replicas - now.keys():
+            self.emptied.discard(gone)
+            self.assigned.pop(gone, None)
+        self.replicas = set(now)
 
     def heartbeat(self) -> None:
         known = sorted(self.cluster.image.brokers)
@@ -246,10 +282,12 @@ class Walk:
 
     def check(self) -> None:
         cluster = self.cluster
+        self.note_moves()
         assert cluster.controller.to_image(cluster.image.epoch) == cluster.image, "I8: state and image differ"
         statistics = cluster.controller.statistics()
         partitions = [p for topic in cluster.image.topics_by_id.values() for p in topic.partitions.values()]
         assert statistics.partitions == len(partitions)
+        assert statistics.reassigning_partitions == sum(p.is_reassigning for p in partitions)
         assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
         assert statistics.led_elsewhere == sum(p.leader_id != p.replicas[0] for p in partitions)
         for partition in partitions:
@@ -280,7 +318,8 @@ class Walk:
         name = image.topics_by_id[partition.topic_id].name
         unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
         in_sync = () if partition.log_lost else partition.isr
-        candidates = partition.replicas if unclean else (*in_sync, *partition.elr)
+        copies = partition.original_replicas  # one that is being added is none before it is in sync
+        candidates = (*in_sync, *partition.elr, *(copies if unclean else ()))
         online = [c for c in candidates if image.brokers[c].is_online(partition.directory_of(c))]
         return any(image.brokers[candidate].is_active for candidate in online)
 
@@ -307,7 +346,7 @@ def test_invariants_hold_after_every_record_of_any_history(seed: int) -> None:
 def test_walks_reach_what_they_are_meant_to_reach() -> None:
     outcomes: Counter[str] = Counter()
     elections = 0
-    for seed in range(15):
+    for seed in range(40):
         walk = Walk(seed)
         for _ in range(STEPS):
             walk.step()
@@ -332,6 +371,9 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "FencedLeaderEpochError",
         "IneligibleReplicaError",
         "InvalidRequestError",
+        "NoReassignmentInProgressError",
+        "reassigned",
+        "cancelled",
         "InvalidUpdateVersionError",
     }
     assert reached <= outcomes.keys(), outcomes

@@ -25,6 +25,7 @@ from metadata.requests import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterPartitionData,
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AlterPartitionResult,
     AssignReplicasToDirsRequest,
@@ -39,6 +40,8 @@ from metadata.requests import (
     IsrMember,
     NewPartitions,
     NewTopic,
+    ReassignedPartition,
+    ReassignmentResult,
     RegisterBrokerRequest,
     TopicResult,
 )
@@ -214,6 +217,14 @@ class Cluster:
         block = self.commit(self.controller.allocate_producer_ids(request, self.now_ms, self.leader_epoch))
         return range(block.first_producer_id, block.first_producer_id + block.count)
 
+    def reassign(self, name: str, replicas: tuple[int, ...] | None, partition: int = 0) -> ApiError | None:
+        """The partition is to have these replicas; None cancels."""
+        return self.reassign_all(ReassignedPartition(name, partition, replicas))[0].error
+
+    def reassign_all(self, *partitions: ReassignedPartition) -> tuple[ReassignmentResult, ...]:
+        request = AlterPartitionReassignmentsRequest(partitions)
+        return self.commit(self.controller.alter_partition_reassignments(request, self.now_ms)).partitions
+
     # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _check(self, before: MetadataImage) -> None:
@@ -234,9 +245,22 @@ class Cluster:
             assert partition.leader_epoch >= earlier.leader_epoch, "I10: the leader epoch fell"
             next_epoch = earlier.partition_epoch + (replace(earlier, directories=partition.directories) != partition)
             assert partition.partition_epoch == next_epoch, "I10: the partition epoch is not the next"
+            self._check_move(earlier, partition)
         if partition.leader_id != NO_LEADER:
             leader = self.leaders.setdefault((partition.key, partition.leader_epoch), partition.leader_id)
             assert leader == partition.leader_id, "I10: two leaders in one epoch"
+
+    def _check_move(self, earlier: PartitionRegistration, partition: PartitionRegistration) -> None:
+        """A record that takes replicas away: nothing that was acked has fewer copies than its topic asks for."""
+        gone = set(earlier.replicas) - set(partition.replicas)
+        if not gone:
+            return
+        assert partition.leader_epoch > earlier.leader_epoch, f"fetches of {gone} still count: {partition}"
+        overrides = self.image.topic_config(self.image.topic_name(partition.topic_id) or "")
+        min_isr = effective_min_isr(partition, overrides, self.config.topic_defaults)
+        assert len(partition.isr) >= min_isr or not gone & set(earlier.isr), f"a move took {gone}: {partition}"
+        assert partition.has_leader or not earlier.has_leader, f"a move took the leader: {partition}"
+        assert set(partition.isr) <= set(earlier.isr), f"a move brought a replica in sync: {partition}"
 
     def _check_isr(self, partition: PartitionRegistration) -> None:
         fenced = [member for member in partition.isr if self.image.brokers[member].fenced]

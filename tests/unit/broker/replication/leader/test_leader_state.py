@@ -179,3 +179,28 @@ def test_nothing_is_committed_while_there_are_eligible_replicas_whatever_minimum
 def test_a_leader_begins_with_the_eligible_replicas_of_its_election() -> None:
     state = LeaderState.begin(1, PartitionRegistration("id", 0, (1, 2), (1,), 1, 5, 7, elr=(2,)), 10, now_ms=0)
     assert state.committed_offset(10, min_insync_replicas=1) is None
+
+
+def test_a_replica_that_comes_is_followed_in_the_same_epoch_and_one_that_goes_is_not() -> None:
+    """A reassignment (KIP-455)."""
+    state = leader()
+    state.note_fetch(2, 100, 10, 10, now_ms=1)
+    state.note_fetch(3, 100, 10, 10, now_ms=1)
+    moving = PartitionRegistration("id", 0, (4, 2, 1, 3), (1, 2, 3), 1, 5, 8, adding_replicas=(4,))
+    state.metadata_changed(moving, now_ms=5)
+    assert state.followers[2].log_end_offset == 10 and state.followers[4].log_end_offset == -1
+    assert state.committed_offset(10, 1) == 10, "what is being copied is waited for by nobody"
+    state.note_fetch(4, 100, 10, 10, now_ms=6)
+    assert state.propose_expand(4, high_watermark=10, own_epoch=50, eligible=True) is not None
+    state.metadata_changed(PartitionRegistration("id", 0, (2, 1), (1, 2), 1, 5, 9), now_ms=7)
+    assert state.followers.keys() == {2} and state.proposed is None and state.isr == {1, 2}
+
+
+def test_a_proposal_that_names_a_replica_which_is_gone_is_given_up() -> None:
+    """The answer to an earlier proposal may have brought the partition epoch before the metadata brought the rest."""
+    state = leader(isr=(1, 2))
+    state.note_fetch(2, 100, 10, 10, now_ms=1)
+    state.note_fetch(3, 100, 10, 10, now_ms=1)
+    assert state.propose_expand(3, high_watermark=10, own_epoch=50, eligible=True) is not None
+    state.metadata_changed(PartitionRegistration("id", 0, (2, 1), (1, 2), 1, 5, 7), now_ms=2)
+    assert state.proposed is None and state.committed_offset(10, 1) == 10

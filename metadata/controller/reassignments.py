@@ -1,0 +1,219 @@
+"""Decides how the replicas of a partition move to other brokers while its clients go on (KIP-455).
+
+    replicas   target, then those that are removed:   1,2,3 -> 4,5,1 is first   4,5,1,2,3   adding 4,5   removing 2,3
+    complete   once every replica that is added is in sync, and without the removed ones enough are: 4,5,1
+    cancelled  those that were added go:              1,2,3
+
+The replicas that are removed are full members until then: they are counted, elected and waited for like any other. What
+goes, in each of these cases, goes from the ISR too; but never so that fewer than `min.insync.replicas` are left, and
+never without a leader that lives. Until that is so, a reassignment is not complete, and a request is refused. So no
+record that was acked has fewer copies because of a move than its topic asks for.
+
+A broker deletes the data of its replica because of the committed record, and for no other reason. Such a record begins
+a new leader epoch: a fetch of the replica that was deleted must not count if the broker gets one anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.election import eligible_replicas
+from metadata.controller.result import ControllerResult
+from metadata.records import PartitionChangeRecord, Record
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.requests import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignedPartition,
+    ReassignmentResult,
+)
+from penstock.errors import (
+    ApiError,
+    InvalidReplicaAssignmentError,
+    InvalidRequestError,
+    NoReassignmentInProgressError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+
+COMPLETED_MAX = 1_000
+"""In one decision."""
+_SHOWN_CHARACTERS = 64
+_SHOWN_REPLICAS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Replicas:
+    """The replicas that a partition gets, and which of them are being added and removed."""
+
+    all: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+def alter_partition_reassignments(
+    context: DecisionContext, request: AlterPartitionReassignmentsRequest
+) -> ControllerResult[AlterPartitionReassignmentsResponse]:
+    """Each partition on its own: its reassignment begins, is replaced by another, or is cancelled."""
+    context.check_item_count(len(request.partitions), "partitions")
+    records: list[Record] = []
+    results: list[ReassignmentResult] = []
+    seen: set[PartitionKey] = set()
+    for asked in request.partitions:
+        try:
+            partition = _asked_partition(context, asked, seen)
+            if asked.replicas is None:
+                changes = [_cancelled(context, asked.name, partition)]
+            else:
+                changes = _begun(context, asked, partition, asked.replicas)
+        except ApiError as error:
+            results.append(ReassignmentResult(asked.topic, asked.partition, error))
+            continue
+        records += changes
+        results.append(ReassignmentResult(asked.topic, asked.partition))
+    if len(records) > context.config.max_records_per_decision:
+        raise PolicyViolationError(
+            f"the request needs {len(records)} records, at most {context.config.max_records_per_decision} may be"
+            " committed at once; name fewer partitions"
+        )
+    return ControllerResult(tuple(records), AlterPartitionReassignmentsResponse(tuple(results)))
+
+
+def completion(context: DecisionContext, partition: PartitionRegistration) -> PartitionChangeRecord | None:
+    """The record that completes the partition's reassignment; None while it goes on, or without one."""
+    if not partition.is_reassigning or not set(partition.adding_replicas) <= set(partition.isr):
+        return None
+    try:
+        return _change(context, partition, _Replicas(partition.target_replicas))
+    except InvalidReplicaAssignmentError:
+        return None
+
+
+def completions(context: DecisionContext) -> tuple[PartitionChangeRecord, ...]:
+    """Those that became possible without a change of an ISR, for instance because a broker is in service again."""
+    found: list[PartitionChangeRecord] = []
+    for partition in context.state.reassigning_partitions():
+        record = completion(context, partition)
+        if record is not None:
+            found.append(record)
+        if len(found) == COMPLETED_MAX:
+            break
+    return tuple(found)
+
+
+def _asked_partition(
+    context: DecisionContext, asked: ReassignedPartition, seen: set[PartitionKey]
+) -> PartitionRegistration:
+    topic = context.state.topic_named(asked.topic)
+    if topic is None:
+        raise UnknownTopicOrPartitionError(
+            f"topic {asked.topic[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
+        )
+    partition = topic.partitions.get(asked.partition)
+    if partition is None:
+        raise UnknownTopicOrPartitionError(
+            f"topic {topic.name} has no partition {asked.partition}: it has {len(topic.partitions)}, from 0"
+        )
+    if partition.key in seen:
+        raise InvalidRequestError(f"{asked.name} is named twice in the request")
+    seen.add(partition.key)
+    return partition
+
+
+def _begun(
+    context: DecisionContext, asked: ReassignedPartition, partition: PartitionRegistration, target: tuple[int, ...]
+) -> list[PartitionChangeRecord]:
+    """The records by which it begins, and ends if nothing has to be copied."""
+    _check_target(context, asked.name, target)
+    original = partition.original_replicas
+    adding = tuple(replica for replica in target if replica not in original)
+    removing = tuple(replica for replica in original if replica not in target)
+    wanted = _Replicas((*target, *removing), adding, removing)
+    if wanted == _Replicas(partition.replicas, partition.adding_replicas, partition.removing_replicas):
+        return []
+    change = _change(context, partition, wanted)
+    end = completion(context, partition.merge(change))
+    return [change] if end is None else [change, end]
+
+
+def _check_target(context: DecisionContext, name: str, target: Sequence[int]) -> None:
+    shown = list(target[:_SHOWN_REPLICAS])
+    if not target or len(set(target)) < len(target):
+        raise InvalidReplicaAssignmentError(f"{name}: the replicas {shown} must be at least one, each another broker")
+    unknown = next((replica for replica in target if replica not in context.state.brokers), None)
+    if unknown is not None:
+        raise InvalidReplicaAssignmentError(
+            f"{name}: broker {unknown} is not registered; `penstock cluster describe` names those that are"
+        )
+
+
+def _cancelled(context: DecisionContext, name: str, partition: PartitionRegistration) -> PartitionChangeRecord:
+    if not partition.is_reassigning:
+        raise NoReassignmentInProgressError(f"{name} is not being reassigned; its replicas are {_shown(partition)}")
+    return _change(context, partition, _Replicas(partition.original_replicas))
+
+
+def _shown(partition: PartitionRegistration) -> list[int]:
+    return list(partition.replicas[:_SHOWN_REPLICAS])
+
+
+def _change(context: DecisionContext, partition: PartitionRegistration, wanted: _Replicas) -> PartitionChangeRecord:
+    """The record by which the partition gets these replicas; those that go leave the ISR.
+    InvalidReplicaAssignmentError where this is not safe."""
+    isr = tuple(member for member in partition.isr if member in wanted.all)
+    changed = replace(
+        partition,
+        replicas=wanted.all,
+        directories=(),
+        isr=isr,
+        elr=(),
+        adding_replicas=wanted.adding,
+        removing_replicas=wanted.removing,
+    )
+    min_isr = context.min_isr(changed)
+    if isr != partition.isr and len(isr) < max(min_isr, 1):
+        raise InvalidReplicaAssignmentError(
+            f"without the replicas that go, {list(isr)} would be in sync, and min.insync.replicas is {min_isr}; wait"
+            f" until more of {list(wanted.all[:_SHOWN_REPLICAS])} are in sync"
+        )
+    leader_id = _leader(context, partition, wanted, isr)
+    has_dropped = not set(partition.replicas) <= set(wanted.all)
+    elr = eligible_replicas(replace(changed, isr=partition.isr, elr=partition.elr), isr, leader_id, min_isr)
+    return PartitionChangeRecord(
+        partition.topic_id,
+        partition.partition,
+        isr=None if isr == partition.isr else isr,
+        leader_id=leader_id if has_dropped or leader_id != partition.leader_id else None,
+        elr=None if elr == partition.elr else elr,
+        directories=_directories(context, partition, wanted.all),
+        replicas=wanted.all,
+        adding_replicas=wanted.adding,
+        removing_replicas=wanted.removing,
+    )
+
+
+def _leader(context: DecisionContext, partition: PartitionRegistration, wanted: _Replicas, isr: Sequence[int]) -> int:
+    """The leader stays if it may; another one is in sync, and lives."""
+    if not partition.has_leader or partition.leader_id in isr:
+        return partition.leader_id
+    state = context.state
+    for replica in wanted.all:
+        if replica in isr and state.is_active(replica) and state.replica_is_online(replica, partition):
+            return replica
+    raise InvalidReplicaAssignmentError(
+        f"broker {partition.leader_id} leads, and none of the others that are in sync, {list(isr)}, is in service;"
+        " start one of them"
+    )
+
+
+def _directories(
+    context: DecisionContext, partition: PartitionRegistration, replicas: Sequence[int]
+) -> tuple[str, ...]:
+    """Where each of them is, or will be."""
+    named = tuple(
+        partition.directory_of(replica) if replica in partition.replicas else context.state.only_log_dir(replica)
+        for replica in replicas
+    )
+    return named if any(named) else ()
