@@ -32,6 +32,7 @@ def row_of(outcome: Outcome, cpu_s: float, commit: str) -> Row:
         "failed_records": outcome.failed_records,
         "worst_ack_ms": outcome.worst_ack_ms,
         "given_back": outcome.given_back,
+        "moves": dict(outcome.moves),
         "faults": dict(outcome.faults),
         "producers": dict(outcome.producers),
         "snapshots": dict(outcome.snapshots),
@@ -51,6 +52,7 @@ class Campaign:
         self._met: Counter[tuple[str, str]] = Counter()
         self._producers: Counter[str] = Counter()
         self._snapshots: Counter[str] = Counter()
+        self._moves: Counter[str] = Counter()
         self._given_back: list[int] = []
         """In each seed with any."""
 
@@ -64,6 +66,7 @@ class Campaign:
         self._faults.update(row["faults"])
         self._producers.update(row.get("producers", {}))  # rows of older commits have none
         self._snapshots.update(row.get("snapshots", {}))
+        self._moves.update(row.get("moves", {}))
         self._given_back += filter(None, (row.get("given_back", 0),))
         for pair, number in row["met"].items():
             kind, _, condition = pair.partition("/")
@@ -75,6 +78,7 @@ class Campaign:
         yield from fault_table(self._faults, self._met)
         yield f"producers: {', '.join(f'{name} {number:,}' for name, number in self._producers.items())}"
         yield f"snapshots: {', '.join(f'{name} {number:,}' for name, number in self._snapshots.items()) or 'none'}"
+        yield f"{', '.join(f'{name} {number:,}' for name, number in sorted(self._moves.items())) or 'no moves'}"
         yield f"elections: {sum(self._given_back):,} by schedule, in {len(self._given_back)} seeds"
         yield (
             f"{self.seeds} seeds, {len(self.failed)} failed; {self._seconds / 3600:.2f} hours simulated;"

@@ -39,6 +39,7 @@ SNAPSHOTS_SHARE = 0.5
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
+MOVES_SHARE = 0.4
 BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
 GROW_SHARE = 0.25
@@ -125,6 +126,9 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         plan = replace(plan, operators=(*plan.operators, elector))
     if draw.random() < 0.5:
         plan = replace(plan, operators=(*plan.operators, OperatorPlan(Task.IDENTIFY, topics[0].name, 0.5)))
+    if draw.random() < MOVES_SHARE:
+        mover = OperatorPlan(Task.MOVE, draw.choice(topics).name, draw.choice((0.3, 2.0)))
+        plan = replace(plan, operators=(*plan.operators, mover))
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
     return _with_growth(draw, _with_balance(draw, plan))

@@ -71,6 +71,8 @@ class Outcome:
     worst_ack_ms: int = 0
     given_back: int = 0
     """Leaderships that went back to the preferred leaders by schedule."""
+    moves: Counter[str] = field(default_factory=Counter)
+    """Reassignments that were begun and cancelled."""
     faults: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
@@ -184,6 +186,7 @@ class World:
         outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
         outcome.worst_ack_ms = clients.worst_ack_ms
         outcome.given_back = self.invariants.given_back()
+        outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith("moves ")})
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
         outcome.snapshots = self.invariants.quorum.snapshots
@@ -266,6 +269,7 @@ class World:
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
+        self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
@@ -322,6 +326,21 @@ class World:
             for number, partition in topic.partitions.items():
                 if partition.leader_id < 0 or set(partition.isr) != set(partition.replicas):
                     yield f"{name}-{number}: {partition}"
+
+    def _on_the_move(self) -> list[str]:
+        """I42: the partitions that are being reassigned, and the replicas that brokers have and should not."""
+        node = next((machine.node for machine in self.machines if machine.node is not None), None)
+        if node is None:
+            return ["every node is down"]
+        image = node.loader.image
+        found = [f"{p}" for t in image.topics_by_id.values() for p in t.partitions.values() if p.is_reassigning]
+        for broker in self.brokers:
+            hosted = broker.node.broker.replicas.hosted.all() if broker.node and broker.node.broker else ()
+            for partition in hosted:
+                known = image.partition(*partition.topic_partition)
+                if known is None or broker.config.node_id not in known.replicas:
+                    found.append(f"{broker.name} has {partition}")
+        return found
 
     def _led_elsewhere(self) -> list[str]:
         """I40: of each broker not more than the share that the balance of leaders lets pass."""

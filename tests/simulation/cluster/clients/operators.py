@@ -26,6 +26,7 @@ RETRY_SECONDS = 0.3
 LIMITS_MS = (1_000, 4_000, 10_000)
 PARTITIONS_MAX = 8
 """A topic gets no more; each costs every step of the invariants something."""
+CANCELS_SHARE = 0.25
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -49,6 +50,7 @@ class Operator:
             Task.ELECT: self._elect,
             Task.IDENTIFY: self._identify,
             Task.GROW: self._grow,
+            Task.MOVE: self._move,
         }
 
     async def work(self) -> None:
@@ -218,6 +220,21 @@ class Operator:
         if some is not None and set(told) != set(some):
             self._report("untold", f"an election was asked for of {some}, and told of {sorted(told)}")
         self.clients.calls["leaders elected"] += sum(result.error is None for result in told.values())
+
+    async def _move(self, admin: AsyncAdmin) -> None:
+        """Begins a move of some partitions, whatever moves already, or cancels one."""
+        brokers, wanted = self.clients.plan.brokers, dict[TopicPartition, list[int] | None]()
+        partitions = self.clients.partitions(self.topic.name)
+        for tp in self._draw.sample(partitions, self._draw.randint(1, len(partitions))):
+            count = min(self.topic.replication_factor + self._draw.choice((0, 0, 1)), len(brokers))
+            wanted[tp] = None if self._draw.random() < CANCELS_SHARE else self._draw.sample(brokers, count)
+        told = await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
+        if set(told) != set(wanted):
+            self._report("untold", f"moves were asked for of {sorted(wanted)}, and told of {sorted(told)}")
+        calls = self.clients.calls
+        calls["moves begun"] += sum(told[tp] is None and wanted[tp] is not None for tp in told)
+        calls["moves cancelled"] += sum(told[tp] is None and wanted[tp] is None for tp in told)
+        await self._in_time("list_partition_reassignments", admin.list_partition_reassignments())
 
 
 def require_deleted(clients: Clients, begins: dict[TopicPartition, int]) -> None:

@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
+from tests.simulation.cluster.mutants.moves import MOVES
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.replication import REPLICATION
@@ -32,7 +33,18 @@ from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
 
-MUTANTS = (*REPLICATION, *IN_SYNC, *CONTROLLER, *STORAGE, *PRODUCERS, *QUORUM, *SNAPSHOTS, *CLIENTS, *GROWTH)
+MUTANTS = (
+    *REPLICATION,
+    *IN_SYNC,
+    *CONTROLLER,
+    *MOVES,
+    *STORAGE,
+    *PRODUCERS,
+    *QUORUM,
+    *SNAPSHOTS,
+    *CLIENTS,
+    *GROWTH,
+)
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
 SEEDS_MAX = 25
