@@ -20,7 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import cluster, configs, consume, dev, elect_leaders, node, pipeline, produce, topics
+from penstock.cli import cluster, configs, consume, dev, elect_leaders, node, pipeline, produce, reassignments, topics
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.files import log, metadata
@@ -37,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(topics.app, name="topics")
+app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
 app.add_typer(cluster.quorum_app, name="quorum")

@@ -1,0 +1,231 @@
+"""`penstock reassignments start|list|cancel`: moves replicas to other brokers while clients go on (KIP-455).
+
+Exit code 1 if a partition was refused, or does not have the replicas that were asked for at the end of --wait. Not
+here: what is allowed (the controller).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
+from penstock.cli.output import note, print_json, print_table
+from penstock.cli.patience.watch import patient_admin
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.client.admin.admin import Admin
+    from penstock.client.admin.admin_types import PartitionInfo
+    from penstock.errors import ApiError
+    from penstock.types import TopicPartition
+
+app = typer.Typer(
+    help="Move replicas to other brokers while clients go on; show such moves; cancel them.", no_args_is_help=True
+)
+
+POLL_SECONDS = 0.5
+PLAN_BYTES_MAX = 64 << 20
+COLUMNS = ("topic", "partition", "replicas", "adding", "removing", "isr")
+
+
+@app.command()
+def start(
+    moves: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC-PARTITION=ID,ID,…]...",
+            help="The brokers that should have replicas of a partition, the preferred leader first: orders-0=4,5,1.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help='JSON: {"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,1]}]}.'
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Until every replica that comes is in sync.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Begin to move replicas. Those that go stay full members until all that come are in sync."""
+    wanted = parse_moves(moves or [])
+    if plan is not None:
+        for tp, replicas in parse_plan(_text_of(plan), str(plan)).items():
+            if tp in wanted:
+                raise ConfigError(f"{tp} is in {plan} and on the command line")
+            wanted[tp] = replicas
+    if not wanted:
+        raise ConfigError("give partitions with their new replicas, like orders-0=4,5,1, or --plan FILE")
+    with patient_admin(bootstrap) as admin:
+        results = admin.alter_partition_reassignments(wanted)
+        others = _waited_for(admin, wanted, results) if wait else {}
+    for tp, replicas in sorted(others.items()):
+        note(f"{tp} has the replicas {list(replicas)} and not {list(wanted[tp])}: another reassignment took its place")
+    _show(results, "begun" if not wait else "done", as_json, not_so=others)
+
+
+@app.command("list")
+def list_reassignments(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show the partitions whose replicas move now."""
+    with patient_admin(bootstrap) as admin:
+        found = admin.list_partition_reassignments()
+    if as_json:
+        print_json([_move_json(tp, partition) for tp, partition in found.items()])
+    else:
+        print_table(COLUMNS, [_row(tp, partition) for tp, partition in found.items()])
+
+
+@app.command()
+def cancel(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every move that goes on.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel moves: the partitions have their earlier replicas again, and what was copied is deleted."""
+    topics = set(names or ())
+    if everything == bool(topics):
+        raise ConfigError("give either topics or --all")
+    if partition and len(topics) != 1:
+        raise ConfigError("-p needs exactly one topic, because partitions are its own")
+    with patient_admin(bootstrap) as admin:
+        chosen = _chosen(admin, topics, partition)
+        results = admin.alter_partition_reassignments(dict.fromkeys(chosen)) if chosen else {}
+    _show(results, "cancelled", as_json)
+
+
+def _chosen(admin: Admin, topics: set[str], partitions: list[int] | None) -> list[TopicPartition]:
+    from penstock import TopicPartition
+
+    if partitions:
+        return [TopicPartition(topic, number) for topic in topics for number in dict.fromkeys(partitions)]
+    known = admin.list_topics() if topics else ()
+    missing = sorted(topic for topic in topics if topic not in known)
+    if missing:
+        raise ConfigError(f"topic {missing[0]!r} does not exist; `penstock topics list` names those that do")
+    return [tp for tp in admin.list_partition_reassignments() if not topics or tp.topic in topics]
+
+
+def parse_moves(moves: list[str]) -> dict[TopicPartition, tuple[int, ...]]:
+    """From the command line; ConfigError says what is wrong, and how it should look."""
+    from penstock import TopicPartition
+
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for move in moves:
+        name, has_replicas, replicas = move.partition("=")
+        topic, _, number = name.rpartition("-")
+        ids = replicas.split(",")
+        if not topic or not has_replicas or not number.isdecimal() or not all(map(str.isdecimal, ids)):
+            raise ConfigError(f"{move}: must be a partition and its brokers, like orders-0=4,5,1")
+        tp = TopicPartition(topic, int(number))
+        if tp in found:
+            raise ConfigError(f"{tp} is given twice")
+        found[tp] = tuple(map(int, ids))
+    return found
+
+
+def parse_plan(text: str, path: str) -> dict[TopicPartition, tuple[int, ...]]:
+    """The format of Kafka's reassignment tool; keys that are not needed here are ignored."""
+    from penstock import TopicPartition
+
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is no JSON: {error}") from None
+    partitions = document.get("partitions") if isinstance(document, dict) else None
+    if not isinstance(partitions, list):
+        raise ConfigError(f'{path} must be {{"partitions": […]}}')
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for index, row in enumerate(partitions):
+        match row:
+            case {"topic": str(topic), "partition": int(number), "replicas": [*replicas]} if all(
+                type(replica) is int for replica in replicas
+            ):
+                tp = TopicPartition(topic, number)
+            case _:
+                raise ConfigError(f"{path}: partition {index} of the list needs a topic, a partition and replicas")
+        if tp in found:
+            raise ConfigError(f"{path} names {tp} twice")
+        found[tp] = tuple(replicas)
+    return found
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.stat().st_size > PLAN_BYTES_MAX:
+            raise ConfigError(f"{path} is larger than {PLAN_BYTES_MAX >> 20} MiB; give fewer partitions at once")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+
+
+def _waited_for(
+    admin: Admin, wanted: dict[TopicPartition, tuple[int, ...]], results: dict[TopicPartition, ApiError | None]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Once none of them moves any more: those that have other replicas than were asked for."""
+    begun = {tp for tp, error in results.items() if error is None}
+    left = len(begun) + 1
+    while moving := begun & admin.list_partition_reassignments().keys():
+        if len(moving) < left:
+            left = len(moving)
+            note(f"{len(begun) - left} of {len(begun)} partitions moved")
+        time.sleep(POLL_SECONDS)
+    topics = {topic: admin.describe_topic(topic).partitions for topic in {tp.topic for tp in begun}}
+    now = {tp: topics[tp.topic][tp.partition].replicas for tp in begun}
+    return {tp: replicas for tp, replicas in now.items() if replicas != wanted[tp]}
+
+
+def _show(
+    results: dict[TopicPartition, ApiError | None],
+    done: str,
+    as_json: bool,
+    not_so: dict[TopicPartition, tuple[int, ...]] | None = None,
+) -> None:
+    failed = {tp: error for tp, error in results.items() if error is not None}
+    succeeded = [tp for tp in sorted(results) if tp not in failed and tp not in (not_so or {})]
+    if as_json:
+        print_json(
+            [
+                {
+                    "topic": tp.topic,
+                    "partition": tp.partition,
+                    done: tp in succeeded,
+                    "error": None if error is None else str(error),
+                }
+                for tp, error in sorted(results.items())
+            ]
+        )
+    else:
+        print_table(["topic", "partition", "reassignment"], [(tp.topic, tp.partition, done) for tp in succeeded])
+        for _, error in sorted(failed.items()):
+            note(str(error))
+    if failed or not_so:
+        raise typer.Exit(1)
+
+
+def _row(tp: TopicPartition, p: PartitionInfo) -> tuple[object, ...]:
+    ids = (",".join(map(str, ids)) for ids in (p.replicas, p.adding_replicas, p.removing_replicas, p.isr))
+    return tp.topic, tp.partition, *ids
+
+
+def _move_json(tp: TopicPartition, p: PartitionInfo) -> dict[str, Any]:
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "replicas": list(p.replicas),
+        "adding_replicas": list(p.adding_replicas),
+        "removing_replicas": list(p.removing_replicas),
+        "isr": list(p.isr),
+        "leader_id": p.leader_id,
+    }
