@@ -194,6 +194,10 @@ def forged(rpc: str, cluster_id: str, now: Standing, sender: int, receiver: int,
             return quorum_pb2.FetchMetadataRequest(
                 cluster_id=cluster_id, replica_id=sender, current_leader_epoch=now.leader_epoch, last_fetched_epoch=-1
             )
+        case "FetchSnapshot":
+            return quorum_pb2.FetchSnapshotRequest(
+                cluster_id=cluster_id, replica_id=sender, current_leader_epoch=now.leader_epoch, max_bytes=1
+            )
         case "RegisterBroker":
             return controller_pb2.RegisterBrokerRequest(
                 cluster_id=cluster_id,
@@ -240,6 +244,7 @@ def test_every_message_that_speaks_for_a_node_is_of_a_cluster() -> None:
         "Quorum.BeginQuorumEpoch",
         "Quorum.EndQuorumEpoch",
         "Quorum.FetchMetadata",
+        "Quorum.FetchSnapshot",
         "Quorum.Vote",
         "Replication.Fetch",
     ]
