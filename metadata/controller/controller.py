@@ -86,6 +86,7 @@ class Controller:
         self._state = ControllerState(image)
         self._context = DecisionContext(config, self._state, self._sessions, rng)
         self._balance = LeaderBalance(config, now_ms)
+        self._completions = reassignments.Completions(self._context)
         self._session_expirations = 0
         self._has_settled_elrs = False
         self._unclean_registrations = 0
@@ -135,7 +136,7 @@ class Controller:
         self._session_expirations += len(result.response.fenced_broker_ids)
         if result.records:
             return result
-        completed = reassignments.completions(self._context) if self._state.reassigning_count else ()
+        completed = self._completions.next() if self._state.reassigning_count else ()
         return ControllerResult(completed, result.response) if completed else self._balance.tick(self._context, now_ms)
 
     def next_deadline_ms(self) -> int | None:

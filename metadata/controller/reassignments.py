@@ -5,9 +5,9 @@
     cancelled  those that were added go:              1,2,3
 
 The replicas that are removed are full members until then: they are counted, elected and waited for like any other. What
-goes, in each of these cases, goes from the ISR too; but never so that fewer than `min.insync.replicas` are left, and
-never without a leader that lives. Until that is so, a reassignment is not complete, and a request is refused. So no
-record that was acked has fewer copies because of a move than its topic asks for.
+goes, in each of these cases, goes from the ISR and the ELR too; but never so that fewer than `min.insync.replicas` are
+in sync, and never without a leader that lives. Until that is so, a reassignment is not complete, and a request is
+refused. So no record that was acked has fewer copies because of a move than its topic asks for.
 
 A broker deletes the data of its replica because of the committed record, and for no other reason. Such a record begins
 a new leader epoch: a fetch of the replica that was deleted must not count if the broker gets one anew.
@@ -38,8 +38,8 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 
-COMPLETED_MAX = 1_000
-"""In one decision."""
+LOOKS_MAX = 1_000
+"""So many partitions are looked at in one decision."""
 _SHOWN_CHARACTERS = 64
 _SHOWN_REPLICAS = 10
 
@@ -82,8 +82,14 @@ def alter_partition_reassignments(
 
 
 def completion(context: DecisionContext, partition: PartitionRegistration) -> PartitionChangeRecord | None:
-    """The record that completes the partition's reassignment; None while it goes on, or without one."""
-    if not partition.is_reassigning or not set(partition.adding_replicas) <= set(partition.isr):
+    """The record that completes the partition's reassignment; None while it goes on, or without one.
+
+    Without a leader it goes on: those that go may be all that an operator can still elect.
+    """
+    if not partition.is_reassigning or not partition.has_leader:
+        return None
+    staying = sum(member not in partition.removing_replicas for member in partition.isr)
+    if not set(partition.adding_replicas) <= set(partition.isr) or staying < context.min_isr(partition):
         return None
     try:
         return _change(context, partition, _Replicas(partition.target_replicas))
@@ -91,16 +97,19 @@ def completion(context: DecisionContext, partition: PartitionRegistration) -> Pa
         return None
 
 
-def completions(context: DecisionContext) -> tuple[PartitionChangeRecord, ...]:
-    """Those that became possible without a change of an ISR, for instance because a broker is in service again."""
-    found: list[PartitionChangeRecord] = []
-    for partition in context.state.reassigning_partitions():
-        record = completion(context, partition)
-        if record is not None:
-            found.append(record)
-        if len(found) == COMPLETED_MAX:
-            break
-    return tuple(found)
+@dataclass(slots=True)
+class Completions:
+    """Those that become possible without a change of an ISR, for instance because a broker is in service again. Some
+    partitions are looked at each time, in turn."""
+
+    context: DecisionContext
+    last: PartitionKey | None = None
+
+    def next(self) -> tuple[PartitionChangeRecord, ...]:
+        looked = self.context.state.reassigning_partitions(self.last, LOOKS_MAX)
+        self.last = looked[-1].key if len(looked) == LOOKS_MAX else None
+        found = (completion(self.context, partition) for partition in looked)
+        return tuple(record for record in found if record is not None)
 
 
 def _asked_partition(
@@ -126,8 +135,13 @@ def _begun(
     context: DecisionContext, asked: ReassignedPartition, partition: PartitionRegistration, target: tuple[int, ...]
 ) -> list[PartitionChangeRecord]:
     """The records by which it begins, and ends if nothing has to be copied."""
-    _check_target(context, asked.name, target)
     original = partition.original_replicas
+    _check_target(context, asked.name, target)
+    least = context.min_isr(replace(partition, replicas=original, adding_replicas=(), removing_replicas=()))
+    if len(target) < least:
+        raise InvalidReplicaAssignmentError(
+            f"{asked.name}: {list(target)} are fewer replicas than min.insync.replicas = {least}; lower that first"
+        )
     adding = tuple(replica for replica in target if replica not in original)
     removing = tuple(replica for replica in original if replica not in target)
     wanted = _Replicas((*target, *removing), adding, removing)
@@ -173,7 +187,8 @@ def _change(context: DecisionContext, partition: PartitionRegistration, wanted: 
         removing_replicas=wanted.removing,
     )
     min_isr = context.min_isr(changed)
-    if isr != partition.isr and len(isr) < max(min_isr, 1):
+    gone = {*partition.isr, *partition.elr}.difference(wanted.all)  # each has every record that was acked
+    if gone and len(isr) < max(min_isr, 1):
         raise InvalidReplicaAssignmentError(
             f"without the replicas that go, {list(isr)} would be in sync, and min.insync.replicas is {min_isr}; wait"
             f" until more of {list(wanted.all[:_SHOWN_REPLICAS])} are in sync"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import NamedTuple
 
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
@@ -149,8 +150,10 @@ class ControllerState:
     def leaderless_count(self) -> int:
         return len(self._leaderless)
 
-    def reassigning_partitions(self) -> list[PartitionRegistration]:
-        return list(self._sorted(self._reassigning))
+    def reassigning_partitions(self, after: PartitionKey | None, count: int) -> list[PartitionRegistration]:
+        """So many of those whose replicas move, the next behind that one in their order."""
+        keys = nsmallest(count, (key for key in self._reassigning if after is None or key > after))
+        return list(self._sorted(set(keys)))
 
     @property
     def reassigning_count(self) -> int:

@@ -71,6 +71,7 @@ class LeaderState:
     followers: dict[int, FollowerProgress]
     proposed: ProposedIsr | None = None
     elr: frozenset[int] = frozenset()
+    adding: frozenset[int] = frozenset()
     registered_epochs: Mapping[int, int] = field(default_factory=dict)
     active_brokers: frozenset[int] = frozenset()
     isr_shrinks: int = field(default=0)
@@ -92,6 +93,7 @@ class LeaderState:
             frozenset(state.isr),
             followers,
             elr=frozenset(state.elr),
+            adding=frozenset(state.adding_replicas),
         )
 
     def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
@@ -104,6 +106,7 @@ class LeaderState:
         A proposal that names a replica which is gone cannot be committed any more.
         """
         self.commit_isr(state.isr, state.partition_epoch, state.elr)
+        self.adding = frozenset(state.adding_replicas)
         self.followers = {
             replica: self.followers.get(replica) or FollowerProgress(replica, last_caught_up_ms=now_ms)
             for replica in state.replicas
@@ -159,8 +162,9 @@ class LeaderState:
         return offset
 
     def low_watermark(self, own_log_start_offset: int) -> int:
-        """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known."""
-        counted = self.active_brokers | self.maximal_isr | self.elr
+        """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known. One
+        that is being added must have it, too, before it joins (isr_upkeep.py), but nobody waits for that."""
+        counted = (self.active_brokers - self.adding) | self.maximal_isr | self.elr
         starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
         return min((own_log_start_offset, *starts))
 

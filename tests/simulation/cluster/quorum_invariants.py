@@ -83,6 +83,8 @@ class QuorumInvariants:
         self.committed = Committed("metadata")
         self._committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
+        self._doubtful: dict[str, int] = {}
+        """The life in which a log was damaged: the next start may say that it forgot, whatever a snapshot has."""
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         """Every batch that a disk ever had, with the one before it, by offset and epoch."""
 
@@ -271,7 +273,7 @@ class QuorumInvariants:
 
     def _has_all(self, voter: Machine) -> bool:
         """Whether the voter knows everything that it has promised, and says so."""
-        if voter.name in self.excused or self._lacks(voter.name):
+        if voter.name in self.excused or self._lacks(voter.name) or self._doubtful.get(voter.name) == voter.lives:
             return False
         stored = self.stored(voter)
         return stored.epoch > 0 and stored.forgotten is Forgotten.NOTHING
@@ -280,6 +282,7 @@ class QuorumInvariants:
         """BEFORE its log is damaged or replaced."""
         log = self._voices[machine.name].log
         log.refresh()
+        self._doubtful[machine.name] = machine.lives
         if self.committed.missing(log) is None:
             self.excused.add(machine.name)
         self._owed[machine.name] = max(self._common_end(log), self._owed.get(machine.name, 0))

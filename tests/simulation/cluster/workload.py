@@ -1,7 +1,7 @@
 """The clients of a simulated cluster, all in one process of a machine of their own; they tell the ledger everything.
 
-Writers send and keep what they are promised: with acks=1 that is nothing while there are faults. Not here: the readers
-(clients/readers.py), and the judge (tests/chaos/ledger.py).
+Writers send and keep what they are promised: with acks=1 that is nothing while there are faults, or leaders move. Not
+here: the readers (clients/readers.py), and the judge (tests/chaos/ledger.py).
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Clients:
         invariants: ClientInvariants,
     ) -> None:
         self.network, self.plan, self.bootstrap = network, plan, bootstrap
+        self._leaders_move = any(operator.task is Task.MOVE for operator in plan.operators)
         self.ledger, self._invariants = ledger, invariants
         self.process = network.scheduler.process(self.name)
         self.time = MachineTime(network.scheduler)
@@ -216,7 +217,7 @@ class Clients:
                     self.ledger.failed_unknown(number, first, count)
                 return
             self.acked += count
-            if plan.acks == "all" or not self.plan.faults:
+            if plan.acks == "all" or not (self.plan.faults or self._leaders_move):
                 self._promised(number, first, answer)
 
         future.add_done_callback(answered)

@@ -258,7 +258,8 @@ class Cluster:
         assert partition.leader_epoch > earlier.leader_epoch, f"fetches of {gone} still count: {partition}"
         overrides = self.image.topic_config(self.image.topic_name(partition.topic_id) or "")
         min_isr = effective_min_isr(partition, overrides, self.config.topic_defaults)
-        assert len(partition.isr) >= min_isr or not gone & set(earlier.isr), f"a move took {gone}: {partition}"
+        copies = gone.intersection((*earlier.isr, *earlier.elr))
+        assert len(partition.isr) >= min_isr or not copies, f"a move took the copies {copies}: {partition}"
         assert partition.has_leader or not earlier.has_leader, f"a move took the leader: {partition}"
         assert set(partition.isr) <= set(earlier.isr), f"a move brought a replica in sync: {partition}"
 

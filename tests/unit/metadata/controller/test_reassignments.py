@@ -242,3 +242,76 @@ def test_a_request_that_is_too_large_is_refused_as_a_whole() -> None:
     small.create("c", 1)
     wanted = (ReassignedPartition(name, 0, (1, 2)) for name in "abc")
     assert is_error(raised_by(lambda: small.reassign_all(*wanted)), PolicyViolationError, "3 records")
+
+
+def test_a_replica_that_has_what_was_acked_is_not_taken_away_though_it_is_out_of_the_isr() -> None:
+    """It is in the ELR (ADR 0017): with the last of the ISR it is all that is left of the copies."""
+    cluster = cluster_with((1, 2, 3))
+    join(cluster, 1, 2)
+    assert cluster.reassign("t", (2, 3)) is None
+    cluster.let_die(1)
+    cluster.tick()
+    waiting = cluster.partition("t")
+    assert (waiting.isr, waiting.elr, waiting.replicas) == ((2,), (1,), (2, 3, 1)) and waiting.is_reassigning
+    cluster.let_die(2)
+    cluster.tick()
+    waiting = cluster.partition("t")
+    assert (waiting.leader_id, waiting.isr, waiting.elr) == (-1, (2,), (1,)) and waiting.is_reassigning
+    cluster.come_back(1)
+    cluster.heartbeat(1)
+    assert cluster.partition("t").leader_id == 1
+    cluster.come_back(2)
+    cluster.heartbeat(2)
+    join(cluster, 1, 2)
+    cluster.tick()
+    assert cluster.partition("t").is_reassigning, "2 and 3 must be in sync"
+    assert shown(join(cluster, 1, 2, 3)) == ((2, 3), (), (), (2, 3))
+
+
+def test_a_move_that_would_take_such_a_replica_at_once_waits_and_its_cancellation_is_refused() -> None:
+    cluster = cluster_with((1, 2, 3))
+    join(cluster, 1, 2)
+    cluster.let_die(1)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((2,), (1,))
+    assert cluster.reassign("t", (2, 3)) is None and cluster.partition("t").is_reassigning
+    cluster = cluster_with((1, 2, 3))
+    cluster.reassign("t", (4, 2, 3))
+    join(cluster, 1, 4)
+    cluster.let_die(4)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (4,))
+    assert is_error(cluster.reassign("t", None), InvalidReplicaAssignmentError, "min.insync.replicas is 2")
+
+
+def test_a_move_that_can_lead_nowhere_is_cancelled_without_a_leader() -> None:
+    cluster = cluster_with((1,), min_isr=1)
+    cluster.reassign("t", (2,))
+    cluster.let_die(1)
+    assert not cluster.partition("t").has_leader
+    assert cluster.reassign("t", None) is None
+    assert shown(cluster.partition("t")) == ((1,), (), (), (1,))
+
+
+def test_a_target_is_not_smaller_than_min_insync_replicas() -> None:
+    cluster = cluster_with((1, 2, 3))
+    before = cluster.partition("t")
+    error = cluster.reassign("t", (4,))
+    assert is_error(error, InvalidReplicaAssignmentError, "fewer replicas than min.insync.replicas = 2", "lower that")
+    assert cluster.partition("t") == before
+    assert cluster.configure("t", {"min.insync.replicas": "1"}) is None
+    assert cluster.reassign("t", (1,)) is None
+    assert cluster.configure("t", {"retention.ms": "2000"}) is None, "its configuration can still be changed"
+
+
+def test_all_that_move_are_looked_at_in_turn() -> None:
+    cluster = Cluster(3)
+    cluster.create("t", 5, replication_factor=1)
+    wanted = []
+    for number in range(5):
+        (replica,) = cluster.partition("t", number).replicas
+        wanted.append(ReassignedPartition("t", number, (replica % 3 + 1,)))
+    cluster.reassign_all(*wanted)
+    state = cluster.controller._state
+    first = state.reassigning_partitions(None, 2)
+    others = state.reassigning_partitions(first[-1].key, 10)
+    assert [p.partition for p in (*first, *others)] == list(range(5)) and len(first) == 2
+    assert state.reassigning_partitions(others[-1].key, 2) == []
