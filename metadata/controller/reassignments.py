@@ -10,7 +10,8 @@ in sync, and never without a leader that lives. Until that is so, a reassignment
 refused. So no record that was acked has fewer copies because of a move than its topic asks for.
 
 A broker deletes the data of its replica because of the committed record, and for no other reason. Such a record begins
-a new leader epoch: a fetch of the replica that was deleted must not count if the broker gets one anew.
+a new leader epoch: a fetch of the replica that was deleted must not count if the broker gets one anew. Not here: how it
+is copied (broker/replication/), and which replicas should go where: the operator says so.
 """
 
 from __future__ import annotations
