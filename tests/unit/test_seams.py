@@ -20,6 +20,7 @@ EDGES = {
     "broker/config/config_check.py": "looks whether two log dirs are one, before there is a node",
     "broker/config/config_file.py": "reads the configuration, before there is a node",
     "broker/grpc/controller_door.py": GRPC,
+    "broker/grpc/client_calls.py": GRPC,
     "broker/grpc/client_door.py": GRPC,
     "broker/grpc/errors.py": GRPC,
     "broker/grpc/handlers.py": GRPC,
