@@ -78,6 +78,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "DescribeCluster": ApiLimits(4 * KIB),
     "DescribeQuorum": ApiLimits(4 * KIB),
     "DescribeMetadata": ApiLimits(4 * KIB),
+    "DescribeLogDirs": ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
     # between nodes
     "Vote": ApiLimits(4 * KIB),
     "BeginQuorumEpoch": ApiLimits(4 * KIB),

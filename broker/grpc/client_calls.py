@@ -15,13 +15,14 @@ import grpc.aio
 from broker.grpc.codec import (
     configs,
     delete_records,
+    describe_log_dirs,
     describe_metadata,
     describe_quorum,
     elections,
-    init_producer_id,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    producer_ids,
     reassignments,
     topics,
 )
@@ -170,7 +171,7 @@ class ClientCalls:
         return await self._call("DeleteRecords", body, context, delete_records.response_to_pb)
 
     async def InitProducerId(self, request: pb.InitProducerIdRequest, context: grpc.aio.ServicerContext) -> Any:
-        return await self._call("InitProducerId", InitProducerIdRequest(), context, init_producer_id.response_to_pb)
+        return await self._call("InitProducerId", InitProducerIdRequest(), context, producer_ids.init_response_to_pb)
 
     async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
         return await self._call("DescribeCluster", DescribeClusterRequest(), context, metadata.cluster_to_pb)
@@ -181,3 +182,7 @@ class ClientCalls:
     async def DescribeMetadata(self, request: pb.DescribeMetadataRequest, context: grpc.aio.ServicerContext) -> Any:
         body = describe_metadata.request_from_pb(request)
         return await self._call("DescribeMetadata", body, context, describe_metadata.response_to_pb)
+
+    async def DescribeLogDirs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = describe_log_dirs.request_from_pb(request)
+        return await self._call("DescribeLogDirs", body, context, describe_log_dirs.response_to_pb)

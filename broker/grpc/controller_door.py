@@ -13,13 +13,13 @@ from typing import Any
 import grpc.aio
 
 from broker.grpc.codec import (
-    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
     describe_quorum,
     elections,
     heartbeat,
+    producer_ids,
     quorum,
     reassignments,
     registration,
@@ -90,8 +90,8 @@ class ControllerDoor:
         return await _answer(self._handle, body, assign_replicas_to_dirs.response_to_pb, context)
 
     async def AllocateProducerIds(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = allocate_producer_ids.request_from_pb(request)
-        return await _answer(self._handle, body, allocate_producer_ids.response_to_pb, context)
+        body = producer_ids.request_from_pb(request)
+        return await _answer(self._handle, body, producer_ids.response_to_pb, context)
 
     async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = topics.create_topics_from_pb(request)

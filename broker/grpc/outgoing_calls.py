@@ -13,7 +13,6 @@ from typing import Any
 import grpc.aio
 
 from broker.grpc.codec import (
-    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
@@ -21,6 +20,7 @@ from broker.grpc.codec import (
     elections,
     fetch,
     heartbeat,
+    producer_ids,
     quorum,
     reassignments,
     registration,
@@ -143,8 +143,8 @@ class Peers:
                 call, message = stub.AssignReplicasToDirs, assign_replicas_to_dirs.request_to_pb(request)
                 decode = assign_replicas_to_dirs.response_from_pb
             case AllocateProducerIdsRequest():
-                call, message = stub.AllocateProducerIds, allocate_producer_ids.request_to_pb(request)
-                decode = allocate_producer_ids.response_from_pb
+                call, message = stub.AllocateProducerIds, producer_ids.request_to_pb(request)
+                decode = producer_ids.response_from_pb
             case RegisterBrokerRequest():
                 call, message = stub.RegisterBroker, registration.request_to_pb(request)
                 decode = registration.response_from_pb

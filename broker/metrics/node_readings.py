@@ -30,6 +30,7 @@ APIS_THAT_WAIT = (
     "AlterPartitionReassignments",
     "DescribeQuorum",
     "DescribeMetadata",
+    "DescribeLogDirs",
 )
 
 

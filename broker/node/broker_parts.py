@@ -21,6 +21,7 @@ from broker.apis.changes.elect_leaders import ElectLeadersApi
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
+from broker.apis.describe_log_dirs import DescribeLogDirsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
@@ -307,6 +308,9 @@ class BrokerParts:
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id, standing).handle,
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "DescribeMetadata": self.describe_metadata.handle,
+                "DescribeLogDirs": DescribeLogDirsApi(
+                    config.node_id, node.log_manager, self.disk_rooms.statistics
+                ).handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
                 "CreatePartitions": CreatePartitionsApi(self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,

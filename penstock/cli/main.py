@@ -20,10 +20,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import cluster, configs, consume, dev, elect_leaders, node, pipeline, produce, reassignments, topics
+from penstock.cli import (
+    cluster,
+    configs,
+    consume,
+    dev,
+    elect_leaders,
+    log_dirs,
+    node,
+    pipeline,
+    produce,
+    topics,
+)
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.files import log, metadata
+from penstock.cli.moves import reassignments
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
@@ -51,6 +63,7 @@ app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect-leaders")(elect_leaders.elect_leaders)
+app.command("log-dirs")(log_dirs.log_dirs)
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,6 +6,7 @@ import warnings
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
+from penstock.pb import log_dirs_pb2 as penstock_dot_v1_dot_log__dirs__pb2
 from penstock.pb import reassignments_pb2 as penstock_dot_v1_dot_reassignments__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -122,6 +123,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.FromString,
                 _registered_method=True)
+        self.DescribeLogDirs = channel.unary_unary(
+                '/penstock.v1.Broker/DescribeLogDirs',
+                request_serializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.FromString,
+                _registered_method=True)
 
 
 class BrokerServicer:
@@ -232,6 +238,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeLogDirs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -319,6 +331,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.DescribeMetadata,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.SerializeToString,
+            ),
+            'DescribeLogDirs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeLogDirs,
+                    request_deserializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -780,6 +797,33 @@ class Broker:
             '/penstock.v1.Broker/DescribeMetadata',
             penstock_dot_v1_dot_broker__pb2.DescribeMetadataRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.DescribeMetadataResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeLogDirs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/DescribeLogDirs',
+            penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.SerializeToString,
+            penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.FromString,
             options,
             channel_credentials,
             insecure,

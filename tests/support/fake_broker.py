@@ -205,6 +205,8 @@ class FakeCluster:
         self.metadata_requests = 0
         self.keep_requests = True
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
+        self.on_describe_log_dirs: dict[int, Callable[[Any, Any], None]] = {}
+        """By node: changes its answer to a request."""
         self.on_describe_cluster: dict[
             int, Callable[[pb.DescribeClusterResponse], object]
         ] = {}  # changes a node's answer

@@ -20,7 +20,7 @@ from penstock.errors import (
     UnknownTopicIdError,
 )
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2, elections_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
 from penstock.types import TopicPartition
 from tests.support.fake_network import ServedStream
 
@@ -379,6 +379,13 @@ class FakeNode:
     def DescribeQuorum(self, request: Any) -> Any:
         answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
         answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=0)
+        return answer
+
+    def DescribeLogDirs(self, request: Any) -> Any:
+        answer = log_dirs_pb2.DescribeLogDirsResponse(node_id=self._node_id)
+        change = self._cluster.on_describe_log_dirs.get(self._node_id)
+        if change is not None:
+            change(request, answer)
         return answer
 
     def DescribeMetadata(self, request: Any) -> Any:

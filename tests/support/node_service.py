@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.grpc.codec import fetch, init_producer_id, list_offsets, metadata, produce, reassignments, topics
+from broker.grpc.codec import fetch, list_offsets, metadata, produce, producer_ids, reassignments, topics
 from broker.requests import InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import reassignments_pb2
@@ -53,7 +53,7 @@ class NodeService:
                 body = list_offsets.request_from_pb(pb.ListOffsetsRequest.FromString(request))
                 encode = list_offsets.response_to_pb
             case "InitProducerId":
-                body, encode = InitProducerIdRequest(), init_producer_id.response_to_pb
+                body, encode = InitProducerIdRequest(), producer_ids.init_response_to_pb
             case "CreateTopics":
                 wanted = pb.CreateTopicsRequest.FromString(request)
                 body = (topics.create_topics_from_pb(wanted), wanted.timeout_ms)

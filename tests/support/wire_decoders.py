@@ -14,11 +14,11 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from broker.grpc.codec import (
-    allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
     configs,
     delete_records,
+    describe_log_dirs,
     describe_metadata,
     describe_quorum,
     elections,
@@ -27,16 +27,18 @@ from broker.grpc.codec import (
     list_offsets,
     offset_for_leader_epoch,
     produce,
+    producer_ids,
     quorum,
     reassignments,
     registration,
     topics,
 )
 from penstock.client.wire import protobuf as wire
+from penstock.client.wire.log_dirs import decode_describe_log_dirs
 from penstock.client.wire.metadata_page import decode_describe_metadata
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, controller_pb2, elections_pb2, quorum_pb2, reassignments_pb2
+from penstock.pb import configs_pb2, controller_pb2, elections_pb2, log_dirs_pb2, quorum_pb2, reassignments_pb2
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
 
 _NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
@@ -124,6 +126,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.DescribeQuorumResponse, describe_quorum.response_from_pb),
     (pb.DescribeMetadataRequest, describe_metadata.request_from_pb),
     (pb.DescribeMetadataResponse, decode_describe_metadata),
+    (log_dirs_pb2.DescribeLogDirsRequest, describe_log_dirs.request_from_pb),
+    (log_dirs_pb2.DescribeLogDirsResponse, decode_describe_log_dirs),
     (pb.DeleteRecordsRequest, delete_records.request_from_pb),
     (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
     (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),
@@ -146,8 +150,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (controller_pb2.AlterPartitionResponse, alter_partition.response_from_pb),
     (controller_pb2.AssignReplicasToDirsRequest, assign_replicas_to_dirs.request_from_pb),
     (controller_pb2.AssignReplicasToDirsResponse, assign_replicas_to_dirs.response_from_pb),
-    (controller_pb2.AllocateProducerIdsRequest, allocate_producer_ids.request_from_pb),
-    (controller_pb2.AllocateProducerIdsResponse, allocate_producer_ids.response_from_pb),
+    (controller_pb2.AllocateProducerIdsRequest, producer_ids.request_from_pb),
+    (controller_pb2.AllocateProducerIdsResponse, producer_ids.response_from_pb),
     (pb.InitProducerIdResponse, wire.decode_init_producer_id),
     (pb.ProduceResponse, wire.decode_produce),
     (pb.ListOffsetsResponse, wire.decode_list_offsets),

@@ -3299,7 +3299,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xc6\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xc6\x01\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -3606,7 +3606,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x81\f\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xdf\f\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3624,7 +3624,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
-	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponseb\x06proto3"
+	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponse\x12\\\n" +
+	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponseb\x06proto3"
 
 var (
 	file_penstock_v1_broker_proto_rawDescOnce sync.Once
@@ -3698,10 +3699,12 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*ElectLeadersRequest)(nil),                 // 54: penstock.v1.ElectLeadersRequest
 	(*AlterPartitionReassignmentsRequest)(nil),  // 55: penstock.v1.AlterPartitionReassignmentsRequest
 	(*DescribeConfigsRequest)(nil),              // 56: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),                // 57: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 58: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 59: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 60: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsRequest)(nil),              // 57: penstock.v1.DescribeLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 58: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 59: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 60: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 61: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 62: penstock.v1.DescribeLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -3762,25 +3765,27 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	38, // 55: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
 	42, // 56: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
 	45, // 57: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	3,  // 58: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 59: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 60: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 61: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 62: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 63: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	29, // 64: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	31, // 65: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	34, // 66: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	37, // 67: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	57, // 68: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	58, // 69: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	59, // 70: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	60, // 71: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	39, // 72: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	43, // 73: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	46, // 74: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	58, // [58:75] is the sub-list for method output_type
-	41, // [41:58] is the sub-list for method input_type
+	57, // 58: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	3,  // 59: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 60: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 61: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 62: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 63: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 64: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	29, // 65: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	31, // 66: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	34, // 67: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	37, // 68: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	58, // 69: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	59, // 70: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	60, // 71: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	61, // 72: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	39, // 73: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	43, // 74: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	46, // 75: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	62, // 76: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	59, // [59:77] is the sub-list for method output_type
+	41, // [41:59] is the sub-list for method input_type
 	41, // [41:41] is the sub-list for extension type_name
 	41, // [41:41] is the sub-list for extension extendee
 	0,  // [0:41] is the sub-list for field type_name
@@ -3794,6 +3799,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
 	file_penstock_v1_elections_proto_init()
+	file_penstock_v1_log_dirs_proto_init()
 	file_penstock_v1_reassignments_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

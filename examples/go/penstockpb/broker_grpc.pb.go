@@ -44,6 +44,7 @@ const (
 	Broker_DescribeCluster_FullMethodName             = "/penstock.v1.Broker/DescribeCluster"
 	Broker_DescribeQuorum_FullMethodName              = "/penstock.v1.Broker/DescribeQuorum"
 	Broker_DescribeMetadata_FullMethodName            = "/penstock.v1.Broker/DescribeMetadata"
+	Broker_DescribeLogDirs_FullMethodName             = "/penstock.v1.Broker/DescribeLogDirs"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -70,6 +71,7 @@ type BrokerClient interface {
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
 	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
+	DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error)
 }
 
 type brokerClient struct {
@@ -256,6 +258,16 @@ func (c *brokerClient) DescribeMetadata(ctx context.Context, in *DescribeMetadat
 	return out, nil
 }
 
+func (c *brokerClient) DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeLogDirsResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeLogDirs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -280,6 +292,7 @@ type BrokerServer interface {
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
 	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
+	DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -340,6 +353,9 @@ func (UnimplementedBrokerServer) DescribeQuorum(context.Context, *DescribeQuorum
 }
 func (UnimplementedBrokerServer) DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeMetadata not implemented")
+}
+func (UnimplementedBrokerServer) DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeLogDirs not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -646,6 +662,24 @@ func _Broker_DescribeMetadata_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_DescribeLogDirs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeLogDirsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeLogDirs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeLogDirs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeLogDirs(ctx, req.(*DescribeLogDirsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -712,6 +746,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeMetadata",
 			Handler:    _Broker_DescribeMetadata_Handler,
+		},
+		{
+			MethodName: "DescribeLogDirs",
+			Handler:    _Broker_DescribeLogDirs_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, PartitionInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.health import ClusterHealth
+from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest
 from penstock.client.cluster.config import AdminConfig
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
@@ -122,6 +123,10 @@ class Admin:
         """The partitions that are being reassigned now, with their replicas, those that come and those that go."""
         return self._run(self._admin.list_partition_reassignments())
 
+    def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
+        """Of each partition that is being reassigned now: how many bytes its copies lack."""
+        return self._run(self._admin.reassignment_progress())
+
     def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""
         return self._run(self._admin.describe_topic_config(name))
@@ -171,6 +176,12 @@ class Admin:
         """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
         offset that it has."""
         return self._run(self._admin.describe_metadata(at_offset, node_id))
+
+    def describe_log_dirs(
+        self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
+    ) -> dict[int, BrokerLogDirs]:
+        """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
+        return self._run(self._admin.describe_log_dirs(broker_ids, topics))
 
     def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]

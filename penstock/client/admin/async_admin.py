@@ -9,7 +9,7 @@ configs.py, offsets.py, delete_records.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Unpack
@@ -21,6 +21,7 @@ from penstock.client.admin.configs import config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
+from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress, describe_log_dirs, progress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.reassignments import alter_reassignments
 from penstock.client.admin.topic_answers import description, existing
@@ -242,6 +243,19 @@ class AsyncAdmin:
             if partition.is_reassigning
         }
 
+    async def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
+        """Of each partition that is being reassigned now: how many bytes its copies lack."""
+        deadline_ms = await self._begin()
+        topics = await self._cluster.list_topics(deadline_ms)
+        moving = {
+            TopicPartition(topic.name, p.partition): p for topic in topics for p in topic.partitions if p.is_reassigning
+        }
+        if not moving:
+            return {}
+        ids = {topic.name: topic.topic_id for topic in topics}
+        names = sorted({tp.topic for tp in moving})
+        return progress(moving, ids, await describe_log_dirs(self._cluster, None, names, deadline_ms))
+
     # -- configs -------------------------------------------------------------------------------------------------------
 
     async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
@@ -311,6 +325,15 @@ class AsyncAdmin:
         node = None if node_id is None else checked_number("node_id", node_id, 0, MAX_INT32)
         deadline_ms = await self._begin()
         return await content_of_one(self._cluster, offset, node, deadline_ms)
+
+    async def describe_log_dirs(
+        self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
+    ) -> dict[int, BrokerLogDirs]:
+        """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
+        wanted = None if broker_ids is None else {checked_number("broker_ids", i, 0, MAX_INT32) for i in broker_ids}
+        named = [checked_topic(topic) for topic in topics]
+        deadline_ms = await self._begin()
+        return await describe_log_dirs(self._cluster, wanted, named, deadline_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 

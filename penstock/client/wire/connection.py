@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from penstock.client.wire import protobuf as wire
+from penstock.client.wire.log_dirs import LogDirsAnswer, decode_describe_log_dirs, encode_describe_log_dirs
 from penstock.client.wire.messages import (
     ClusterInfo,
     ClusterSnapshot,
@@ -37,7 +38,7 @@ from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAn
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, elections_pb2, reassignments_pb2
+from penstock.pb import configs_pb2, elections_pb2, log_dirs_pb2, reassignments_pb2
 from penstock.types import Endpoint, TopicPartition
 
 METADATA_TOPICS_MAX = 1_000
@@ -206,6 +207,12 @@ class Connection:
         request = encode_describe_metadata(offset, position, max_bytes)
         answer = await self._ask("DescribeMetadata", request, pb.DescribeMetadataResponse, timeout_ms)
         return decode_describe_metadata(answer)
+
+    async def describe_log_dirs(self, topics: Iterable[str], timeout_ms: int) -> LogDirsAnswer:
+        """What this broker has of these topics; without one, of all."""
+        request = encode_describe_log_dirs(topics)
+        answer = await self._ask("DescribeLogDirs", request, log_dirs_pb2.DescribeLogDirsResponse, timeout_ms)
+        return decode_describe_log_dirs(answer)
 
     def open_produce(self) -> ProduceStream:
         return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)

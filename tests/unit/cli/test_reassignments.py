@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import TopicPartition
-from penstock.cli.reassignments import cancel, parse_moves, parse_plan, start
+from penstock.cli.moves.reassignments import cancel, parse_moves, parse_plan, start
 from penstock.errors import ConfigError
 
 

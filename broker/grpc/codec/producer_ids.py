@@ -1,9 +1,10 @@
-"""AllocateProducerIds, between protobuf and values."""
+"""InitProducerId, for clients, and AllocateProducerIds, between nodes, between protobuf and values."""
 
 from __future__ import annotations
 
+from broker.requests import InitProducerIdResponse
 from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from penstock.pb import controller_pb2
+from penstock.pb import broker_pb2, controller_pb2
 
 
 def request_from_pb(m: controller_pb2.AllocateProducerIdsRequest) -> AllocateProducerIdsRequest:
@@ -20,3 +21,7 @@ def response_to_pb(r: AllocateProducerIdsResponse) -> controller_pb2.AllocatePro
 
 def response_from_pb(m: controller_pb2.AllocateProducerIdsResponse) -> AllocateProducerIdsResponse:
     return AllocateProducerIdsResponse(m.first_producer_id, m.count)
+
+
+def init_response_to_pb(r: InitProducerIdResponse) -> broker_pb2.InitProducerIdResponse:
+    return broker_pb2.InitProducerIdResponse(producer_id=r.producer_id, producer_epoch=r.producer_epoch)

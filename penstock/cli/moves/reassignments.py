@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.moves.move_progress import CopyPace, left_bytes, wait_moved
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import note, print_json, print_table
+from penstock.cli.output import count, note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
-    from penstock.client.admin.admin_types import PartitionInfo
+    from penstock.client.admin.log_dirs import ReassignmentProgress
     from penstock.errors import ApiError
     from penstock.types import TopicPartition
 
@@ -28,9 +29,9 @@ app = typer.Typer(
     help="Move replicas to other brokers while clients go on; show such moves; cancel them.", no_args_is_help=True
 )
 
-POLL_SECONDS = 0.5
+PACE_SECONDS = 1.0
 PLAN_BYTES_MAX = 64 << 20
-COLUMNS = ("topic", "partition", "replicas", "adding", "removing", "isr")
+COLUMNS = ("topic", "partition", "replicas", "adding", "removing", "isr", "size_bytes", "left_bytes")
 
 
 @app.command()
@@ -71,13 +72,24 @@ def start(
 
 @app.command("list")
 def list_reassignments(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show the partitions whose replicas move now."""
+    """Show the partitions whose replicas move now, how much is still to be copied, and, on stderr, how long that takes.
+
+    The time left is by what was copied within one second.
+    """
     with patient_admin(bootstrap) as admin:
-        found = admin.list_partition_reassignments()
+        found = admin.reassignment_progress()
+        pace = CopyPace()
+        if found and not as_json:
+            pace.saw(left_bytes(found), time.monotonic())
+            time.sleep(PACE_SECONDS)
+            found = admin.reassignment_progress()
+            pace.saw(left_bytes(found), time.monotonic())
     if as_json:
-        print_json([_move_json(tp, partition) for tp, partition in found.items()])
-    else:
-        print_table(COLUMNS, [_row(tp, partition) for tp, partition in found.items()])
+        print_json([_move_json(tp, move) for tp, move in sorted(found.items())])
+        return
+    print_table(COLUMNS, [_row(tp, move) for tp, move in sorted(found.items())])
+    if found:
+        note(pace.told())
 
 
 @app.command()
@@ -175,12 +187,7 @@ def _waited_for(
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Once none of them moves any more: those that have other replicas than were asked for."""
     begun = {tp for tp, error in results.items() if error is None}
-    left = len(begun) + 1
-    while moving := begun & admin.list_partition_reassignments().keys():
-        if len(moving) < left:
-            left = len(moving)
-            note(f"{len(begun) - left} of {len(begun)} partitions moved")
-        time.sleep(POLL_SECONDS)
+    wait_moved(admin, begun)
     topics = {topic: admin.describe_topic(topic).partitions for topic in {tp.topic for tp in begun}}
     now = {tp: topics[tp.topic][tp.partition].replicas for tp in begun}
     return {tp: replicas for tp, replicas in now.items() if replicas != wanted[tp]}
@@ -214,12 +221,15 @@ def _show(
         raise typer.Exit(1)
 
 
-def _row(tp: TopicPartition, p: PartitionInfo) -> tuple[object, ...]:
+def _row(tp: TopicPartition, move: ReassignmentProgress) -> tuple[object, ...]:
+    p = move.partition
     ids = (",".join(map(str, ids)) for ids in (p.replicas, p.adding_replicas, p.removing_replicas, p.isr))
-    return tp.topic, tp.partition, *ids
+    sizes = ("?" if size is None else count(size) for size in (move.size_bytes, move.left_bytes))
+    return tp.topic, tp.partition, *ids, *sizes
 
 
-def _move_json(tp: TopicPartition, p: PartitionInfo) -> dict[str, Any]:
+def _move_json(tp: TopicPartition, move: ReassignmentProgress) -> dict[str, Any]:
+    p = move.partition
     return {
         "topic": tp.topic,
         "partition": tp.partition,
@@ -228,4 +238,7 @@ def _move_json(tp: TopicPartition, p: PartitionInfo) -> dict[str, Any]:
         "removing_replicas": list(p.removing_replicas),
         "isr": list(p.isr),
         "leader_id": p.leader_id,
+        "size_bytes": move.size_bytes,
+        "left_bytes": move.left_bytes,
+        "left_bytes_by_replica": {str(replica): left for replica, left in move.left.items()},
     }

@@ -1,0 +1,70 @@
+"""DescribeLogDirs: this broker's log dirs, the room on their disks, and the size of each replica in them (KIP-113).
+
+Every replica that lies there counts, whether it is served or not. Sizes are what the logs know by themselves, and the
+room is what the job `disk-room` saw last: no disk is asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from broker.log_dir_requests import (
+    NOT_KNOWN,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    LogDir,
+    LogDirReplica,
+    LogDirTopic,
+)
+from broker.network.request_channel import Request
+from penstock.errors import KafkaStorageError, PenstockError
+from storage.disk.file_system import DiskRoom
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
+
+UNSEEN = DiskRoom(NOT_KNOWN, NOT_KNOWN)
+
+
+class DescribeLogDirsApi:
+    """Answers at once, on the event loop."""
+
+    def __init__(self, node_id: int, log_manager: LogManager, rooms: Callable[[], Mapping[str, DiskRoom]]) -> None:
+        """`rooms()` has what is known of the disks, by log dir."""
+        self._node_id = node_id
+        self._log_manager = log_manager
+        self._rooms = rooms
+
+    def handle(self, request: Request, body: DescribeLogDirsRequest) -> None:
+        wanted = frozenset(body.topics)
+        logs: defaultdict[str, list[Log]] = defaultdict(list)
+        for log in self._log_manager.logs():
+            if not wanted or log.topic_partition.topic in wanted:
+                logs[log.log_dir].append(log)
+        rooms, offline = self._rooms(), self._log_manager.offline_log_dirs
+        in_use = [
+            self._described(path, None, rooms.get(path, UNSEEN), logs[path])
+            for path in self._log_manager.checkpoints.log_dirs
+        ]
+        failed = [self._described(path, error, UNSEEN, []) for path, error in offline.items()]
+        request.complete(DescribeLogDirsResponse(self._node_id, (*in_use, *failed)))
+
+    def _described(self, path: str, error: PenstockError | None, room: DiskRoom, logs: list[Log]) -> LogDir:
+        known = self._log_manager.meta_properties.get(path)
+        return LogDir(
+            path,
+            known.directory_id if known is not None else "",
+            KafkaStorageError(str(error)) if error is not None else None,
+            room.size_bytes,
+            room.free_bytes,
+            _by_topic(logs),
+        )
+
+
+def _by_topic(logs: list[Log]) -> tuple[LogDirTopic, ...]:
+    topics: defaultdict[tuple[str, str], list[LogDirReplica]] = defaultdict(list)
+    for log in logs:
+        name, partition = log.topic_partition
+        replica = LogDirReplica(partition, log.size_bytes, log.log_start_offset, log.log_end_offset)
+        topics[name, log.topic_id].append(replica)
+    return tuple(LogDirTopic(name, topic_id, tuple(replicas)) for (name, topic_id), replicas in topics.items())

@@ -1,0 +1,83 @@
+"""How far replicas that move are, in bytes and in time, for the commands that show it or wait for it.
+
+The time left is what is left by the pace of the last seconds. Not here: what moves (the controller).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.cli.output import note
+
+if TYPE_CHECKING:
+    from penstock.client.admin.admin import Admin
+    from penstock.client.admin.log_dirs import ReassignmentProgress
+    from penstock.types import TopicPartition
+
+POLL_SECONDS = 0.5
+SAY_SECONDS = 5.0
+"""How often a command that waits says how far the copies are."""
+PACE_SAMPLES = 20
+"""The pace is that of so many looks."""
+
+
+def left_bytes(moves: Mapping[TopicPartition, ReassignmentProgress]) -> int:
+    """Of all copies that are known."""
+    return sum(left for move in moves.values() for left in move.left.values() if left is not None)
+
+
+class CopyPace:
+    """How fast what is left becomes less; the time is any clock's, in seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_SAMPLES)
+
+    def saw(self, left: int, at_seconds: float) -> None:
+        """So many bytes are left. When there are more than before, something else has begun: the pace begins anew."""
+        if self._seen and left > self._seen[-1][1]:
+            self._seen.clear()
+        self._seen.append((at_seconds, left))
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """None before the second look, and where nothing was copied between."""
+        if len(self._seen) < 2 or self._seen[0][1] == self._seen[-1][1]:
+            return None
+        (began, before), (ended, after) = self._seen[0], self._seen[-1]
+        return (before - after) / max(ended - began, 1e-9)
+
+    def told(self) -> str:
+        """For a person."""
+        left, pace = self._seen[-1][1], self.bytes_per_second
+        if pace is None:
+            return f"{mebibytes(left)} to copy"
+        return f"{mebibytes(left)} to copy, {mebibytes(pace)}/s: about {_duration(left / pace)} left"
+
+
+def wait_moved(admin: Admin, partitions: Collection[TopicPartition]) -> None:
+    """Until none of them moves any more; says on stderr how far they are."""
+    total, shown, pace, said_at = len(partitions), -1, CopyPace(), float("-inf")
+    while moving := {tp: move for tp, move in admin.reassignment_progress().items() if tp in partitions}:
+        now = time.monotonic()
+        pace.saw(left_bytes(moving), now)
+        done = total - len(moving)
+        if done != shown or now - said_at >= SAY_SECONDS:
+            shown, said_at = done, now
+            note(f"{done} of {total} partitions moved; {pace.told()}")
+        time.sleep(POLL_SECONDS)
+
+
+def mebibytes(size: float) -> str:
+    """Bytes for a person."""
+    return f"{size / (1 << 20):,.1f} MiB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

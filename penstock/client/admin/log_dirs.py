@@ -1,0 +1,106 @@
+"""Asks brokers what they have in their log dirs (KIP-113), and says how far the replicas are that move.
+
+Each broker knows only its own; one that does not answer has an error in its place. Not here: which replicas move (the
+metadata says that).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.client.admin.cluster_views import every_view
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.wire.log_dirs import LogDirInfo
+from penstock.client.wire.messages import BrokerInfo, PartitionInfo
+from penstock.errors import ApiError, BrokerIdNotRegisteredError, NetworkError, UnknownServerError
+from penstock.types import TopicPartition
+
+TOPICS_NAMED_MAX = 1_000
+"""A broker takes this many names; above it, every topic is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogDirs:
+    """The log dirs of one broker, or why it does not say."""
+
+    node_id: int
+    log_dirs: tuple[LogDirInfo, ...] = ()
+    error: ApiError | None = None
+
+    def size_of(self, partition: TopicPartition, topic_id: str) -> int | None:
+        """Of its replica, in bytes: 0 where it has none, None where it does not say."""
+        found = (log_dir.replicas.get(partition) for log_dir in self.log_dirs)
+        sizes = [replica.size_bytes for replica in found if replica is not None and replica.topic_id == topic_id]
+        return None if self.error is not None else sum(sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentProgress:
+    """How far one reassignment is. `left` has, for each replica that is coming and not in sync, the bytes that its copy
+    is smaller than the leader's; None where a broker does not say."""
+
+    partition: PartitionInfo
+    size_bytes: int | None
+    """Of the leader's log."""
+    left: Mapping[int, int | None]
+
+    @property
+    def left_bytes(self) -> int | None:
+        """Of all copies; None if one of them is not known."""
+        known = [size for size in self.left.values() if size is not None]
+        return sum(known) if len(known) == len(self.left) else None
+
+
+async def describe_log_dirs(
+    cluster: ClusterClient, broker_ids: Collection[int] | None, topics: Sequence[str], deadline_ms: int
+) -> dict[int, BrokerLogDirs]:
+    """By broker id; None: of every registered broker. BrokerIdNotRegisteredError for an id that no broker has."""
+    views = await every_view(cluster, deadline_ms)
+    brokers = {broker.node_id: broker for broker in views.newest.brokers}
+    for broker_id in broker_ids or ():
+        if broker_id not in brokers:
+            known = ", ".join(map(str, sorted(brokers)))
+            raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {known}")
+    named = topics if len(topics) <= TOPICS_NAMED_MAX else ()
+
+    async def ask(broker: BrokerInfo) -> BrokerLogDirs:
+        if broker.node_id in views.silent:
+            return BrokerLogDirs(broker.node_id, error=NetworkError(views.silent[broker.node_id]))
+        left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
+        try:
+            answer = await cluster.connection_to(broker.endpoint).describe_log_dirs(named, left_ms)
+        except ApiError as error:
+            return BrokerLogDirs(broker.node_id, error=error)
+        if answer.node_id != broker.node_id:
+            other = f"{broker.endpoint}: node {answer.node_id} answers in place of {broker.node_id}"
+            return BrokerLogDirs(broker.node_id, error=UnknownServerError(other))
+        return BrokerLogDirs(broker.node_id, answer.log_dirs)
+
+    asked = sorted(brokers) if broker_ids is None else sorted(set(broker_ids))
+    return {found.node_id: found for found in await asyncio.gather(*(ask(brokers[i]) for i in asked))}
+
+
+def progress(
+    moving: Mapping[TopicPartition, PartitionInfo],
+    topic_ids: Mapping[str, str],
+    log_dirs: Mapping[int, BrokerLogDirs],
+) -> dict[TopicPartition, ReassignmentProgress]:
+    """Of each partition that moves, by what the brokers say. Sizes are not exact where logs were compacted or begin at
+    other segments; a copy that is in sync has nothing left."""
+
+    def size(broker_id: int, tp: TopicPartition) -> int | None:
+        known = log_dirs.get(broker_id)
+        return known.size_of(tp, topic_ids[tp.topic]) if known is not None else None
+
+    found = {}
+    for tp, partition in moving.items():
+        whole = size(partition.leader_id, tp)
+        left: dict[int, int | None] = {}
+        for broker_id in partition.adding_replicas:
+            if broker_id not in partition.isr:
+                copied = size(broker_id, tp)
+                left[broker_id] = None if whole is None or copied is None else max(0, whole - copied)
+        found[tp] = ReassignmentProgress(partition, whole, left)
+    return found
