@@ -178,6 +178,10 @@ class PartitionRegistration:
             removing_replicas=self.removing_replicas,
         )
 
+    def is_moving_to(self, broker_id: int) -> bool:
+        """Whether a reassignment adds the replica of this broker, and it is not in sync yet."""
+        return broker_id in self.adding_replicas and broker_id not in self.isr
+
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
         """The partition after the change; naming a leader raises the leader epoch, any change but that of
         directories the partition epoch."""

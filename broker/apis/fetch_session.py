@@ -27,6 +27,7 @@ from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
+from broker.replication.move_throttle import MoveThrottle
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
@@ -69,11 +70,13 @@ class FetchSession:
         memory: SessionMemory,
         fail: FailRequest,
         io: IoPort,
+        throttle: MoveThrottle,
     ) -> None:
+        """`throttle` is that of this broker as a leader."""
         self._fail = fail
         self._memory = memory
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
-        self._partitions = SessionPartitions(get, clock, memory.session, self._cold, self)
+        self._partitions = SessionPartitions(get, clock, memory.session, self._cold, self, throttle)
         self._paused: deque[tuple[Request, bool]] = deque()
         self._count_out = count_out
         self._response_bytes_max = response_bytes_max
@@ -81,6 +84,7 @@ class FetchSession:
         self._timer: asyncio.TimerHandle | None = None
         self._is_overdue = False  # the time of the waiting request is up; it waits for a disk
         self._wake_scheduled = False
+        self._held_timer: asyncio.TimerHandle | None = None  # until the throttle has room for copies again
         self._closed = False
 
     @property
@@ -188,6 +192,7 @@ class FetchSession:
         except BaseException:
             lease.release()  # only this frame has it; the end of the stream would not release it
             raise
+        self._hold()
         waits_for_disk = not results and not self.is_replica and self._cold.is_reading
         if is_due and waits_for_disk and not self._is_overdue:
             self._wait_no_more()
@@ -204,6 +209,16 @@ class FetchSession:
             wait_ms = DISK_WAIT_MS if self._is_overdue else body.max_wait_ms
             self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_up)
 
+    def _hold(self) -> None:
+        """Copies that the throttle has no room for are looked at again in time."""
+        if self._held_timer is None and (wait_ms := self._partitions.held_ms()):
+            self._held_timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._held_no_more)
+
+    def _held_no_more(self) -> None:
+        self._held_timer = None
+        if self._partitions.release_held() and not self._wake_scheduled:
+            self._woken()
+
     def _wait_no_more(self) -> None:
         self._waiting, self._is_overdue = None, False
         if self._timer is not None:
@@ -219,6 +234,8 @@ class FetchSession:
         """The stream is gone."""
         self._closed = True
         self._wait_no_more()
+        if self._held_timer is not None:
+            self._held_timer.cancel()
         self._paused.clear()
         self._memory.close()  # BEFORE leases are released: they would grant the room that a paused request waits for
         self._cold.close()

@@ -7,6 +7,9 @@ one busy partition from starving the others.
 The position that a follower's request names counts as its acknowledgement, before anything is answered. Records that
 have to be read from a disk are left out: a thread reads them, and they are new again then (`cold_fetches.py`).
 
+A copy for a replica that moves is held while the throttle has no room for it (`replication/move_throttle.py`); the
+other partitions of the session are served meanwhile.
+
 Not here: when an answer is built, and how large it may be (`fetch_session.py`).
 """
 
@@ -19,6 +22,7 @@ from broker.apis.cold_fetches import ColdFetches
 from broker.network.memory_budget import Account
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.clock import Clock
@@ -53,13 +57,21 @@ class _Watched:
     sent_records_at: int = -1
     doubted_at: int = -1
     source: Partition | None = None
+    is_copy: bool = False
+    """Whether the records of the last look go to a replica that moves."""
 
 
 class SessionPartitions:
     """Lives as long as its session, which is the `watcher` of these partitions."""
 
     def __init__(
-        self, get: GetPartition, clock: Clock, memory: Account, cold: ColdFetches, watcher: PartitionWatcher
+        self,
+        get: GetPartition,
+        clock: Clock,
+        memory: Account,
+        cold: ColdFetches,
+        watcher: PartitionWatcher,
+        throttle: MoveThrottle,
     ) -> None:
         self._get = get
         self._clock = clock
@@ -69,6 +81,9 @@ class SessionPartitions:
         self._remembered = memory.take(0)
         self._watched: dict[TopicPartition, _Watched] = {}
         self._new: dict[TopicPartition, None] = {}
+        self._throttle = throttle
+        self._held: dict[TopicPartition, None] = {}
+        self._copying = 0  # bytes for replicas that move, in the answer that is being built
         self._replica_id = -1
         self._broker_epoch = -1
 
@@ -147,6 +162,7 @@ class SessionPartitions:
     def _forget(self, partition: TopicPartition) -> None:
         watched = self._watched.pop(partition, None)
         self._new.pop(partition, None)
+        self._held.pop(partition, None)
         self._cold.drop(partition)
         if watched is not None and watched.source is not None:
             watched.source.watchers.pop(self._watcher, None)
@@ -159,11 +175,22 @@ class SessionPartitions:
     def note_news(self, partition: TopicPartition) -> None:
         self._new[partition] = None
 
+    def held_ms(self) -> int:
+        """How long the copies are held that the throttle has no room for; 0 if there are none."""
+        return self._throttle.hold_ms(self._clock.now_ms()) if self._held else 0
+
+    def release_held(self) -> bool:
+        """They are new again; whether there are any."""
+        self._new.update(self._held)
+        found = bool(self._held)
+        self._held.clear()
+        return found
+
     def collect(self, room: int, leased: int) -> tuple[list[PartitionFetchResult], int, bool]:
         """Results for what is new, their record bytes, and whether one of them must not wait. `leased` bytes are
         counted for this answer already."""
         results: list[PartitionFetchResult] = []
-        size, urgent = 0, False
+        size, urgent, self._copying = 0, False, 0
         for partition in tuple(self._new):
             watched = self._watched.get(partition)
             if watched is None:
@@ -186,14 +213,14 @@ class SessionPartitions:
         return results, size, urgent
 
     def _read(self, watched: _Watched, room: int, leased: int) -> PartitionFetchResult | None:
-        """None while its records are read from the disk: it is in a later answer then."""
+        """None while its records are read from the disk, or held by the throttle: it is in a later answer then."""
         wanted = watched.wanted
         result = PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)
         try:
             if watched.error is not None:
                 raise watched.error
             source = watched.source = self._source(watched)
-            source.leader_state(wanted.current_leader_epoch)
+            leading = source.leader_state(wanted.current_leader_epoch)
             result.high_watermark = source.high_watermark
             result.log_start_offset = source.log.log_start_offset
             diverging = watched.diverging
@@ -205,6 +232,12 @@ class SessionPartitions:
                 if self._cold.is_awaited(wanted.partition):
                     return None
                 limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
+                watched.is_copy = self.is_replica and leading.is_moving(self._replica_id)
+                if watched.is_copy:
+                    limit = min(limit, self._throttle.room(self._clock.now_ms()) - self._copying)
+                    if limit <= 0:
+                        self._held[wanted.partition] = None
+                        return None
                 cold = self._cold.found(wanted.partition)
                 found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold)
                 if isinstance(found, ColdRead):
@@ -212,6 +245,7 @@ class SessionPartitions:
                     self._cold.begin(wanted.partition, log_dir, found, is_replica=is_replica, answer_bytes=leased)
                     return None
                 result.records = found
+                self._copying += len(found) if watched.is_copy else 0
         except ApiError as error:
             result.error = without_frames(error)
         return result
@@ -233,6 +267,8 @@ class SessionPartitions:
             watched.sent_high_watermark = result.high_watermark
             watched.sent_log_start_offset = result.log_start_offset
             watched.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
+            if watched.is_copy and result.records:
+                self._throttle.spend(len(result.records), self._clock.now_ms())
             self._cold.drop(result.partition)
             if result.error is not None:
                 self._forget(result.partition)
@@ -246,6 +282,7 @@ class SessionPartitions:
                 watched.source.watchers.pop(self._watcher, None)
         self._watched.clear()
         self._new.clear()
+        self._held.clear()
 
     def __repr__(self) -> str:
         return f"SessionPartitions(replica {self._replica_id}, {len(self._watched)} watched, {len(self._new)} new)"

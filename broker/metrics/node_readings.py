@@ -131,6 +131,13 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     yield Reading(
         "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
     )
+    into, out = broker.follower_throttle, broker.leader_throttle
+    copied = "Record bytes copied {} replicas that a reassignment adds, until they are in sync."
+    yield Reading("penstock_reassignment_bytes_in", copied.format("to"), into.bytes_total, True)
+    yield Reading("penstock_reassignment_bytes_out", copied.format("from here to"), out.bytes_total, True)
+    held = "Times that such a copy was held by {}.replication.throttled.rate."
+    yield Reading("penstock_follower_throttled_copies", held.format("follower"), into.holds, True)
+    yield Reading("penstock_leader_throttled_copies", held.format("leader"), out.holds, True)
     yield from _topics(broker)
     yield from _fetchers(broker)
 

@@ -25,6 +25,7 @@ from broker.quorum.metadata_snapshotter import MetadataSnapshotter
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
+from broker.replication.move_throttle import MoveThrottle
 from raft.driver.driver import RaftDriver
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -60,6 +61,12 @@ class BrokerView(Protocol):
 
     @property
     def fetchers(self) -> FetcherManager: ...
+
+    @property
+    def leader_throttle(self) -> MoveThrottle: ...
+
+    @property
+    def follower_throttle(self) -> MoveThrottle: ...
 
     @property
     def converter(self) -> ProduceConverter: ...

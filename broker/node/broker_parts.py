@@ -62,7 +62,7 @@ from broker.quorum.describe_metadata import DescribeMetadataApi, OwnMetadata
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
-from broker.replication.follower.fetcher_driver import FetcherConfig
+from broker.replication.follower.fetcher_config import fetcher_config
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.follower_node import FollowerNode
@@ -71,6 +71,7 @@ from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.log_start_commit import LogStartCommit
+from broker.replication.move_throttle import MoveThrottle
 from broker.requests import QuorumView
 from metadata.image import MetadataImage
 from penstock.tasks import watch
@@ -172,6 +173,7 @@ class BrokerParts:
         )
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         contacts = FollowerContacts(config.node_id, clock.now_ms, config.replica_lag_time_max_ms)
+        self.leader_throttle, self.follower_throttle = MoveThrottle(), MoveThrottle()
         self.fetchers = FetcherManager(
             fetcher_config(config, node.cluster_id),
             config.num_replica_fetchers,
@@ -180,6 +182,7 @@ class BrokerParts:
             node.transport.open_fetch_stream,
             FollowerNode(known.lost, known.hosted, durability),
             node.on_fatal,
+            self.follower_throttle,
             node.busy.fetchers.timed,
         )
         self.directories = DirectoryReports(
@@ -251,7 +254,8 @@ class BrokerParts:
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
             count_out, fail, io = self.replicas.traffic.count_out, self.failed_requests.fail, self.io_threads
-            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_out, memory, fail, io)
+            throttle = self.leader_throttle
+            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_out, memory, fail, io, throttle)
 
         service = BrokerService(
             self.channel,
@@ -385,16 +389,3 @@ class BrokerParts:
         failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks.current)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
             _log.error("the high watermarks were not written: %s", failure)
-
-
-def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:
-    """How this node's fetchers work."""
-    return FetcherConfig(
-        config.node_id,
-        cluster_id,
-        config.replica_fetch_wait_max_ms,
-        config.replica_fetch_response_max_bytes,
-        config.replica_fetch_max_bytes,
-        config.replica_fetch_backoff_ms,
-        config.replica_fetch_min_bytes,
-    )

@@ -187,6 +187,20 @@ CONTROLLER = Row(
             Unit.COUNT,
             Query("max(penstock_reassigning_partitions)", "moving"),
         ),
+        graph(
+            "Copies for reassignments",
+            "Record bytes copied to and from replicas that move, until they are in sync.",
+            Unit.BYTES_PER_SECOND,
+            rate("penstock_reassignment_bytes_in_total", "to {{instance}}"),
+            rate("penstock_reassignment_bytes_out_total", "from {{instance}}"),
+        ),
+        graph(
+            "Throttled copies",
+            "How often a throttle held a copy. A slow move without any waits for something else.",
+            Unit.COUNT,
+            rise("penstock_follower_throttled_copies_total", "as follower {{instance}}"),
+            rise("penstock_leader_throttled_copies_total", "as leader {{instance}}"),
+        ),
         SESSIONS,
     ),
 )

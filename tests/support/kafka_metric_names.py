@@ -49,6 +49,8 @@ KAFKA_NAMES = {
     "penstock_quorum_log_end_offset": "log-end-offset",
     "penstock_replication_bytes_in_total": "ReplicationBytesInPerSec",
     "penstock_replication_bytes_out_total": "ReplicationBytesOutPerSec",
+    "penstock_reassignment_bytes_in_total": "ReassignmentBytesInPerSec",
+    "penstock_reassignment_bytes_out_total": "ReassignmentBytesOutPerSec",
     "penstock_request_bytes_total": "RequestBytes",
     "penstock_request_errors_total": "ErrorsPerSec",
     "penstock_request_handler_avg_idle_percent": "RequestHandlerAvgIdlePercent",

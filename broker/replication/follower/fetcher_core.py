@@ -12,6 +12,8 @@ Safety, in the order in which it is obeyed:
 - the log start that a fetch reports is durable here: deleted records stay deleted after a crash;
 - an outdated answer (other offset, other epoch, other topic id, a forgotten partition) is dropped. A turn answers the
   requests up to it; a request of a later turn is not answered yet;
+- a replica that moves asks for no more than the throttle has room for (move_throttle.py); one that is in sync, or
+  catches up, asks at once;
 - the log is cut only by the leader's epoch history, never to the high watermark (KIP-101).
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from broker.replication.move_throttle import MovingCopies
 from broker.requests import FetchPartition, PartitionFetchResult
 from penstock.errors import (
     ApiError,
@@ -147,7 +150,9 @@ class FetcherStatistics:
 class FetcherCore:
     """The partitions that one fetcher follows from one source broker."""
 
-    def __init__(self, backoff_ms: int, partition_bytes_max: int) -> None:
+    def __init__(self, backoff_ms: int, partition_bytes_max: int, copies: MovingCopies | None = None) -> None:
+        """`copies`: which of the partitions are throttled, and by what; None: nothing is."""
+        self._copies = copies
         self._backoff_ms = backoff_ms
         self._partition_bytes_max = partition_bytes_max
         self._states: dict[TopicPartition, FetchState] = {}
@@ -156,6 +161,8 @@ class FetcherCore:
         self._in_session: set[TopicPartition] = set()
         self._appending: dict[TopicPartition, None] = {}
         self._turns = 0
+        self.held_ms = 0
+        """How long after the last turn a partition may be asked for that the throttle held; 0 if it held none."""
 
     # -- which partitions ----------------------------------------------------------------------------------------------
 
@@ -218,12 +225,21 @@ class FetcherCore:
         if self._appending:
             self._forgotten.update(dict.fromkeys(self._appending))
         wanted: list[FetchPartition] = []
+        copying, self.held_ms = 0, 0
         for partition in tuple(self._changed):
             if len(wanted) == TURN_PARTITIONS_MAX:
                 break
             state = self._states[partition]
             if state.retry_at_ms > now_ms or state.state is ReplicaState.TRUNCATING:
                 continue
+            bytes_max = self._partition_bytes_max
+            if self._copies is not None and self._copies.is_moving(partition):
+                bytes_max = min(bytes_max, self._copies.throttle.room(now_ms) - copying)
+                if bytes_max <= 0:
+                    self.held_ms = self._copies.throttle.hold_ms(now_ms)
+                    state.retry_at_ms = now_ms + self.held_ms
+                    continue
+                copying += bytes_max
             state.state, state.asked_in = ReplicaState.FETCHING, self._turns
             del self._changed[partition]
             self._in_session.add(partition)
@@ -235,7 +251,7 @@ class FetcherCore:
                     state.leader_epoch,
                     state.last_fetched_epoch,
                     state.log_start_offset,
-                    self._partition_bytes_max,
+                    bytes_max,
                 )
             )
         return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
@@ -268,6 +284,8 @@ class FetcherCore:
         state.lag = max(0, result.high_watermark - state.fetch_offset)
         if result.records:
             self._appending[partition] = None
+            if self._copies is not None and self._copies.is_moving(partition):
+                self._copies.throttle.spend(len(result.records), now_ms)
         effects: list[Effect] = [
             Append(partition, result.records, result.high_watermark, result.log_start_offset)
             if result.records

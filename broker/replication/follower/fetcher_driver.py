@@ -14,9 +14,9 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
+from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import (
     AdvanceLogStart,
     Append,
@@ -30,6 +30,7 @@ from broker.replication.follower.fetcher_core import (
 )
 from broker.replication.follower.fetcher_effects import perform, prepare
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
+from broker.replication.move_throttle import MovingCopies
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
@@ -44,25 +45,9 @@ _log = logging.getLogger(__name__)
 
 RECONNECT_MS = 50
 RECONNECT_MS_MAX = 1_000
-SLOW_FLUSH_MS = 50
-"""Flushed partitions wait this long for the others, to be fetched in one request; a good disk flushes faster."""
 ANSWER_MS_MAX = 30_000
 """How much later than its longest wait a source may answer (Kafka's replica.socket.timeout.ms). Then the stream is
 given up: a request that got lost there would otherwise stop the fetcher for good."""
-
-
-@dataclass(frozen=True, slots=True)
-class FetcherConfig:
-    """The settings of all fetchers of a node."""
-
-    broker_id: int
-    cluster_id: str
-    wait_ms_max: int
-    response_bytes_max: int
-    partition_bytes_max: int
-    backoff_ms: int
-    bytes_min: int = 1
-    slow_flush_ms: int = SLOW_FLUSH_MS
 
 
 class ReplicaFetcher:
@@ -78,11 +63,12 @@ class ReplicaFetcher:
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
         timed: Timed = lambda work: work,
+        copies: MovingCopies | None = None,
     ) -> None:
         """`on_fatal` is called with an error that must not be retried; `timed` counts the event loop's time that the
-        fetcher takes."""
+        fetcher takes; `copies` are throttled."""
         self.name = name
-        self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
+        self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max, copies)
         self.bytes_in = 0
         self.answers_refused = 0
         """Answers whose records this broker did not take, because they are not what a leader may send."""
@@ -98,6 +84,7 @@ class ReplicaFetcher:
         self._flush_done = asyncio.Event()
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
+        self._is_kick_due = False
         self._cuts: dict[TopicPartition, Truncate | StartOver] = {}
         """Truncations that wait for their disk to answer."""
         self._on_fatal = on_fatal
@@ -140,6 +127,10 @@ class ReplicaFetcher:
             self._flush_done.set()
         if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
             self._ask(self._stream)
+
+    def _held_no_more(self) -> None:
+        self._is_kick_due = False
+        self.kick()
 
     async def stop(self) -> None:
         self._cuts.clear()
@@ -192,6 +183,9 @@ class ReplicaFetcher:
         now_ms = self._clock.now_ms()
         turn = self.core.next_turn(now_ms)
         self._outstanding += 1
+        if self.core.held_ms and not self._is_kick_due:  # that time is up before this request's longest wait
+            self._is_kick_due = True
+            asyncio.get_running_loop().call_later(self.core.held_ms / 1000, self._held_no_more)
         stream.send(
             FetchRequest(
                 correlation_id=turn.number,

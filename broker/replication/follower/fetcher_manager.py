@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import FetcherStatistics
-from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
+from broker.replication.move_throttle import MoveThrottle, MovingCopies
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.types import TopicPartition
@@ -42,6 +44,7 @@ class FetcherManager:
         open_stream: Callable[[int], ReplicaFetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
+        throttle: MoveThrottle,
         timed: Timed = lambda work: work,
     ) -> None:
         self._config = config
@@ -52,6 +55,7 @@ class FetcherManager:
         self._node = node
         self._on_fatal = on_fatal
         self._timed = timed
+        self._copies = MovingCopies(throttle, self._is_moving)
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._followed: dict[TopicPartition, _Followed] = {}
         self._kick_scheduled = False
@@ -74,6 +78,7 @@ class FetcherManager:
                 self._node,
                 self._on_fatal,
                 self._timed,
+                self._copies,
             )
         fetcher.add(partition, leader_epoch)
         self._followed[name] = _Followed(partition, key)
@@ -86,6 +91,10 @@ class FetcherManager:
         self._kick_scheduled = False
         for fetcher in self._fetchers.values():
             fetcher.kick()
+
+    def _is_moving(self, partition: TopicPartition) -> bool:
+        followed = self._followed.get(partition)
+        return followed is not None and followed.partition.state.is_moving_to(self._config.broker_id)
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         for partition in partitions:

@@ -120,6 +120,10 @@ class LeaderState:
         """Invariant I12: contains the controller's ISR, whichever way a proposal under way ends."""
         return self.isr | self.proposed.ids if self.proposed else self.isr
 
+    def is_moving(self, broker_id: int) -> bool:
+        """Whether a reassignment adds this replica, and it is not in sync yet."""
+        return broker_id in self.adding and broker_id not in self.maximal_isr
+
     def may_commit(self, min_insync_replicas: int) -> bool:
         """Whether the high watermark may rise: what it passes is safe with the ISR, and the ISR is large enough."""
         return not self.elr and len(self.isr) >= min_insync_replicas

@@ -16,6 +16,7 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.node.broker_parts import ANSWERS_STREAM_SHARE
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
@@ -57,7 +58,9 @@ class Broker:
         self.budget = budget or MemoryBudget(ANSWERS_BYTES_MAX, 1)
         memory = SessionMemory(self.budget.open("test"), MemoryBudget(ANSWERS_BYTES_MAX, 1).open("test"))
         fail = FailedRequests(pytest.fail).fail
-        self.session = FetchSession(self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io)
+        self.session = FetchSession(
+            self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io, MoveThrottle()
+        )
 
     def __getitem__(self, number: int) -> Partition:
         return self.partitions[TopicPartition("t", number)]

@@ -11,6 +11,7 @@ from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
@@ -50,6 +51,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
         unlimited(),
         FailedRequests(pytest.fail).fail,
         SteppedIo(),
+        MoveThrottle(),
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)

@@ -19,6 +19,7 @@ from broker.apis.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
@@ -58,6 +59,7 @@ class Stream:
             memory or unlimited(),
             FailedRequests(pytest.fail).fail,
             SteppedIo(),
+            MoveThrottle(),
         )
 
     def get(self, key: TopicPartition, topic_id: str) -> Partition:

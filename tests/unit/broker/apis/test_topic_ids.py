@@ -18,6 +18,7 @@ from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.replica_parts import ReplicaParts
+from broker.replication.move_throttle import MoveThrottle
 from broker.requests import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -81,7 +82,7 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """What the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, WaitedSink()
-    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo())
+    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo(), MoveThrottle())
     request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
     make_api(at.replicas.parts).handle(request, request.body)
     flush(at.partition)

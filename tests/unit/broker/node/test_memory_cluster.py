@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from broker.config.config import parse_config
-from broker.node.broker_parts import fetcher_config
-from broker.replication.follower.fetcher_driver import FetcherConfig
+from broker.replication.follower.fetcher_config import FetcherConfig, fetcher_config
 from broker.requests import (
     DescribeMetadataRequest,
     FetchPartition,

@@ -11,6 +11,7 @@ from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSess
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest
 from penstock.clock import ManualClock
@@ -37,7 +38,9 @@ class Stage:
         self.partition = make_partition(path)
         self.partition.become_leader(state(isr=(1,)), 0)
         fail = FailedRequests(self.fatal.append).fail
-        self.session = FetchSession(self._get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, SteppedIo())
+        self.session = FetchSession(
+            self._get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, SteppedIo(), MoveThrottle()
+        )
 
     def _get(self, key: TopicPartition, topic_id: str) -> Partition:
         if self.bug is not None:

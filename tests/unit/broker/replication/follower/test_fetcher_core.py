@@ -17,6 +17,7 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
+from broker.replication.move_throttle import CHUNK_BYTES, HOLD_MS_MAX, MoveThrottle, MovingCopies
 from broker.requests import PartitionFetchResult
 from penstock.errors import (
     ApiError,
@@ -280,3 +281,44 @@ def test_a_turn_names_no_more_partitions_than_a_leader_takes_and_the_next_one_na
     assert len(asked(made)) == 1_000 and not made.has_changes(0)
     made.remove([TopicPartition("many", n) for n in range(3_000)])
     assert [len(made.next_turn(0).forgotten) for _ in range(3)] == [2_000, 1_000, 0]
+
+
+def moving(throttle: MoveThrottle, *names: TopicPartition) -> FetcherCore:
+    """P and Q are followed; those named move."""
+    made = FetcherCore(BACKOFF_MS, 1 << 20, MovingCopies(throttle, lambda partition: partition in names))
+    for partition in (P, Q):
+        made.add(partition, FetchState("id", 5, 10, 4, 0))
+    return made
+
+
+def test_a_replica_that_moves_asks_for_no_more_than_the_throttle_has_room_for() -> None:
+    throttle = MoveThrottle(CHUNK_BYTES)
+    made = moving(throttle, P)
+    assert asked(made) == [(Q, 10)], "one that is in sync is never held"
+    assert made.held_ms > 0 and not made.has_changes(0)
+    throttle.room(1_000)
+    (wanted,) = made.next_turn(1_000).partitions
+    assert (wanted.partition, wanted.max_bytes, made.held_ms) == (P, CHUNK_BYTES, 0)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=90, records=bytes(CHUNK_BYTES)), 2, 1_000)
+    made.appended(P, 5, 12, 5)
+    assert asked(made, 1_900) == []
+    assert asked(made, 2_001) == [(P, 12)]
+    assert throttle.bytes_total == CHUNK_BYTES
+
+
+def test_the_room_is_shared_by_the_replicas_of_a_turn() -> None:
+    throttle = MoveThrottle(CHUNK_BYTES)
+    made = moving(throttle, P, Q)
+    throttle.room(0)
+    assert asked(made, 1_000) == [(P, 10)]
+    assert made.held_ms > 0
+
+
+def test_a_replica_that_is_in_sync_by_now_is_held_no_more() -> None:
+    throttle, names = MoveThrottle(1), [P]
+    made = FetcherCore(BACKOFF_MS, 1 << 20, MovingCopies(throttle, lambda partition: partition in names))
+    made.add(P, FetchState("id", 5, 10, 4, 0))
+    throttle.spend(10**9, 0)
+    assert asked(made) == []
+    names.clear()
+    assert asked(made, HOLD_MS_MAX) == [(P, 10)]

@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import (
     AdvanceLogStart,
     Append,
@@ -20,7 +21,7 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
-from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
 from broker.replication.partition import Partition

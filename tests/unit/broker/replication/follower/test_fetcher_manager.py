@@ -14,9 +14,10 @@ from typing import cast
 
 import pytest
 
-from broker.replication.follower.fetcher_driver import FetcherConfig
+from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.follower.fetcher_ports import FetcherNode
+from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import ManualClock
@@ -58,7 +59,7 @@ def test_a_partition_gets_another_role_after_the_stop_and_nothing_breaks(tmp_pat
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: partition))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
         fetchers = FetcherManager(
-            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail
+            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail, MoveThrottle()
         )
         fetchers.add(partition, 1, 5)
         assert fetchers.follows(PARTITION, 1)
@@ -77,7 +78,7 @@ def test_a_partition_that_goes_offline_is_followed_no_more_and_another_one_is(tm
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=hosted.get))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
         fetchers = FetcherManager(
-            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail
+            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail, MoveThrottle()
         )
         for partition in hosted.values():
             partition.become_follower(state(), NOBODY)
@@ -99,7 +100,14 @@ def test_a_fetcher_that_meets_a_bug_ends_the_node(tmp_path: Path) -> None:
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
         bug, told = InvariantViolation("a bug"), asyncio.get_running_loop().create_future()
         fetchers = FetcherManager(
-            config, 1, ManualClock(), Random(0), lambda leader_id: BrokenStream(bug), node, told.set_result
+            config,
+            1,
+            ManualClock(),
+            Random(0),
+            lambda leader_id: BrokenStream(bug),
+            node,
+            told.set_result,
+            MoveThrottle(),
         )
         fetchers.add(partition, 1, 5)
         assert await told is bug

@@ -11,7 +11,8 @@ from typing import cast
 
 import pytest
 
-from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
+from broker.replication.follower.fetcher_config import FetcherConfig
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from penstock.errors import KafkaStorageError

@@ -12,8 +12,9 @@ from typing import cast
 
 import pytest
 
+from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import SAID_AT_REFUSALS
-from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import SAY_INTERVAL_MS

@@ -1,0 +1,89 @@
+"""How many bytes a second a broker copies for replicas that move, in one direction: to them as leader, or as follower.
+
+A token bucket (KIP-73; `leader.replication.throttled.rate`, `follower.replication.throttled.rate`). Only copies count
+that are being added by a reassignment and are not in sync yet: a replica that is in sync, or catches up after a
+restart, is never held up. So a throttle, however low, takes nothing from the promises of a partition; it makes a move
+last longer.
+
+A copy may go when there is room for CHUNK_BYTES, and may take more than the room: whole batches do. What it takes too
+much is missing afterwards, so that the rate holds over time. Pure: the caller brings the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.types import TopicPartition
+
+NO_LIMIT = 2**63 - 1
+BURST_MS = 1_000
+"""At most so much of the rate is saved up while nothing is copied."""
+CHUNK_BYTES = 64 * 1024
+"""Less than this is not worth a request, unless the rate is lower still."""
+HOLD_MS_MAX = 250
+"""A copy that is held looks again after this time at the latest: the rate may be another one, or the copy in sync."""
+
+
+class MoveThrottle:
+    """One per broker and direction; on the event loop."""
+
+    def __init__(self, bytes_per_second: int = NO_LIMIT) -> None:
+        self.bytes_total = 0
+        """Copied since the start, with or without a limit."""
+        self.holds = 0
+        """How often a copy was held."""
+        self._rate = bytes_per_second
+        self._room = 0  # in thousandths of a byte: a rate by ms is exact in them
+        self._seen_ms: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return self._rate < NO_LIMIT
+
+    def set_rate(self, bytes_per_second: int) -> None:
+        """From now on; what was saved up for the rate before is forgotten, and what is missing is not."""
+        if bytes_per_second != self._rate:
+            self._rate, self._room = bytes_per_second, min(self._room, 0)
+
+    def room(self, now_ms: int) -> int:
+        """Bytes that may be copied now; 0: none, see `hold_ms`."""
+        if not self.is_limited:
+            return NO_LIMIT
+        self._refill(now_ms)
+        return self._room // 1000 if self._room >= self._least else 0
+
+    def spend(self, size_bytes: int, now_ms: int) -> None:
+        """So many bytes were copied."""
+        self.bytes_total += size_bytes
+        if self.is_limited:
+            self._refill(now_ms)
+            self._room -= size_bytes * 1000
+
+    def hold_ms(self, now_ms: int) -> int:
+        """How long a copy without room is held before it looks again."""
+        self.holds += 1
+        self._refill(now_ms)
+        missing = max(self._least - self._room, 0)
+        return min(missing // self._rate + 1, HOLD_MS_MAX)
+
+    @property
+    def _least(self) -> int:
+        return min(CHUNK_BYTES * 1000, self._rate * BURST_MS)
+
+    def _refill(self, now_ms: int) -> None:
+        passed_ms = 0 if self._seen_ms is None else max(now_ms - self._seen_ms, 0)
+        self._seen_ms = now_ms
+        self._room = min(self._room + passed_ms * self._rate, self._rate * BURST_MS)
+
+    def __repr__(self) -> str:
+        return f"MoveThrottle({f'{self._rate} bytes/s' if self.is_limited else 'no limit'}, {self.bytes_total} copied)"
+
+
+@dataclass(frozen=True, slots=True)
+class MovingCopies:
+    """The throttle of one direction, and what it is for: `is_moving` says whether the partition's replica here is being
+    added and not in sync."""
+
+    throttle: MoveThrottle
+    is_moving: Callable[[TopicPartition], bool]
