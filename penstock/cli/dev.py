@@ -49,8 +49,8 @@ def dev(
 ) -> None:
     """Run a cluster on this machine and print its bootstrap address when it is ready. Ctrl-C stops it cleanly.
 
-    A second start on the same data goes on with the nodes and ports of the first. When a node dies, the others go on,
-    and the command that starts it again is printed.
+    A second start on the same data goes on with the nodes and ports of the first; with more --nodes, the cluster grows
+    by brokers. When a node dies, the others go on, and the command that starts it again is printed.
     """
     from penstock.errors import PenstockError
     from penstock.testing import Cluster, NodeFailedError
@@ -85,19 +85,19 @@ def dev(
 
 def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int | None]:
     """Nodes and first port of this start: what was asked for, otherwise what the data was started with (None: its
-    ports), otherwise one node at DEFAULT_PORT. ConfigError when another number of nodes is asked for."""
+    ports), otherwise one node at DEFAULT_PORT. With more nodes than before the cluster grows; ConfigError for fewer."""
     from penstock.errors import ConfigError
     from penstock.testing.layout import stored_nodes
 
     stored = stored_nodes(data)
     if stored is None:
         return nodes or 1, DEFAULT_PORT if port is None else port
-    if nodes not in (None, stored):
+    if nodes is not None and nodes < stored:
         raise ConfigError(
             f"--nodes {nodes}: {data} holds a cluster of {stored}; leave --nodes out to go on with it, or start another"
             " with --data DIR"
         )
-    return stored, port
+    return nodes or stored, port
 
 
 def why_not_started(error: NodeFailedError) -> str:

@@ -199,6 +199,19 @@ class Cluster:
         if wait:
             self.wait_ready()
 
+    def add_node(self, config: Mapping[str, object] | None = None) -> int:
+        """Adds a node to the running cluster, a broker and no controller, and returns its index when it is ready. It
+        has the keys of the last node, and over them those of `config`."""
+        if len(self) == NODES_MAX:
+            raise ConfigError(f"the cluster has {NODES_MAX} nodes, which is the most")
+        layout = self._open_layout().grown(len(self) + 1)
+        self._configs.append({**self._configs[-1], **(config or {})})
+        self._layout = layout
+        layout.write_node(len(self) - 1, self._configs[-1])
+        self._nodes.append(self._process(layout, len(self) - 1))
+        self.start(len(self) - 1)
+        return len(self) - 1
+
     def pause(self, index: int) -> None:
         """SIGSTOP: the node stands still, its connections stay open."""
         self._node(index).pause()
@@ -274,12 +287,12 @@ class Cluster:
         layout.require_no_node_runs()  # BEFORE its configuration is written over
         self._layout = layout
         layout.write(self._configs)
-        self._nodes = [
-            NodeProcess(f"node {index}", layout.config_path(index), layout.log_path(index), layout.cluster_id)
-            for index in range(len(self))
-        ]
+        self._nodes = [self._process(layout, index) for index in range(len(self))]
         for node in self._nodes:
             node.spawn()
+
+    def _process(self, layout: Layout, index: int) -> NodeProcess:
+        return NodeProcess(f"node {index}", layout.config_path(index), layout.log_path(index), layout.cluster_id)
 
     def _kill_all(self) -> None:
         for node in self._nodes:

@@ -1,6 +1,6 @@
 """Lays a local cluster out on disk: its ports, its directories, and each node's node.toml.
 
-    DIRECTORY/cluster.json             cluster id and ports, so that a directory can be started again as it was
+    DIRECTORY/cluster.json             cluster id, ports and voters, so that a directory can be started again as it was
     DIRECTORY/node-0/node.toml         the node's configuration, written anew at each start
     DIRECTORY/node-0/node.log          everything that its process wrote
     DIRECTORY/node-0/data/             its log.dirs
@@ -15,9 +15,10 @@ import json
 import os
 import random
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,16 @@ class Layout:
     directory: Path
     cluster_id: str
     ports: tuple[NodePorts, ...]
+    voter_count: int = 0
+    """The first nodes are controllers, too, and stay what they are when nodes are added. 0: as many as a new cluster of
+    this size has."""
+
+    def grown(self, nodes: int) -> Layout:
+        """With so many nodes; those that are new are brokers only. Their ports follow the others if those are fixed."""
+        known, first = len(self.ports), self.ports[0].broker
+        is_fixed = self.ports == tuple(islice(_ports_from(first), known))
+        more = fixed_ports(nodes, first)[known:] if is_fixed else free_ports(nodes - known)
+        return replace(self, ports=self.ports + more, voter_count=len(self.voters))
 
     def node_directory(self, index: int) -> Path:
         return self.directory / f"node-{index}"
@@ -76,9 +87,7 @@ class Layout:
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """All of 1, 3 or 5 nodes; an even node more would only make the majority larger."""
-        count = len(self.ports)
-        return tuple(range(count if count in (1, 3, 5) else 1 if count == 2 else 3))
+        return tuple(range(self.voter_count or voters_of(len(self.ports))))
 
     def node_config(self, index: int) -> dict[str, object]:
         """The keys that only this layout knows: identity, listeners, voters, directories."""
@@ -107,17 +116,32 @@ class Layout:
 
     def write(self, configs: Sequence[Mapping[str, object]]) -> None:
         """The directories, each node's node.toml with `configs[i]` over its own, and cluster.json."""
+        with self._writable():
+            for index, overrides in enumerate(configs):
+                self._write_node(index, overrides)
+            self._write_state()
+
+    def write_node(self, index: int, config: Mapping[str, object]) -> None:
+        """Those of a node that is added; the configurations of the others stay as they are."""
+        with self._writable():
+            self._write_node(index, config)
+            self._write_state()
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
         try:
-            self._write(configs)
+            yield
         except OSError as error:
             where = error.filename or self.directory
             raise ConfigError(f"{where}: cannot be written ({error.strerror}); give another directory") from None
 
-    def _write(self, configs: Sequence[Mapping[str, object]]) -> None:
-        for index, overrides in enumerate(configs):
-            self.node_directory(index).mkdir(parents=True, exist_ok=True)
-            self.config_path(index).write_text(to_toml({**self.node_config(index), **overrides}), encoding="utf-8")
-        state = {"cluster_id": self.cluster_id, "ports": [list(ports) for ports in self.ports]}
+    def _write_node(self, index: int, overrides: Mapping[str, object]) -> None:
+        self.node_directory(index).mkdir(parents=True, exist_ok=True)
+        self.config_path(index).write_text(to_toml({**self.node_config(index), **overrides}), encoding="utf-8")
+
+    def _write_state(self) -> None:
+        ports = [list(ports) for ports in self.ports]
+        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": len(self.voters)}
         _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
 
 
@@ -127,32 +151,47 @@ def new_layout(directory: Path, nodes: int, port: int | None) -> Layout:
     return Layout(directory, system_ids().new_id(), ports)
 
 
+def voters_of(nodes: int) -> int:
+    """How many nodes of a new cluster are controllers: all of 1, 3 or 5, because an even one more would only make the
+    majority larger."""
+    return nodes if nodes in (1, 3, 5) else 1 if nodes == 2 else 3
+
+
 def stored_nodes(directory: Path) -> int | None:
     """How many nodes the cluster has that `directory` holds from an earlier start; None where there is none."""
     state = _read_state(_state_path(directory))
-    return None if state is None else len(state[1])
+    return None if state is None else len(state.ports)
 
 
 def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | None:
-    """The cluster that `directory` holds from an earlier start, if any; its id stays, its ports unless given."""
+    """The cluster that `directory` holds from an earlier start, if any; its id stays, its ports unless given. With more
+    nodes than it had, it has grown by brokers."""
     state = _read_state(_state_path(directory))
     if state is None:
         return None
-    cluster_id, ports = state
-    if len(ports) != nodes:
-        count = len(ports)
-        remedy = f"ask for {count}, or give another directory"
-        raise ConfigError(f"{directory}: holds a cluster of {count} nodes, not {nodes}; {remedy}")
-    return Layout(directory, cluster_id, ports if port is None else fixed_ports(nodes, port))
+    known = len(state.ports)
+    if nodes < known:
+        remedy = f"ask for {known} or more, or give another directory"
+        raise ConfigError(f"{directory}: holds a cluster of {known} nodes, not {nodes}; {remedy}")
+    ports = state.ports if port is None else fixed_ports(known, port)
+    layout = Layout(directory, state.cluster_id, ports, state.voter_count)
+    return layout if nodes == known else layout.grown(nodes)
 
 
-def _read_state(path: Path) -> tuple[str, tuple[NodePorts, ...]] | None:
-    """Cluster id and ports; None where no cluster was ever started."""
+class _State(NamedTuple):
+    cluster_id: str
+    ports: tuple[NodePorts, ...]
+    voter_count: int
+
+
+def _read_state(path: Path) -> _State | None:
+    """None where no cluster was ever started."""
     if not path.exists():
         return None
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-        return str(state["cluster_id"]), tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
+        ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
+        return _State(str(state["cluster_id"]), ports, int(state.get("voters", voters_of(len(ports)))))
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 
@@ -166,10 +205,12 @@ def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
     """Brokers from `port` on, controllers 100 above, metrics 200 above, the brokers' own listeners 300 above."""
     if not 1 <= port <= 65_535 - INTERNAL_PORT_STEP - nodes:
         raise ConfigError(f"port {port}: out of range; must be from 1 to {65_535 - INTERNAL_PORT_STEP - nodes}")
-    return tuple(
-        NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP, p + INTERNAL_PORT_STEP)
-        for p in range(port, port + nodes)
-    )
+    return tuple(islice(_ports_from(port), nodes))
+
+
+def _ports_from(port: int) -> Iterator[NodePorts]:
+    for p in count(port):
+        yield NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP, p + INTERNAL_PORT_STEP)
 
 
 def free_ports(nodes: int) -> tuple[NodePorts, ...]:

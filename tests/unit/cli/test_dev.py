@@ -26,6 +26,7 @@ def test_a_second_start_goes_on_with_what_the_first_one_had(tmp_path: Path) -> N
     new_layout(tmp_path, 3, 9000).write([{}] * 3)
     assert as_before(tmp_path, None, None) == as_before(tmp_path, 3, None) == (3, None)
     assert stored_layout(tmp_path, 3, None) == stored_layout(tmp_path, 3, 9000), "None: the ports of the first start"
+    assert as_before(tmp_path, 4, None) == (4, None), "it grows"
     with pytest.raises(ConfigError) as caught:
         as_before(tmp_path, 1, None)
     assert str(caught.value) == (

@@ -60,7 +60,21 @@ def test_a_directory_is_unused_until_a_node_has_data_in_it(tmp_path: Path) -> No
     assert not layout.is_unused
 
 
-def test_a_directory_with_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
+def test_a_cluster_that_grows_keeps_its_voters_and_its_ports(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, 9192)
+    layout.write([{}] * 3)
+    grown = stored_layout(tmp_path, 5, None)
+    assert grown is not None and (grown.voters, grown.ports) == ((0, 1, 2), fixed_ports(5, 9192))
+    grown.write([{}] * 5)
+    assert stored_layout(tmp_path, 5, None) == grown
+    config = grown.node_config(4)
+    assert config["process.roles"] == ["broker"] and "CONTROLLER" not in str(config["listeners"])
+    assert config["controller.quorum.voters"] == layout.node_config(0)["controller.quorum.voters"]
+    random_ports = new_layout(tmp_path / "other", 1, None)
+    assert random_ports.grown(3).ports[0] == random_ports.ports[0] and random_ports.grown(3).voters == (0,)
+
+
+def test_a_directory_with_fewer_nodes_is_refused(tmp_path: Path) -> None:
     new_layout(tmp_path, 3, None).write([{}] * 3)
     with pytest.raises(ConfigError, match="holds a cluster of 3 nodes, not 1"):
         stored_layout(tmp_path, 1, None)
