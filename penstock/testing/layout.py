@@ -141,7 +141,7 @@ class Layout:
 
     def _write_state(self) -> None:
         ports = [list(ports) for ports in self.ports]
-        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": len(self.voters)}
+        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": self.voter_count}
         _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
 
 
@@ -191,7 +191,7 @@ def _read_state(path: Path) -> _State | None:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
-        return _State(str(state["cluster_id"]), ports, int(state.get("voters", voters_of(len(ports)))))
+        return _State(str(state["cluster_id"]), ports, int(state.get("voters", 0)))
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 
