@@ -49,6 +49,8 @@ class RegisterBrokerRecord:
     offline_log_dirs: tuple[str, ...] = field(default=(), metadata=added_in(2))  # of `log_dirs`: their disk has failed
     # Its default of flush.policy, for topics that name none; "": not known.
     flush_policy: str = field(default="", metadata=added_in(3))
+    # "NAME://host:port" of each listener for clients besides BROKER, which is at host and port (KIP-103).
+    listeners: tuple[str, ...] = field(default=(), metadata=added_in(4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from metadata.listeners import parse_listener
 from metadata.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
@@ -16,7 +17,7 @@ from metadata.records import (
     RegisterBrokerRecord,
 )
 from penstock.errors import InvariantViolation
-from penstock.types import NO_LEADER, Endpoint
+from penstock.types import CLIENT_LISTENER, NO_LEADER, Endpoint, ListenerEndpoint
 
 
 class PartitionKey(NamedTuple):
@@ -50,6 +51,7 @@ class BrokerRegistration:
     inter_broker_port: int = 0
     offline_log_dirs: tuple[str, ...] = ()  # of `log_dirs`; only the next registration brings one of them back
     flush_policy: str = ""  # what its topics have that name none; "": not known
+    listeners: tuple[ListenerEndpoint, ...] = ()  # for clients, besides BROKER, which is at host and port
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
@@ -67,6 +69,7 @@ class BrokerRegistration:
             inter_broker_port=record.inter_broker_port,
             offline_log_dirs=record.offline_log_dirs,
             flush_policy=record.flush_policy,
+            listeners=tuple(map(parse_listener, record.listeners)),
         )
 
     def to_record(self) -> RegisterBrokerRecord:
@@ -84,6 +87,7 @@ class BrokerRegistration:
             inter_broker_port=self.inter_broker_port,
             offline_log_dirs=self.offline_log_dirs,
             flush_policy=self.flush_policy,
+            listeners=tuple(map(str, self.listeners)),
         )
 
     def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:
@@ -101,8 +105,14 @@ class BrokerRegistration:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where clients find it."""
+        """Where clients find it, at its listener BROKER."""
         return Endpoint(self.host, self.port)
+
+    def endpoint_at(self, listener: str) -> Endpoint | None:
+        """Where the clients of that listener find it; None if it has no listener of that name for clients."""
+        if listener == CLIENT_LISTENER:
+            return self.endpoint
+        return next((found.endpoint for found in self.listeners if found.name == listener), None)
 
     @property
     def inter_broker_endpoint(self) -> Endpoint:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
-from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, ListenerEndpoint
 
 USE_DEFAULT = -1
 """As a number of partitions or a replication factor: take the cluster's default."""
@@ -44,6 +44,8 @@ class RegisterBrokerRequest:
     lost_log_dirs: tuple[str, ...] = ()  # directory ids that the operator has given up
     replicas: tuple[HostedReplicas, ...] = ()  # whose logs its dirs hold
     flush_policy: str = ""  # its default of that configuration; "": an older broker, which does not say
+    listeners: tuple[ListenerEndpoint, ...] = ()  # for clients, besides BROKER, which is at host and port (KIP-103)
+    inter_broker_listener: str = ""  # the name of the one for brokers; "": an older broker, which does not say
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,6 +292,10 @@ class UnknownProducerIdError(ApiError, code=59, name="UNKNOWN_PRODUCER_ID", noth
     """The partition knows nothing of the producer, whose batch is not its first one; this attempt wrote nothing."""
 
 
+class ListenerNotFoundError(ApiError, code=72, name="LISTENER_NOT_FOUND", retriable=True):
+    """The leader has no listener of the name of the one that the client uses (KIP-103)."""
+
+
 class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True, nothing_written=True):
     """The leader epoch of the request is older than this node's."""
 

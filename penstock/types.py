@@ -6,7 +6,7 @@ value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 NO_LEADER = -1
@@ -22,6 +22,8 @@ MAX_TIMESTAMP = -3
 """Sentinels of ListOffsets (Kafka protocol, ListOffsets; KIP-734 for -3)."""
 CONSUMER_REPLICA_ID = -1
 """The replica id of a fetch that comes from a consumer."""
+CLIENT_LISTENER = "BROKER"
+"""The listener for clients that every broker has."""
 METADATA_TOPIC = "__cluster_metadata"
 """The quorum's own log (KIP-595); no user topic may have this name."""
 
@@ -84,15 +86,33 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class ListenerEndpoint(NamedTuple):
+    """Where the clients of one of a broker's listeners reach it."""
+
+    name: str
+    endpoint: Endpoint
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.endpoint}"
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderHint:
     """The leader of a partition or of the quorum, as far as the answering node knows; `endpoint` may be unknown.
 
     `topic_id` is that of the partition, because epochs of another topic of the same name mean nothing; "" for the
-    quorum.
+    quorum. `endpoint` is that of the listener BROKER, and `more` are those of the leader's other listeners for clients:
+    a node tells each client the one of the listener that the client uses.
     """
 
     leader_id: int
     leader_epoch: int
     endpoint: Endpoint | None = None
     topic_id: str = ""
+    more: tuple[ListenerEndpoint, ...] = ()
+
+    def at(self, listener: str) -> LeaderHint:
+        """The hint for a client of that listener; without an endpoint if the leader has no such listener."""
+        if listener == CLIENT_LISTENER or self.endpoint is None:
+            return self
+        return replace(self, endpoint=next((found.endpoint for found in self.more if found.name == listener), None))

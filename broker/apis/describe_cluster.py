@@ -3,6 +3,8 @@
 Brokers, leaders and offline partitions are those of this node's own image, which may be old when the quorum is lost.
 So the answer has the node's own standing beside them: how old the image may be, whether the controller answers this
 broker, and how the partitions that it should lead stand by its own knowledge.
+
+A broker without a listener of the name of the one that the client uses is there without an address.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class DescribeClusterApi:
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
-        brokers = tuple(node_view(image.brokers[broker_id]) for broker_id in sorted(image.brokers))
+        brokers = tuple(node_view(image.brokers[broker_id], request.listener) for broker_id in sorted(image.brokers))
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted

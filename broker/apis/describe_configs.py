@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from broker.config.config_table import INT32_MAX, KEYS, REQUIRED, ConfigKey, Kind
+from broker.config.listener_keys import listener_keys
 from broker.config.node_config import NodeConfig
 from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
@@ -80,7 +81,8 @@ class DescribeConfigsApi:
                 raise InvalidRequestError(
                     f"this is broker {self._config.node_id}; ask broker {name[:_SHOWN_CHARACTERS]!r} itself"
                 )
-            return [self._broker_entry(_broker_key(key)) for key in keys or KEYS]
+            known = {**KEYS, **listener_keys(self._config.given, self._config.listeners)}
+            return [self._broker_entry(_broker_key(known, key)) for key in keys or known]
         raise InvalidRequestError(
             f"resource type {asked.resource_type[:_SHOWN_CHARACTERS]!r} has no configuration;"
             f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
@@ -104,10 +106,10 @@ class DescribeConfigsApi:
         return ConfigEntryView(key.name, _written(value), source, kind, key.doc)
 
 
-def _broker_key(name: str) -> ConfigKey:
-    if name not in KEYS:
+def _broker_key(known: Mapping[str, ConfigKey], name: str) -> ConfigKey:
+    if name not in known:
         raise InvalidConfigError(f"{name[:_SHOWN_CHARACTERS]!r} is not a key of a broker")
-    return KEYS[name]
+    return known[name]
 
 
 def _written(value: object) -> str:

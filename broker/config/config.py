@@ -18,7 +18,9 @@ from broker.config.config_check import check_config
 from broker.config.config_file import read_config_file
 from broker.config.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
 from broker.config.kafka_keys import hint
-from broker.config.node_config import CLIENT_LISTENER, CONTROLLER_LISTENER, NodeConfig
+from broker.config.listener_keys import is_listener_key, listener_keys, near_listener_key, overrides_by_listener
+from broker.config.node_config import NodeConfig
+from metadata.listeners import CONTROLLER_LISTENER, NAME_LENGTH_MAX, RESERVED, is_listener_name
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -27,8 +29,7 @@ NODE_ID_MAX = 2**31 - 1
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
-_LISTENER_NAME = re.compile(r"^[A-Z_]+$")
-_LISTENER = re.compile(r"^([A-Z_]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
+_LISTENER = re.compile(r"^([^:/]*)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
 _ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
 _QUANTITY = re.compile(r"^\s*(\d+)\s*([a-zA-Z]+)\s*$")
 _UNITS = {
@@ -59,16 +60,18 @@ def load_config(path: str) -> NodeConfig:
 
 def parse_config(given: Mapping[str, object]) -> NodeConfig:
     """A configuration from flat Kafka names; a key that is not given has its default."""
-    unknown = [_unknown_key(name) for name in given if name not in KEYS]
+    unknown = [_unknown_key(name) for name in given if name not in KEYS and not is_listener_key(name)]
     if unknown:
         more = len(unknown) - UNKNOWN_SHOWN_MAX
         raise ConfigError(". Also ".join(unknown[:UNKNOWN_SHOWN_MAX]) + (f". And {more} more" if more > 0 else ""))
     values: dict[str, Any] = {key.attribute: _value(key, given) for key in KEYS.values()}
     values["process_roles"] = frozenset(values["process_roles"])
-    names = (CLIENT_LISTENER, _inter_broker_name(values["inter_broker_listener_name"]), CONTROLLER_LISTENER)
-    values["listeners"] = _listeners("listeners", values["listeners"], names)
+    _check_inter_broker_name(values["inter_broker_listener_name"])
+    values["listeners"] = _listeners("listeners", values["listeners"])
+    of_listeners = {name: _value(key, given) for name, key in listener_keys(given, values["listeners"]).items()}
+    values["listener_limits"] = overrides_by_listener(of_listeners)
     values["controller_quorum_voters"] = _voters(values["controller_quorum_voters"])
-    values["advertised_listeners"] = _advertised(values, names)
+    values["advertised_listeners"] = _advertised(values)
     values["metrics_listener"] = _metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
@@ -78,6 +81,8 @@ def parse_config(given: Mapping[str, object]) -> NodeConfig:
 
 
 def _unknown_key(name: str) -> str:
+    if meant := near_listener_key(name):
+        return f"unknown key {_shown(name)}; did you mean {meant}?"
     known = hint(name)
     if known:
         return f"unknown key {_shown(name)}; {known}"
@@ -181,35 +186,38 @@ def _check_choice(key: ConfigKey, value: str) -> None:
         raise ConfigError(f"{key.name} = {_shown(value)}: must be one of {', '.join(key.choices)}{hint}")
 
 
-def _inter_broker_name(name: str) -> str:
-    if not _LISTENER_NAME.match(name) or name in (CLIENT_LISTENER, CONTROLLER_LISTENER):
+def _check_inter_broker_name(name: str) -> None:
+    if not is_listener_name(name) or name in RESERVED:
         raise ConfigError(
-            f"inter.broker.listener.name = {_shown(name)}: must be a name in capitals other than {CLIENT_LISTENER} and "
-            f"{CONTROLLER_LISTENER}, like INTERNAL"
+            f"inter.broker.listener.name = {_shown(name)}: must be a name in capitals other than "
+            f"{' and '.join(RESERVED)}, like INTERNAL"
         )
-    return name
 
 
-def _listeners(name: str, items: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Endpoint]:
+def _listeners(name: str, items: tuple[str, ...]) -> dict[str, Endpoint]:
     found: dict[str, Endpoint] = {}
     for item in items:
         match = _LISTENER.match(item)
-        if match is None or match.group(1) not in names:
-            possible = ", ".join(f"{known}://host:port" for known in names)
-            raise ConfigError(f"{name} = {_shown(item)}: must be one of {possible}")
+        if match is None:
+            raise ConfigError(f"{name} = {_shown(item)}: must be NAME://host:port, like OUTSIDE://node-1:9093")
+        if not is_listener_name(match.group(1)):
+            raise ConfigError(
+                f"{name} = {_shown(item)}: {match.group(1)} is not the name of a listener; write it in capitals, "
+                f"digits and _, at most {NAME_LENGTH_MAX}, like OUTSIDE"
+            )
         if match.group(1) in found:
             raise ConfigError(f"{name}: {match.group(1)} is given twice; keep one")
         found[match.group(1)] = _endpoint(name, item, match.group(2) or "0.0.0.0", match.group(3))
     return found
 
 
-def _advertised(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Endpoint]:
+def _advertised(values: Mapping[str, Any]) -> dict[str, Endpoint]:
     """Listeners that are not advertised by hand: the broker as it listens, the controller as in the list of voters."""
     found = dict(values["listeners"])
     voter = values["controller_quorum_voters"].get(values["node_id"])
     if CONTROLLER_LISTENER in found and voter is not None:
         found[CONTROLLER_LISTENER] = voter
-    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"], names)}
+    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"])}
 
 
 def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:

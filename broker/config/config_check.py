@@ -6,12 +6,14 @@ type of single keys were checked by config.py before. Directories are only looke
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
+from metadata.listeners import CLIENT_LISTENERS_MAX
 from penstock.errors import ConfigError
-from penstock.types import Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint
 
 WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "*", ""})
 """Hosts that mean 'every address of mine': fine to listen on, useless to connect to."""
@@ -24,6 +26,7 @@ DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
 def check_config(config: NodeConfig) -> None:
     """All the rules, in the order in which a reader of the file meets the keys."""
     _check_roles(config)
+    _check_client_listeners(config)
     _check_ports(config)
     _check_voters(config)
     _check_advertised(config)
@@ -37,7 +40,8 @@ def check_config(config: NodeConfig) -> None:
 
 def _check_roles(config: NodeConfig) -> None:
     internal = config.inter_broker_listener_name
-    for role, name in (("broker", "BROKER"), ("broker", internal), ("controller", "CONTROLLER")):
+    more = [("broker", name) for name in config.client_listeners if name != "BROKER"]
+    for role, name in (("broker", "BROKER"), ("broker", internal), ("controller", "CONTROLLER"), *more):
         if role in config.roles and name not in config.listeners:
             where = f"no {name} listener" + ", where the other brokers fetch from it" * (name == internal)
             raise ConfigError(f"listeners: process.roles has {role} but {where}; add {name}://host:port")
@@ -47,6 +51,15 @@ def _check_roles(config: NodeConfig) -> None:
             )
 
 
+def _check_client_listeners(config: NodeConfig) -> None:
+    names = config.client_listeners
+    if len(names) > CLIENT_LISTENERS_MAX:
+        raise ConfigError(
+            f"listeners: {', '.join(names)} are {len(names)} listeners for clients; at most {CLIENT_LISTENERS_MAX} are "
+            "allowed: remove some"
+        )
+
+
 def _check_ports(config: NodeConfig) -> None:
     endpoints = [*config.listeners.values(), *([config.metrics_listener] if config.metrics_listener else [])]
     seen: set[Endpoint] = set()
@@ -54,6 +67,11 @@ def _check_ports(config: NodeConfig) -> None:
         if endpoint in seen:
             raise ConfigError(f"listeners: {endpoint} is used twice; give each listener its own port")
         seen.add(endpoint)
+    more = {config.listeners[name] for name in config.client_listeners if name != CLIENT_LISTENER}
+    for one, other in itertools.combinations(config.listeners.values(), 2):
+        is_shared = {one.host, other.host} & WILDCARD_HOSTS or {one, other} & more
+        if one.port == other.port and is_shared:
+            raise ConfigError(f"listeners: {one} and {other} have one port; give each listener its own port")
 
 
 def _check_advertised(config: NodeConfig) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, ConfigKey
+from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
 
 DIGITS = 12
@@ -19,14 +20,17 @@ OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER))
 
 def settings_digest(config: NodeConfig) -> str:
     """Of every key with its value in force, given or default."""
-    lines = sorted(f"{key.name}={_text(config, key)}" for key in KEYS.values() if key.name not in OWN)
+    lines = [f"{key.name}={_text(config, key)}" for key in KEYS.values() if key.name not in OWN]
+    lines = sorted(lines + [f"{name}={limits}" for name, limits in config.listener_limits.items()])
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
 
 
 def changed_keys(before: NodeConfig, after: NodeConfig) -> list[str]:
     """The keys whose value in force differs, without those of the node's log, which change while a node runs."""
     keys = (key for key in KEYS.values() if key not in LOGGER)
-    return [key.name for key in keys if _text(before, key) != _text(after, key)]
+    changed = [key.name for key in keys if _text(before, key) != _text(after, key)]
+    of_listeners = sorted(filter(is_listener_key, {*before.given, *after.given}))
+    return changed + [name for name in of_listeners if before.given.get(name) != after.given.get(name)]
 
 
 def _text(config: NodeConfig, key: ConfigKey) -> str:

@@ -95,9 +95,15 @@ IDENTITY = (
     _list(
         "listeners",
         REQUIRED,
-        "Where this node listens: BROKER://host:port for clients; INTERNAL and CONTROLLER for the nodes alone.",
+        "Where this node listens: BROKER://host:port for clients; INTERNAL and CONTROLLER for the nodes alone; any "
+        "other name is one more listener for clients.",
     ),
-    _list("advertised.listeners", (), "The addresses that other nodes and clients connect to; default: the listeners."),
+    _list(
+        "advertised.listeners",
+        (),
+        "The addresses that other nodes and clients connect to, by listener; default: the listeners. A client is told "
+        "those of the listener that it uses.",
+    ),
     _string(
         "inter.broker.listener.name",
         "INTERNAL",
@@ -221,10 +227,17 @@ REQUESTS = (
     _int(
         "max.connections",
         INT32_MAX,
-        "Connections of a listener, and its produce and fetch streams; never above a quarter of the open files.",
+        "Connections of all listeners for clients together, and their produce and fetch streams; never above a quarter "
+        "of the open files. INTERNAL and CONTROLLER may have as many each, up to a sixteenth of the open files.",
         1,
     ),
-    _int("max.connections.per.ip", INT32_MAX, "The same for one address.", 1),
+    _int("max.connections.per.ip", INT32_MAX, "The same for one address: its connections to one listener.", 1),
+    _int(
+        "max.connection.creation.rate",
+        INT32_MAX,
+        "New connections of clients in a second, over 10 s; those above it are cut once they are seen.",
+        1,
+    ),
     _ms("connections.max.idle.ms", 600_000, "A connection without a stream or call for this long is closed."),
     _ms(
         "connections.max.write.stall.ms",

@@ -50,8 +50,8 @@ KAFKA_KEYS = (
     KafkaKey(
         "controller.socket.timeout.ms", "", "each call has its own time limit, and ends at once when another node leads"
     ),
-    KafkaKey("listener.security.protocol.map", "", _NO_AUTHENTICATION),
-    KafkaKey("listener.name.*", "", _NO_AUTHENTICATION),
+    KafkaKey("listener.security.protocol.map", "", f"every listener speaks gRPC without TLS: {_NO_AUTHENTICATION}"),
+    KafkaKey("listener.name.*", "", f"a listener has three keys of its own (see Listeners); {_NO_AUTHENTICATION}"),
     KafkaKey("security.*", "", _NO_AUTHENTICATION),
     KafkaKey("ssl.*", "", _NO_AUTHENTICATION),
     KafkaKey("sasl.*", "", _NO_AUTHENTICATION),
@@ -68,7 +68,6 @@ KAFKA_KEYS = (
     KafkaKey("socket.receive.buffer.bytes", "", _TRANSPORT),
     KafkaKey("socket.listen.backlog.size", "", "the operating system's net.core.somaxconn"),
     KafkaKey("max.connections.per.ip.overrides", "max.connections.per.ip", "one limit for every address"),
-    KafkaKey("max.connection.creation.rate", "", "a firewall limits new connections (ops/README.md)"),
     KafkaKey("request.timeout.ms", "", "each request has the time-out that its client gives"),
     KafkaKey("replica.socket.timeout.ms", "", "an answer may be 30 s late before a follower gives its stream up"),
     KafkaKey("replica.socket.receive.buffer.bytes", "", _TRANSPORT),

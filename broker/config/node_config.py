@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError
-from penstock.types import Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 
-CLIENT_LISTENER = "BROKER"
-CONTROLLER_LISTENER = "CONTROLLER"
+
+@dataclass(frozen=True, slots=True)
+class ListenerOverrides:
+    """What listener.name.<name>.… sets for one listener; None where it sets nothing."""
+
+    max_connections: int | None = None
+    max_connection_creation_rate: int | None = None
+    connections_max_idle_ms: int | None = None
+
+
+NO_OVERRIDES = ListenerOverrides()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ class NodeConfig:
     fetch_sessions_max_bytes: int
     max_connections: int
     max_connections_per_ip: int
+    max_connection_creation_rate: int
     connections_max_idle_ms: int
     connections_max_write_stall_ms: int
     fetch_max_bytes: int
@@ -104,6 +115,8 @@ class NodeConfig:
     log_cleaner_delete_retention_ms: int
     log_cleaner_min_compaction_lag_ms: int
     log_cleaner_max_compaction_lag_ms: int
+    listener_limits: Mapping[str, ListenerOverrides]
+    """By listener: what the keys listener.name.… say."""
     given: Mapping[str, object] = field(compare=False)
     """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()
@@ -127,7 +140,7 @@ class NodeConfig:
         return self.controller_quorum_voters
 
     def listener(self, name: str) -> Endpoint:
-        """Where this node listens as `name`: BROKER, CONTROLLER, or the value of inter.broker.listener.name."""
+        """Where this node listens as `name`; ConfigError if it does not."""
         if name not in self.listeners:
             raise ConfigError(f"listeners: no {name} listener on node {self.node_id}; add {name}://host:port")
         return self.listeners[name]
@@ -136,6 +149,22 @@ class NodeConfig:
     def advertised(self) -> Endpoint:
         """Where clients connect: the broker listener, or on a controller-only node that of the controller."""
         return self.advertised_listeners[CLIENT_LISTENER if self.is_broker else CONTROLLER_LISTENER]
+
+    @property
+    def client_listeners(self) -> tuple[str, ...]:
+        """The names of the listeners for clients, BROKER first; none on a node that is a controller alone."""
+        not_for_clients = (CONTROLLER_LISTENER, self.inter_broker_listener_name)
+        return tuple(sorted(set(self.listeners).difference(not_for_clients), key=lambda n: (n != CLIENT_LISTENER, n)))
+
+    @property
+    def more_advertised(self) -> tuple[ListenerEndpoint, ...]:
+        """Where clients connect besides BROKER, by listener."""
+        names = [name for name in self.client_listeners if name != CLIENT_LISTENER]
+        return tuple(ListenerEndpoint(name, self.advertised_listeners[name]) for name in names)
+
+    def overrides(self, listener: str) -> ListenerOverrides:
+        """What is set for this listener alone."""
+        return self.listener_limits.get(listener, NO_OVERRIDES)
 
     @property
     def inter_broker_advertised(self) -> Endpoint:

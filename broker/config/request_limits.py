@@ -87,7 +87,13 @@ API_LIMITS: dict[str, ApiLimits] = {
     "FetchSnapshot": ApiLimits(4 * KIB),
     "RegisterBroker": ApiLimits(
         8 * MIB,
-        {"log_dirs": 1_000, "lost_log_dirs": 1_000, "replicas": 200_000, "replicas.partitions": 200_000},
+        {
+            "log_dirs": 1_000,
+            "lost_log_dirs": 1_000,
+            "replicas": 200_000,
+            "replicas.partitions": 200_000,
+            "listeners": 100,
+        },
         "a broker names every replica that its log dirs hold",
     ),
     "BrokerHeartbeat": ApiLimits(8 * KIB, {"offline_log_dirs": 128}),

@@ -60,8 +60,9 @@ class _OneShot:
 class ClientCalls:
     """The half of a broker's door that has calls; client_door.py has the other half."""
 
-    def __init__(self, channel: RequestChannel, inter_broker_listener: str) -> None:
-        self._channel = channel
+    def __init__(self, channel: RequestChannel, inter_broker_listener: str, listener: str) -> None:
+        """`listener` is the name of its own."""
+        self._channel, self._listener = channel, listener
         self._inter_broker_listener = inter_broker_listener
         self._is_open = False
 
@@ -96,13 +97,13 @@ class ClientCalls:
         if not self._is_open:
             await abort(context, NetworkError(NOT_OPEN))
         sink = _OneShot()
-        request = Request(api, body, sink, context.peer(), self._channel.now_ns)
+        request = Request(api, body, sink, context.peer(), self._channel.now_ns, None, self._listener)
         await self._channel.send(request)
         await sink.wait()
         self._channel.request_sent(request)
         if request.error is not None:
             await abort(context, request.error)
-        return encode(request.response)
+        return request.encoded(lambda: encode(request.response))
 
     async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = list_offsets.request_from_pb(request)

@@ -36,6 +36,7 @@ from broker.requests import (
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.pb import broker_pb2 as pb
 from penstock.tasks import watch
+from penstock.types import CLIENT_LISTENER
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +61,12 @@ class _StreamKind:
     encode_error: Callable[[Any, ApiError], bytes]
     pipelined_max: int
     parse: Callable[[bytes], Any] | None = None
+
+    def message(self, request: Request) -> bytes:
+        """The bytes of its answer."""
+        if request.error is not None:
+            return self.encode_error(request.body, request.error)
+        return self.encode(request.response)
 
 
 def _produce_error(body: Any, error: ApiError) -> bytes:
@@ -112,7 +119,7 @@ class DoorLimits:
 
 
 class BrokerDoor(ClientCalls):
-    """Serves `penstock.v1.Broker`, and the streams of the inter-broker listener."""
+    """Serves `penstock.v1.Broker` at one listener for clients, or the streams of the inter-broker listener."""
 
     def __init__(
         self,
@@ -121,10 +128,12 @@ class BrokerDoor(ClientCalls):
         limits: DoorLimits,
         inter_broker_listener: str,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
+        listener: str = CLIENT_LISTENER,
     ) -> None:
         """`new_session` makes the session of a fetch stream from an address. `convert`: if given, a produce stream
-        waits for it before its request queues."""
-        super().__init__(channel, inter_broker_listener)
+        waits for it before its request queues. `listener`: its own name; clients are told of the brokers' endpoints at
+        the listeners of that name."""
+        super().__init__(channel, inter_broker_listener, listener)
         self._convert = convert
         self.busy = channel.busy.network
         self._new_session = new_session
@@ -171,7 +180,7 @@ class BrokerDoor(ClientCalls):
         except ApiError as error:
             await abort(context, error)
             return
-        processor = Processor(self._channel, address, kind.pipelined_max)
+        processor = Processor(self._channel, address, kind.pipelined_max, self._listener)
         reader = asyncio.create_task(self.busy.timed(self._read(kind, context, processor, session)))
         watch(reader, _note_failure)
         try:
@@ -231,10 +240,7 @@ class BrokerDoor(ClientCalls):
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, request: Request
     ) -> None:
         try:
-            if request.error is not None:
-                message = kind.encode_error(request.body, request.error)
-            else:
-                message = kind.encode(request.response)
+            message = request.encoded(lambda: kind.message(request))
             request.response = None  # the message has a copy of its records, and may be written for long
             self._writing[processor] = self._channel.now_ns()
             if processor.client is not None:

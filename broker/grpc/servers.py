@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
@@ -10,8 +9,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from broker.config.node_config import NodeConfig
-from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
 from broker.grpc.handlers import add_service
 from broker.grpc.limits import RequestDecoders
@@ -21,6 +19,7 @@ from broker.network.accepted_sockets import AcceptedSockets
 from broker.network.busy_time import BusyTime
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams, StreamsView
+from broker.network.listener_limits import ListenerLimits
 from broker.network.request_channel import SMALL_BYTES
 from broker.network.request_memory import RequestMemory
 from penstock.clock import Clock
@@ -40,31 +39,6 @@ CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerLimits:
-    """The limits of one listener."""
-
-    message_bytes_max: int
-    request_bytes_max: int
-    idle_ms_max: int
-    connections_max: int
-    connections_max_per_ip: int
-    write_stall_ms_max: int
-
-
-def listener_limits(config: NodeConfig, descriptors_share: int) -> ListenerLimits:
-    """By the configuration, and never more connections than the process has descriptors for."""
-    connections_max = min(config.max_connections, descriptors_share)
-    return ListenerLimits(
-        config.socket_request_max_bytes,
-        config.queued_max_request_bytes,
-        config.connections_max_idle_ms,
-        connections_max,
-        min(config.max_connections_per_ip, connections_max),
-        config.connections_max_write_stall_ms,
-    )
-
-
 class GrpcServer:
     """One listener. Health is NOT_SERVING until `serving` says otherwise. `streams` are those that are open at it."""
 
@@ -73,6 +47,7 @@ class GrpcServer:
         listener: str,
         endpoint: Endpoint,
         limits: ListenerLimits,
+        guard: ConnectionGuard,
         streams: StreamsView,
         clock: Clock,
         threads: Threads,
@@ -81,10 +56,8 @@ class GrpcServer:
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         self._server = grpc.aio.server(options=_options(limits))
-        guard = ConnectionGuard(limits.connections_max, limits.connections_max_per_ip, limits.write_stall_ms_max)
-        self.connections = ConnectionWatch(
-            listener, AcceptedSockets((endpoint.port,)), guard, streams, clock, self._executor
-        )
+        sockets = AcceptedSockets((endpoint.port,), endpoint.host)
+        self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
@@ -149,25 +122,21 @@ def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
     ]
 
 
-def broker_server(
-    endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits, clock: Clock, threads: Threads
-) -> GrpcServer:
-    server = GrpcServer("BROKER", endpoint, limits, door, clock, threads)
-    server.add(BROKER_SERVICE, door, held.decoders, held.requests, door.busy)
+def _server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
+    return GrpcServer(served.name, served.endpoint, served.limits, served.guard, served.door, clock, threads)
+
+
+def broker_server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
+    """That of a listener for clients."""
+    server = _server(served, clock, threads)
+    server.add(BROKER_SERVICE, served.door, served.held.decoders, served.held.requests, served.door.busy)
     return server
 
 
-def inter_broker_server(
-    listener: str,
-    endpoint: Endpoint,
-    limits: ListenerLimits,
-    door: BrokerDoor,
-    held: DoorLimits,
-    clock: Clock,
-    threads: Threads,
-) -> GrpcServer:
-    server = GrpcServer(listener, endpoint, limits, door, clock, threads)
-    server.add(REPLICATION_SERVICE, ReplicationDoor(door), held.decoders, held.node_requests, door.busy)
+def inter_broker_server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
+    server = _server(served, clock, threads)
+    door = ReplicationDoor(served.door)
+    server.add(REPLICATION_SERVICE, door, served.held.decoders, served.held.node_requests, served.door.busy)
     return server
 
 
@@ -179,7 +148,7 @@ def controller_server(
     clock: Clock,
     threads: Threads,
 ) -> GrpcServer:
-    server = GrpcServer("CONTROLLER", endpoint, limits, NoStreams(), clock, threads)
+    server = GrpcServer("CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams(), clock, threads)
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
     server.add(QUORUM_SERVICE, quorum, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own
     server.add(CONTROLLER_SERVICE, controller, decoders, memory, BusyTime(clock.now_ns))

@@ -87,16 +87,19 @@ def _conversions(broker: BrokerView) -> Iterator[Reading]:
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:
     yield from _clients(broker.listeners.clients.statistics())
-    found = broker.listeners.connections.statistics()
-    yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
-    yield Reading(
-        "penstock_tcp_connections_max",
-        "TCP connections that there may be at the broker listener.",
-        found.connections_max,
-    )
-    help_text = "Connections that were cut, by the reason."
-    for reason, count in (("limit", found.cut_over_limit), ("stalled", found.cut_stalled)):
-        yield Reading("penstock_tcp_connections_cut", help_text, count, True, (("reason", reason),))
+    found = {name: connections.statistics() for name, connections in broker.listeners.connections.items()}
+    help_text = "TCP connections at a listener of the broker, when last looked."
+    for name, at in found.items():
+        yield Reading("penstock_tcp_connections", help_text, at.open, labels=(("listener", name),))
+    help_text = "TCP connections that there may be at a listener of the broker; those for clients share this number."
+    for name, at in found.items():
+        yield Reading("penstock_tcp_connections_max", help_text, at.connections_max, labels=(("listener", name),))
+    help_text = "Connections that were cut, by the listener and the reason."
+    for name, at in found.items():
+        reasons = (("limit", at.cut_over_limit), ("rate", at.cut_over_rate), ("stalled", at.cut_stalled))
+        for reason, count in reasons:
+            labels = (("listener", name), ("reason", reason))
+            yield Reading("penstock_tcp_connections_cut", help_text, count, True, labels)
     yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))
     help_text = "How often a log had to take a descriptor from the reserve."
     yield Reading("penstock_spare_descriptors_used", help_text, SPARE.used, True)

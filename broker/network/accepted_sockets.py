@@ -11,6 +11,7 @@ reserve if there is no other. connection_guard.py decides which connections to c
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import stat
@@ -41,8 +42,10 @@ def peer_of(address: str) -> Peer:
 class AcceptedSockets:
     """Those whose near end is one of the listening ports."""
 
-    def __init__(self, ports: Collection[int]) -> None:
+    def __init__(self, ports: Collection[int], host: str = "") -> None:
+        """`host`: those to this address only, where it is one; a name, and an address that means all, are any."""
         self._ports = frozenset(ports)
+        self._host = _one_address(host)
 
     def descriptors(self) -> int:
         """How many descriptors the process has, of whatever kind: a cheap sign that connections have come.
@@ -86,7 +89,18 @@ class AcceptedSockets:
                 near, far = connection.getsockname(), connection.getpeername()
         except OSError:  # it listens, or has ended
             return None
-        return Peer(far[0].removeprefix(_MAPPED), far[1]) if near[1] in self._ports else None
+        if near[1] not in self._ports or self._host not in ("", near[0].removeprefix(_MAPPED)):
+            return None
+        return Peer(far[0].removeprefix(_MAPPED), far[1])
+
+
+def _one_address(host: str) -> str:
+    """The host as the kernel writes it; "" for a name, and for an address that means all."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return ""
+    return "" if address.is_unspecified or "%" in host else str(address)
 
 
 def _told_at_once() -> int:

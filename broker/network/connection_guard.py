@@ -1,5 +1,6 @@
-"""Decides which connections are cut: those over `max.connections` and `max.connections.per.ip`, and those whose client
-does not read its answers. Pure: takes the open connections, returns those to cut.
+"""Decides which connections are cut: those over `max.connections` and `max.connections.per.ip`, new ones above
+`max.connection.creation.rate`, and those whose client does not read its answers. Pure: takes the open connections,
+returns those to cut. Some limits are shared with other listeners (shared_connections.py).
 
 Over a limit, the address with the most connections loses some: first those without a stream, and of these the youngest.
 So a client from before an attack keeps its connection, and so does an address with few connections.
@@ -15,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from broker.network.accepted_sockets import Peer
+from broker.network.shared_connections import CreationRate, SharedWith
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +27,32 @@ class ConnectionGuardStatistics:
     connections_max: int
     cut_over_limit: int
     cut_stalled: int
+    cut_over_rate: int = 0
 
 
 class ConnectionGuard:
     """Remembers since when each connection is there."""
 
-    def __init__(self, connections_max: int, connections_max_per_ip: int, write_stall_ms_max: int) -> None:
+    def __init__(
+        self,
+        connections_max: int,
+        connections_max_per_ip: int,
+        write_stall_ms_max: int,
+        rate: CreationRate | None = None,
+        shared: SharedWith | None = None,
+    ) -> None:
+        """`rate` is of its listener alone; None: no limit."""
+        self._shared = shared
+        self._rates = [limit for limit in (rate, shared.rate if shared is not None else None) if limit is not None]
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._write_stall_ms_max = write_stall_ms_max
         self._since: dict[Peer, int] = {}
         self._looks = 0
-        self._cut_over_limit = self._cut_stalled = 0
+        self._cut_over_limit = self._cut_stalled = self._cut_over_rate = 0
 
-    def look(self, connected: Collection[Peer], with_streams: Collection[Peer]) -> set[Peer]:
-        """The connections over a limit."""
+    def look(self, connected: Collection[Peer], with_streams: Collection[Peer], now_ms: int) -> set[Peer]:
+        """The connections over a limit; each look is later than the one before."""
         self._looks += 1
         since = self._since
         self._since = {peer: since.get(peer, self._looks) for peer in connected}
@@ -52,13 +65,29 @@ class ConnectionGuard:
         for peers in by_host.values():
             gone.update(peers[self._max_per_ip :])
             del peers[self._max_per_ip :]
-        over = sum(map(len, by_host.values())) - self._max
+        count = sum(map(len, by_host.values()))
+        over = count - min(self._max, count if self._shared is None else self._shared.allowed(count))
         if over > 0:
             gone.update(_from_the_largest(by_host, over))
         self._cut_over_limit += len(gone)
+        too_fast = self._above_rate(by_host, since.keys() | gone, now_ms)
+        self._cut_over_rate += len(too_fast)
+        gone |= too_fast
         for peer in gone:
             del self._since[peer]
+        if self._shared is not None:
+            self._shared.note(len(self._since))
         return gone
+
+    def _above_rate(self, by_host: dict[str, list[Peer]], not_new: Collection[Peer], now_ms: int) -> set[Peer]:
+        """The new connections for which there is no room; the rest of the new ones is counted."""
+        new = {host: [peer for peer in peers if peer not in not_new] for host, peers in by_host.items()}
+        new = {host: peers for host, peers in new.items() if peers}
+        count = sum(map(len, new.values()))
+        room = max(min([count, *(rate.room(now_ms) for rate in self._rates)]), 0)
+        for rate in self._rates:
+            rate.came(room)
+        return set(_from_the_largest(new, count - room)) if count > room else set()
 
     def stalled(self, writing_since_ms: Mapping[Peer, int], now_ms: int) -> set[Peer]:
         """The connections whose answer has been under way for too long."""
@@ -67,7 +96,9 @@ class ConnectionGuard:
         return gone
 
     def statistics(self) -> ConnectionGuardStatistics:
-        return ConnectionGuardStatistics(len(self._since), self._max, self._cut_over_limit, self._cut_stalled)
+        connections_max = self._max if self._shared is None else min(self._max, self._shared.connections_max)
+        cut = (self._cut_over_limit, self._cut_stalled, self._cut_over_rate)
+        return ConnectionGuardStatistics(len(self._since), connections_max, *cut)
 
     def __repr__(self) -> str:
         return f"ConnectionGuard({len(self._since)} of {self._max} connections)"

@@ -98,7 +98,7 @@ class ConnectionWatch:
     async def look(self) -> None:
         """Look once."""
         connected = await self._in_thread(self._sockets.peers)
-        over = self._guard.look(connected, self._streams.peers_with_streams())
+        over = self._guard.look(connected, self._streams.peers_with_streams(), self._clock.now_ms())
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}
         stalled = self._guard.stalled(here, self._clock.now_ms())
@@ -107,7 +107,7 @@ class ConnectionWatch:
         await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
-            _log.warning("%s: cut %d connections above the limit, from %s", self._listener, len(over), _shown(hosts))
+            _log.warning("%s: cut %d connections above a limit, from %s", self._listener, len(over), _shown(hosts))
         for peer in stalled:
             _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
 

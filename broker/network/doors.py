@@ -9,7 +9,7 @@ process serves (`broker/node/server.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,7 +88,7 @@ class Connections(Protocol):
 
 
 class BrokerListeners(Listener, Protocol):
-    """The clients' listener and the inter-broker listener together."""
+    """The listeners for clients and the inter-broker listener together."""
 
     def open(self) -> None:
         """The node has caught up with the metadata: requests are taken from now on."""
@@ -101,8 +101,8 @@ class BrokerListeners(Listener, Protocol):
     def clients(self) -> ClientNames: ...
 
     @property
-    def connections(self) -> Connections:
-        """Of the clients' listener."""
+    def connections(self) -> Mapping[str, Connections]:
+        """By the name of the listener, those for clients first."""
         ...
 
 

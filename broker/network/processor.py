@@ -14,13 +14,17 @@ from collections import deque
 from broker.network.client_names import ClientTraffic
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
+from penstock.types import CLIENT_LISTENER
 
 
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(self, channel: RequestChannel, client_address: str, pipelined_max: int) -> None:
+    def __init__(
+        self, channel: RequestChannel, client_address: str, pipelined_max: int, listener: str = CLIENT_LISTENER
+    ) -> None:
         self.client_address = client_address
+        self._listener = listener
         self.client: ClientTraffic | None = None
         """The counts of the stream's client, once a request has named it."""
         self._channel = channel
@@ -42,7 +46,7 @@ class Processor:
         """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body.
         `received_ns`: when it came, if that was before now."""
         await self._room.wait()
-        request = Request(api, body, self, self.client_address, self._channel.now_ns, context)
+        request = Request(api, body, self, self.client_address, self._channel.now_ns, context, self._listener)
         request.body_lease = lease
         if received_ns is not None:
             request.received_ns = received_ns

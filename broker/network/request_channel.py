@@ -11,12 +11,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from broker.network.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
 from penstock.tracebacks import without_frames
+from penstock.types import CLIENT_LISTENER
+
+T = TypeVar("T")
 
 SMALL_BYTES = 64 * 1024
 """A request up to this size is small: it is HTTP/2's window, which a stream that is not read may fill anyway."""
@@ -56,6 +59,7 @@ class Request:
         "failures",
         "handled_ns",
         "is_abandoned",
+        "listener",
         "received_ns",
         "response",
         "response_lease",
@@ -71,7 +75,10 @@ class Request:
         client_address: str,
         now_ns: Callable[[], int],
         context: object = None,
+        listener: str = CLIENT_LISTENER,
     ) -> None:
+        self.listener = listener
+        """The name of the listener that it came by: its client is told of the endpoints of that one."""
         self.api = api
         self.body = body
         self.sink = sink
@@ -113,6 +120,18 @@ class Request:
         if self.completed_ns == 0:
             self.error, self.failures = without_frames(error), (error,)
             self.complete(None)
+
+    def encoded(self, encode: Callable[[], T]) -> T:
+        """What `encode` makes of the answer, while each error in it names its leader's endpoint at the listener of this
+        request. Afterwards the errors are as before: one error may be in the answers of several requests."""
+        hints = [(error, error.leader) for error in self.failures if error.leader is not None]
+        try:
+            for error, hint in hints:
+                error.leader = hint.at(self.listener)
+            return encode()
+        finally:
+            for error, hint in hints:
+                error.leader = hint
 
     def waits_among(self, waiting: Counter[str]) -> None:
         """It was handled and is not answered yet: it is counted, by its API, until it is answered."""

@@ -12,7 +12,16 @@ from penstock.errors import ResourceExhaustedError
 class StreamQuotas:
     """Counts by host; a stream over a limit is refused with a typed error."""
 
-    def __init__(self, connections_max: int, connections_max_per_ip: int) -> None:
+    def __init__(
+        self,
+        connections_max: int,
+        connections_max_per_ip: int,
+        all_streams: StreamQuotas | None = None,
+        key: str = "max.connections",
+    ) -> None:
+        """Of one listener; `all_streams` are those of all listeners together. `key` is its limit's."""
+        self._key = key
+        self._all_streams = all_streams
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._by_host: dict[str, int] = {}
@@ -24,17 +33,21 @@ class StreamQuotas:
         host = host_of(address)
         if self.total >= self._max:
             raise ResourceExhaustedError(
-                f"this node has max.connections={self._max} streams open; close one, or raise the limit"
+                f"this node has {self._key}={self._max} streams open; close one, or raise the limit"
             )
         if self._by_host.get(host, 0) >= self._max_per_ip:
             raise ResourceExhaustedError(
                 f"{host} has max.connections.per.ip={self._max_per_ip} streams open here; close one, or raise the limit"
             )
+        if self._all_streams is not None:
+            self._all_streams.connected(address)
         self._by_host[host] = self._by_host.get(host, 0) + 1
         self._by_address[address] = self._by_address.get(address, 0) + 1
         self.total += 1
 
     def disconnected(self, address: str) -> None:
+        if self._all_streams is not None:
+            self._all_streams.disconnected(address)
         host = host_of(address)
         left = self._by_host.get(host, 0) - 1
         self.total -= 1

@@ -32,6 +32,8 @@ def registration(
         inter_broker_host=inter_broker.host,
         inter_broker_port=inter_broker.port,
         flush_policy=config.flush_policy,
+        listeners=config.more_advertised,
+        inter_broker_listener=config.inter_broker_listener_name,
     )
 
 

@@ -133,7 +133,9 @@ class MetadataPublisher:
 
 def _leader_hint(image: MetadataImage, state: PartitionRegistration) -> LeaderHint:
     leader = image.brokers.get(state.leader_id)
-    return LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint if leader else None, state.topic_id)
+    if leader is None:
+        return LeaderHint(state.leader_id, state.leader_epoch, None, state.topic_id)
+    return LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint, state.topic_id, leader.listeners)
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

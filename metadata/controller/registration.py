@@ -24,6 +24,7 @@ from metadata.controller.log_dirs import (
     with_directories,
 )
 from metadata.controller.result import ControllerResult
+from metadata.listeners import CLIENT_LISTENERS_MAX, NAME_LENGTH_MAX, RESERVED, is_listener_name, survives_a_record
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
@@ -33,6 +34,7 @@ from penstock.errors import (
     InvalidRequestError,
     ResourceExhaustedError,
 )
+from penstock.types import ListenerEndpoint
 
 MAX_TEXT_LENGTH: Final = 255
 """Of a host name (RFC 1035), and of the ids and the rack beside it."""
@@ -86,6 +88,7 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
             f"broker {request.broker_id} cannot join: {context.config.max_brokers} brokers are registered, the most"
             " that are allowed"
         )
+    _check_listener_names(context, request)
     changes = with_directories(context, None, request)
     return _result(changes, _record(request, request.log_dirs, next_offset + len(changes)))
 
@@ -148,6 +151,7 @@ def _check_request(request: RegisterBrokerRequest) -> None:
     _check_endpoint(request.broker_id, request.host, request.port)
     if host or port:
         _check_endpoint(request.broker_id, host, port)
+    _check_listeners(request)
     texts = {"incarnation id": request.incarnation_id, "rack": request.rack}
     texts.update((f"log dir {at}", log_dir) for at, log_dir in enumerate(request.log_dirs[: MAX_LOG_DIRS + 1]))
     for what, text in texts.items():
@@ -176,6 +180,37 @@ def _check_endpoint(broker_id: int, host: str, port: int) -> None:
         )
     if port not in _PORTS:
         raise InvalidRequestError(f"broker {broker_id} advertises port {port}; ports are 1 to 65535")
+
+
+def _check_listeners(request: RegisterBrokerRequest) -> None:
+    """Those for clients besides BROKER."""
+    names = [listener.name for listener in request.listeners]
+    if len(names) >= CLIENT_LISTENERS_MAX:
+        raise InvalidRequestError(
+            f"broker {request.broker_id} has {len(names) + 1} listeners for clients; at most {CLIENT_LISTENERS_MAX} are"
+            " allowed"
+        )
+    taken = (*RESERVED, request.inter_broker_listener)
+    for name, endpoint in request.listeners:
+        _check_endpoint(request.broker_id, *endpoint)
+        wrong = not is_listener_name(name) or not survives_a_record(ListenerEndpoint(name, endpoint))
+        if wrong or name in taken or names.count(name) > 1:
+            raise InvalidRequestError(
+                f"broker {request.broker_id}: {name[:NAME_LENGTH_MAX]!r} is not the name of one more listener for"
+                " clients; give each a name of its own in capitals"
+            )
+
+
+def _check_listener_names(context: DecisionContext, request: RegisterBrokerRequest) -> None:
+    """A name of a listener for clients means that on every broker. Checked of a new broker only: one that has replicas
+    is not kept out for this. Its clients at that listener find it nowhere, because it registers no such listener."""
+    for broker in context.state.brokers.values():
+        if broker.endpoint_at(request.inter_broker_listener) is not None:
+            raise InvalidRegistrationError(
+                f"broker {request.broker_id} has inter.broker.listener.name = {request.inter_broker_listener}, which is"
+                f" a listener for clients on broker {broker.broker_id}; give it the name that the other brokers give"
+                " theirs"
+            )
 
 
 def _check_log_dirs_are_its_own(context: DecisionContext, request: RegisterBrokerRequest) -> None:
@@ -209,6 +244,7 @@ def _record(
         inter_broker_port=request.inter_broker_port,
         offline_log_dirs=standing.offline_log_dirs,
         flush_policy=request.flush_policy,
+        listeners=tuple(map(str, request.listeners)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RegisterBrokerRequest(_message.Message):
-    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port")
+    __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port", "listeners", "inter_broker_listener")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,8 @@ class RegisterBrokerRequest(_message.Message):
     FLUSH_POLICY_FIELD_NUMBER: _ClassVar[int]
     INTER_BROKER_HOST_FIELD_NUMBER: _ClassVar[int]
     INTER_BROKER_PORT_FIELD_NUMBER: _ClassVar[int]
+    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    INTER_BROKER_LISTENER_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     broker_id: int
     incarnation_id: str
@@ -41,7 +43,19 @@ class RegisterBrokerRequest(_message.Message):
     flush_policy: str
     inter_broker_host: str
     inter_broker_port: int
-    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ...) -> None: ...
+    listeners: _containers.RepeatedCompositeFieldContainer[ListenerEndpoint]
+    inter_broker_listener: str
+    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ..., listeners: _Optional[_Iterable[_Union[ListenerEndpoint, _Mapping]]] = ..., inter_broker_listener: _Optional[str] = ...) -> None: ...
+
+class ListenerEndpoint(_message.Message):
+    __slots__ = ("name", "host", "port")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    host: str
+    port: int
+    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class HostedReplicas(_message.Message):
     __slots__ = ("topic_id", "partitions", "log_dir")

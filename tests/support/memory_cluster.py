@@ -17,7 +17,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
@@ -48,6 +48,8 @@ class MemoryCluster:
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.network = MemoryNetwork(self._drawn(MESSAGE_SECONDS))
         self.disks = [LosingFileSystem() for _ in range(nodes)]
+        self.outside: frozenset[int] = frozenset()
+        """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
         self.threads: list[SteppedThreads] = []
         self.nodes: list[Node] = []
 
@@ -56,7 +58,11 @@ class MemoryCluster:
         return lambda: source.uniform(0, seconds_max)
 
     def config(self, index: int) -> NodeConfig:
-        return parse_config({**self._config, **self._layout.node_config(index)})
+        values = {**self._config, **self._layout.node_config(index)}
+        if index in self.outside:
+            values["listeners"] = [*cast(list[str], values["listeners"]), f"OUTSIDE://127.0.0.1:{9_700 + index}"]
+            values["advertised.listeners"] = [f"OUTSIDE://node-{index}.outside:9093"]
+        return parse_config(values)
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""

@@ -65,10 +65,13 @@ class MemoryNetwork:
             raise NetworkError(f"broker at {endpoint}: unavailable: nobody listens")
         return found
 
-    async def ask(self, endpoint: Endpoint, api: str, body: object) -> Any:
-        """A client's call at a broker's listener: returns the answer, or raises its typed error."""
+    async def ask(
+        self, endpoint: Endpoint, api: str, body: object, encode: Callable[[Any], Any] = lambda answer: answer
+    ) -> Any:
+        """A client's call at a broker's listener: returns the answer, `encode`d, or raises its typed error."""
         await self.wait_carried()
-        answer = await self.broker(endpoint).call(api, body)
+        request = await self.broker(endpoint).call(api, body, endpoint)
+        answer = request.encoded(lambda: encode(request.response))
         await self.wait_carried()
         return answer
 
@@ -80,8 +83,8 @@ class MemoryDoors:
         self._network = network
 
     def broker(self, config: NodeConfig, service: BrokerService) -> MemoryBroker:
-        endpoints = (config.listener("BROKER"), config.listener(config.inter_broker_listener_name))
-        return MemoryBroker(self._network, endpoints, service)
+        names = (*config.client_listeners, config.inter_broker_listener_name)
+        return MemoryBroker(self._network, {config.listener(name): name for name in names}, service)
 
     def controller(self, config: NodeConfig, service: ControllerService) -> MemoryController:
         return MemoryController(self._network, config.listener("CONTROLLER"), service)
@@ -109,9 +112,11 @@ class MemoryController:
 class MemoryBroker:
     """The listeners of one broker (`broker.network.doors.BrokerListeners`), all with one service."""
 
-    def __init__(self, network: MemoryNetwork, endpoints: tuple[Endpoint, ...], service: BrokerService) -> None:
+    def __init__(self, network: MemoryNetwork, endpoints: Mapping[Endpoint, str], service: BrokerService) -> None:
+        """`endpoints` has the name of each listener."""
         self._network, self._endpoints, self.service = network, endpoints, service
-        self.connections = ConnectionGuard(service.client_connections_max, service.client_connections_max, 1)
+        count_max = service.client_connections_max
+        self.connections = {name: ConnectionGuard(count_max, count_max, 1) for name in endpoints.values()}
         self.streams: dict[MemoryFetchStream, None] = {}
         self.is_open = self.is_serving = False
 
@@ -145,10 +150,14 @@ class MemoryBroker:
         if not self.is_open:
             raise NetworkError("this node has not caught up with the metadata yet; ask another one")
 
-    async def call(self, api: str, body: Any) -> Any:
-        """One request of a client, through the request channel."""
+    def listener_at(self, endpoint: Endpoint) -> str:
+        """Its name."""
+        return self._endpoints[endpoint]
+
+    async def call(self, api: str, body: Any, endpoint: Endpoint) -> Request:
+        """One request of a client at one of the listeners, through the request channel; it is answered."""
         self.must_be_open()
-        processor = Processor(self.service.channel, f"{CLIENT_HOST}:1", PIPELINED_MAX)
+        processor = Processor(self.service.channel, f"{CLIENT_HOST}:1", PIPELINED_MAX, self.listener_at(endpoint))
         try:
             if api == "Produce" and (converting := self.service.convert(body)) is not None:
                 await converting
@@ -160,12 +169,12 @@ class MemoryBroker:
             processor.close()
 
 
-def _over(service: BrokerService, request: Request) -> Any:
+def _over(service: BrokerService, request: Request) -> Request:
     request.dropped()
     service.channel.request_sent(request)
     if request.error is not None:
         raise _as_told(request.error)
-    return request.response
+    return request
 
 
 class MemoryTransport:
@@ -291,12 +300,14 @@ class MemoryFetchStream:
         broker.streams[self] = None
         service = broker.service
         session = service.new_session(CLIENT_HOST)
-        processor = Processor(service.channel, f"{CLIENT_HOST}:2", PIPELINED_MAX)
+        listener = broker.listener_at(self._endpoint)
+        processor = Processor(service.channel, f"{CLIENT_HOST}:2", PIPELINED_MAX, listener)
         reader = asyncio.create_task(self._read(processor, session))
         self._tasks.append(reader)
         try:
             while (request := await processor.next_response()) is not None:
-                encoded = fetch.response_to_bytes(_over(service, request))
+                answered = _over(service, request)
+                encoded = answered.encoded(lambda answered=answered: fetch.response_to_bytes(answered.response))
                 await self._network.wait_carried()
                 self._answers.put_nowait(encoded)
         except ApiError as error:

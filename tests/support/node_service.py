@@ -15,7 +15,7 @@ from broker.grpc.codec import fetch, list_offsets, metadata, produce, producer_i
 from broker.requests import InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import reassignments_pb2
-from penstock.types import Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_network import MemoryFetchStream, MemoryNetwork
@@ -23,10 +23,13 @@ from tests.support.memory_network import MemoryFetchStream, MemoryNetwork
 SERVICE = "/penstock.v1.Broker/"
 
 
-def open_to_clients(cluster: MemoryCluster, network: FakeNetwork) -> None:
-    """Lets each node listen on the clients' network, at the address that its metadata names."""
+def open_to_clients(cluster: MemoryCluster, network: FakeNetwork, listener: str = CLIENT_LISTENER) -> None:
+    """Lets each node that has this listener listen on the clients' network, at the address that it advertises."""
     for index in range(len(cluster.disks)):
-        network.listen(cluster.endpoint(index), NodeService(cluster.network, cluster.endpoint(index)))
+        config = cluster.config(index)
+        if listener in config.listeners:
+            advertised = config.advertised_listeners[listener]
+            network.listen(advertised, NodeService(cluster.network, config.listener(listener)))
 
 
 class NodeService:
@@ -64,7 +67,7 @@ class NodeService:
                 encode = reassignments.response_to_pb
             case _:
                 raise AssertionError(f"{api}: no test needs it yet")
-        return bytes(encode(await self._network.ask(self._endpoint, api, body)).SerializeToString())
+        return bytes(await self._network.ask(self._endpoint, api, body, lambda a: encode(a).SerializeToString()))
 
     async def stream(self, method: str, stream: ServedStream) -> None:
         if method == SERVICE + "Produce":
@@ -75,8 +78,8 @@ class NodeService:
     async def _produce(self, stream: ServedStream) -> None:
         while True:
             body = produce.request_from_pb(produce.PRODUCED.split(await stream.read()))
-            answer = await self._network.ask(self._endpoint, "Produce", body)
-            await stream.write(produce.response_to_pb(answer).SerializeToString())
+            answer = await self._network.ask(self._endpoint, "Produce", body, produce.response_to_pb)
+            await stream.write(answer.SerializeToString())
 
     async def _fetch(self, stream: ServedStream) -> None:
         session = MemoryFetchStream(self._network, self._endpoint, f"broker at {self._endpoint}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker.grpc.codec.assign_replicas_to_dirs import hosted_from_pb, hosted_to_pb
 from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.pb import controller_pb2
+from penstock.types import Endpoint, ListenerEndpoint
 
 
 def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRequest:
@@ -23,6 +24,8 @@ def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRe
         lost_log_dirs=tuple(m.lost_log_dirs),
         replicas=hosted_from_pb(m.replicas),
         flush_policy=m.flush_policy,
+        listeners=tuple(ListenerEndpoint(one.name, Endpoint(one.host, one.port)) for one in m.listeners),
+        inter_broker_listener=m.inter_broker_listener,
     )
 
 
@@ -42,6 +45,11 @@ def request_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerRequ
         lost_log_dirs=r.lost_log_dirs,
         replicas=hosted_to_pb(r.replicas),
         flush_policy=r.flush_policy,
+        listeners=[
+            controller_pb2.ListenerEndpoint(name=one.name, host=one.endpoint.host, port=one.endpoint.port)
+            for one in r.listeners
+        ],
+        inter_broker_listener=r.inter_broker_listener,
     )
 
 

@@ -35,6 +35,7 @@ var codeTable = map[int32]codeMeaning{
 	56:  {"KAFKA_STORAGE_ERROR", true, false, true},
 	57:  {"LOG_DIR_NOT_FOUND", false, false, false},
 	59:  {"UNKNOWN_PRODUCER_ID", false, true, false},
+	72:  {"LISTENER_NOT_FOUND", true, false, false},
 	74:  {"FENCED_LEADER_EPOCH", true, true, true},
 	75:  {"UNKNOWN_LEADER_EPOCH", true, true, true},
 	76:  {"UNSUPPORTED_COMPRESSION_TYPE", false, true, false},

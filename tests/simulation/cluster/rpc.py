@@ -15,7 +15,7 @@ import grpc.aio
 from google.protobuf.descriptor import ServiceDescriptor
 
 from broker.config.node_config import NodeConfig
-from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.broker_listeners import ServedListeners
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
 from broker.grpc.handlers import add_service
 from broker.grpc.limits import RequestDecoders
@@ -30,11 +30,8 @@ from broker.grpc.servers import (
     listener_limits,
 )
 from broker.network.busy_time import BusyTime
-from broker.network.client_names import ClientNames
-from broker.network.connection_guard import ConnectionGuard
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import StreamQuotas
 from penstock.client.wire.channel import GrpcChannel
 from penstock.clock import Clock
 from penstock.errors import ConfigError
@@ -151,7 +148,7 @@ class SimulatedDoors:
         return SimulatedBroker(self, config, service)
 
     def controller(self, config: NodeConfig, service: ControllerService) -> SimulatedServer:
-        limits = listener_limits(config, service.connections_max)
+        limits = listener_limits(config, "CONTROLLER", service.connections_max)
         server, clock = self.server(config.listener("CONTROLLER")), self._clock
         decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
         server.add(QUORUM_SERVICE, QuorumDoor(service.quorum), decoders, memory, BusyTime(clock.now_ns))
@@ -161,26 +158,24 @@ class SimulatedDoors:
 
 
 class SimulatedBroker:
-    """The two listeners of a broker (`broker.network.doors.BrokerListeners`)."""
+    """The listeners of a broker (`broker.network.doors.BrokerListeners`)."""
 
     def __init__(self, doors: SimulatedDoors, config: NodeConfig, service: BrokerService) -> None:
-        self.decoders = RequestDecoders(config.socket_request_max_bytes)
-        self.clients = ClientNames()
-        limits = listener_limits(config, service.client_connections_max)
-        quotas = StreamQuotas(limits.connections_max, limits.connections_max_per_ip)
-        self.connections = ConnectionGuard(limits.connections_max, limits.connections_max_per_ip, 1)
-        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.clients)
-        name = config.inter_broker_listener_name
-        self._door = BrokerDoor(service.channel, service.new_session, held, name, service.convert)
-        clients, replicas = doors.server(config.listener("BROKER")), doors.server(config.listener(name))
-        clients.add(BROKER_SERVICE, self._door, held.decoders, held.requests, self._door.busy)
-        replicas.add(
-            REPLICATION_SERVICE, ReplicationDoor(self._door), held.decoders, held.node_requests, self._door.busy
-        )
-        self._servers = (clients, replicas)
+        self._served = ServedListeners(config, service)
+        self.decoders, self.clients = self._served.decoders, self._served.names
+        self.connections = {served.name: served.guard for served in self._served.all}
+        self._servers = []
+        for served in self._served.all:
+            server, held, door = doors.server(served.endpoint), served.held, served.door
+            if served is self._served.of_brokers:
+                service_of, servicer, memory = REPLICATION_SERVICE, ReplicationDoor(door), held.node_requests
+                server.add(service_of, servicer, held.decoders, memory, door.busy)
+            else:
+                server.add(BROKER_SERVICE, door, held.decoders, held.requests, door.busy)
+            self._servers.append(server)
 
     def open(self) -> None:
-        self._door.open()
+        self._served.open()
 
     async def start(self) -> None:
         for server in self._servers:

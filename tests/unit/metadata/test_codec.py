@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import get_args
 
 import pytest
@@ -52,6 +52,7 @@ RECORDS: list[Record] = [
     PartitionChangeRecord("id", 0, directories=("dir-a", "dir-b")),
     PartitionChangeRecord("id", 0, directories=()),
     RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, flush_policy="os"),
+    RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, listeners=("OUTSIDE://node-1:9093", "LAB://[::1]:1")),
     PartitionRecord("id", 0, (1, 2), (1,), -1, 7, 9, elr=(2,)),
     PartitionChangeRecord("id", 0, elr=()),
     RemoveTopicRecord("id"),
@@ -117,6 +118,9 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=("a", ""))) == 2
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, elr=(2,))) == 3
     assert version(PartitionChangeRecord("id", 0, elr=())) == 3
+    registered = RegisterBrokerRecord(1, "i", 42, "host", 9192, inter_broker_host="in", flush_policy="os")
+    assert version(registered) == 3, "a broker with one listener for clients: nodes of the release before read it"
+    assert version(replace(registered, listeners=("OUTSIDE://node-1:9093",))) == 4
 
 
 def test_partition_of_an_older_release_has_no_directories_and_a_change_of_them_is_read() -> None:

@@ -11,11 +11,13 @@ import grpc.aio
 import pytest
 
 from broker.apis.fetch_session import FetchSession
+from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
-from broker.grpc.servers import ListenerLimits, broker_server, inter_broker_server
+from broker.grpc.servers import broker_server, inter_broker_server
 from broker.network.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
+from broker.network.listener_limits import ListenerLimits
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
@@ -57,13 +59,21 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
         no_session = cast(Callable[[str], FetchSession], NoSession)
         limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
-        door = BrokerDoor(requests, no_session, limits, "NODES")
+        door = BrokerDoor(requests, no_session, limits, "NODES", listener="OUTSIDE")
         door.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         servers = (
-            broker_server(here[0], listener, door, limits, SystemClock(), THREADS),
-            inter_broker_server("NODES", here[1], listener, door, limits, SystemClock(), THREADS),
+            broker_server(
+                ServedListener("OUTSIDE", here[0], listener, listener.guard("OUTSIDE"), limits, door),
+                SystemClock(),
+                THREADS,
+            ),
+            inter_broker_server(
+                ServedListener("NODES", here[1], listener, listener.guard("NODES"), limits, door),
+                SystemClock(),
+                THREADS,
+            ),
         )
         for server in servers:
             await server.start()
@@ -120,6 +130,7 @@ def test_what_a_call_occupies_of_the_loop_counts_as_the_networks() -> None:
     async def story(at: Listeners) -> None:
         call = asyncio.ensure_future(at.clients.Metadata(pb.MetadataRequest(topics=["t"])))
         request = await at.requests.receive()
+        assert request.listener == "OUTSIDE"
         decoded_ns = at.requests.busy.network.total_ns
         assert decoded_ns > 0
         request.fail(InvalidRequestError("no"))

@@ -21,24 +21,24 @@ def peers(host: str, *ports: int) -> list[Peer]:
 def test_over_the_limit_of_an_address_the_silent_go_first_and_of_these_the_youngest() -> None:
     guard = ConnectionGuard(100, 3, 1_000)
     old = peers("a", 1, 2, 3)
-    assert guard.look(old, ()) == set()
+    assert guard.look(old, (), 0) == set()
     young = Peer("a", 4)
-    assert guard.look([*old, young], {young}) == {Peer("a", 3)}
-    assert guard.look([*peers("a", 1, 2, 5), young], ()) == {Peer("a", 5)}, "the youngest of those without a stream"
+    assert guard.look([*old, young], {young}, 1) == {Peer("a", 3)}
+    assert guard.look([*peers("a", 1, 2, 5), young], (), 2) == {Peer("a", 5)}, "the youngest of those without a stream"
 
 
 def test_over_the_limit_of_all_the_address_with_the_most_connections_loses_them() -> None:
     guard = ConnectionGuard(10, 100, 1_000)
     honest = [*peers("honest", 1, 2), *peers("other", 1)]
     hostile = peers("hostile", *range(600))
-    cut = guard.look([*hostile, *honest], ())
+    cut = guard.look([*hostile, *honest], (), 0)
     assert len(cut) == 593 and {peer.host for peer in cut} == {"hostile"}
     assert guard.statistics().open == 10 and guard.statistics().cut_over_limit == 593
 
 
 def test_addresses_with_as_many_connections_are_brought_down_alike() -> None:
     guard = ConnectionGuard(10, 100, 1_000)
-    cut = guard.look([peer for host in "abc" for peer in peers(host, *range(20))], ())
+    cut = guard.look([peer for host in "abc" for peer in peers(host, *range(20))], (), 0)
     left = {host: 20 - sum(peer.host == host for peer in cut) for host in "abc"}
     assert sorted(left.values()) == [3, 3, 4]
 

@@ -1,0 +1,58 @@
+"""The keys of one listener: listener.name.<its name in small letters>.<key>, as in Kafka (KIP-612).
+
+    listener.name.outside.max.connections = 500
+
+Type and range are those of the key without the prefix. Not here: what a node does with the values
+(broker/network/listener_limits.py).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from broker.config.config_table import KEYS, ConfigKey
+from broker.config.node_config import ListenerOverrides
+from penstock.errors import ConfigError
+
+PREFIX = "listener.name."
+OF_ONE_LISTENER = ("max.connections", "max.connection.creation.rate", "connections.max.idle.ms")
+
+
+def is_listener_key(name: str) -> bool:
+    """Whether it is one of these keys, of whichever listener."""
+    listener, _, key = name.removeprefix(PREFIX).partition(".")
+    return name.startswith(PREFIX) and bool(listener) and key in OF_ONE_LISTENER
+
+
+def near_listener_key(name: str) -> str:
+    """The key that was probably meant by one that begins as these do; "" if none is near."""
+    listener, _, key = name.removeprefix(PREFIX).partition(".")
+    near = difflib.get_close_matches(key, OF_ONE_LISTENER, n=1, cutoff=0.8) if name.startswith(PREFIX) else []
+    return f"{PREFIX}{listener}.{near[0]}" if near else ""
+
+
+def listener_keys(given: Collection[str], listeners: Collection[str]) -> dict[str, ConfigKey]:
+    """The rows of the keys of this kind that are given; ConfigError for one of a listener that is not there."""
+    found: dict[str, ConfigKey] = {}
+    for name in filter(is_listener_key, given):
+        listener, _, key = name.removeprefix(PREFIX).partition(".")
+        if listener != listener.lower():
+            raise ConfigError(f"{name}: write the listener in small letters: {PREFIX}{listener.lower()}.{key}")
+        if listener.upper() not in listeners:
+            known = ", ".join(f"{PREFIX}{one.lower()}.{key}" for one in sorted(listeners))
+            raise ConfigError(f"{name}: listeners has no {listener.upper()}; add it there, or write {known}")
+        found[name] = replace(KEYS[key], name=name)
+    return found
+
+
+def overrides_by_listener(values: Mapping[str, Any]) -> dict[str, ListenerOverrides]:
+    """By listener, from the checked values of its keys."""
+    found: dict[str, ListenerOverrides] = {}
+    for name, value in values.items():
+        listener, _, key = name.removeprefix(PREFIX).partition(".")
+        before = found.get(listener.upper(), ListenerOverrides())
+        found[listener.upper()] = replace(before, **{key.replace(".", "_"): value})
+    return found

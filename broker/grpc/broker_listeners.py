@@ -1,0 +1,79 @@
+"""The listeners of a broker, each with its door and its limits: those for clients, and the one for brokers. An edge.
+
+Each listener for clients has a door of its own, which knows its name, so that its clients are told of that listener's
+endpoints (KIP-103). All doors lead to one request channel. What clients may have is counted for each listener and for
+all together; the followers' listener shares none of it. Not here: the servers (servers.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.config.node_config import NodeConfig
+from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.limits import RequestDecoders
+from broker.network.client_names import ClientNames
+from broker.network.connection_guard import ConnectionGuard
+from broker.network.doors import BrokerService
+from broker.network.listener_limits import ListenerLimits, listener_limits, shared_by_clients
+from broker.network.stream_quotas import StreamQuotas
+from penstock.types import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class ServedListener:
+    """One listener: where it is, what it may take, and what serves it."""
+
+    name: str
+    endpoint: Endpoint
+    limits: ListenerLimits
+    guard: ConnectionGuard
+    held: DoorLimits
+    door: BrokerDoor
+
+
+class ServedListeners:
+    """All of one broker."""
+
+    def __init__(self, config: NodeConfig, service: BrokerService) -> None:
+        self.decoders = RequestDecoders(config.socket_request_max_bytes)
+        self.names = ClientNames()
+        self._config, self._service = config, service
+        share = service.client_connections_max
+        shared = shared_by_clients(config, share)
+        streams = StreamQuotas(shared.connections_max, min(config.max_connections_per_ip, shared.connections_max))
+        self.of_clients = tuple(
+            self._served(name, limits, limits.guard(name, shared), streams)
+            for name in config.client_listeners
+            for limits in (listener_limits(config, name, share),)
+        )
+        name = config.inter_broker_listener_name
+        limits = listener_limits(config, name, service.node_connections_max)
+        self.of_brokers = self._served(name, limits, limits.guard(name), None)
+
+    def _served(
+        self, name: str, limits: ListenerLimits, guard: ConnectionGuard, streams: StreamQuotas | None
+    ) -> ServedListener:
+        config, service = self._config, self._service
+        key = f"listener.name.{name.lower()}.max.connections"
+        is_own = config.overrides(name).max_connections == limits.connections_max
+        quotas = StreamQuotas(
+            limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
+        )
+        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.names)
+        inter_broker = config.inter_broker_listener_name
+        door = BrokerDoor(service.channel, service.new_session, held, inter_broker, service.convert, name)
+        return ServedListener(name, config.listener(name), limits, guard, held, door)
+
+    @property
+    def all(self) -> tuple[ServedListener, ...]:
+        """Those for clients first."""
+        return (*self.of_clients, self.of_brokers)
+
+    def open(self) -> None:
+        """Requests are taken from now on."""
+        for served in self.all:
+            served.door.open()
+
+    def __repr__(self) -> str:
+        return f"ServedListeners({', '.join(served.name for served in self.all)})"

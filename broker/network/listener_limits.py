@@ -1,0 +1,64 @@
+"""The limits of each listener of a node, from its configuration: connections, new ones in a second, silence.
+
+The listeners for clients share what max.connections, max.connection.creation.rate and a quarter of the file descriptors
+allow. The listeners for brokers and for the quorum have shares of their own, which no client can use up. What
+listener.name.<name>.… sets holds for that listener besides. Pure. Not here: who is cut (connection_guard.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.config.config_table import INT32_MAX
+from broker.config.node_config import NodeConfig
+from broker.network.connection_guard import ConnectionGuard
+from broker.network.shared_connections import CreationRate, SharedConnections
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """The limits of one listener."""
+
+    message_bytes_max: int
+    request_bytes_max: int
+    idle_ms_max: int
+    connections_max: int
+    connections_max_per_ip: int
+    write_stall_ms_max: int
+    creation_rate_max: int = INT32_MAX
+
+    def guard(self, name: str, shared: SharedConnections | None = None) -> ConnectionGuard:
+        """The guard of the listener of that name; `shared`: what it has together with others."""
+        return ConnectionGuard(
+            self.connections_max,
+            self.connections_max_per_ip,
+            self.write_stall_ms_max,
+            CreationRate(self.creation_rate_max),
+            shared.of(name) if shared is not None else None,
+        )
+
+
+def listener_limits(config: NodeConfig, listener: str, descriptors_share: int) -> ListenerLimits:
+    """By the configuration, and never more connections than the process has descriptors for."""
+    own = config.overrides(listener)
+    connections_max = min(config.max_connections, descriptors_share, _or(own.max_connections, INT32_MAX))
+    return ListenerLimits(
+        config.socket_request_max_bytes,
+        config.queued_max_request_bytes,
+        _or(own.connections_max_idle_ms, config.connections_max_idle_ms),
+        connections_max,
+        min(config.max_connections_per_ip, connections_max),
+        config.connections_max_write_stall_ms,
+        _or(own.max_connection_creation_rate, INT32_MAX),
+    )
+
+
+def shared_by_clients(config: NodeConfig, descriptors_share: int) -> SharedConnections:
+    """What the listeners for clients have together."""
+    return SharedConnections(
+        min(config.max_connections, descriptors_share), CreationRate(config.max_connection_creation_rate)
+    )
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -1,0 +1,105 @@
+"""Several listeners in the configuration of a node: what they come to, and the one line that each mistake gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.config.config import parse_config
+from broker.config.config_digest import changed_keys, settings_digest
+from broker.config.node_config import ListenerOverrides, NodeConfig
+from penstock.errors import ConfigError
+from penstock.types import Endpoint, ListenerEndpoint
+
+INSIDE = ("BROKER://127.0.0.1:9192", "INTERNAL://127.0.0.1:9194", "CONTROLLER://127.0.0.1:9193")
+OUTSIDE = "OUTSIDE://127.0.0.1:9093"
+
+
+def parse(*listeners: str, **changes: object) -> NodeConfig:
+    """A node that listens at these besides; `changes` have underscores for dots."""
+    values: dict[str, object] = {
+        "node.id": 1,
+        "process.roles": "broker,controller",
+        "listeners": [*INSIDE, *listeners],
+        "controller.quorum.voters": "1@127.0.0.1:9193",
+        "log.dirs": "/nowhere/a",
+    }
+    return parse_config(values | {name.replace("_", "."): value for name, value in changes.items()})
+
+
+def refusal(*listeners: str, **changes: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(*listeners, **changes)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_any_other_name_is_a_listener_for_clients_with_an_address_of_its_own() -> None:
+    config = parse(
+        "OUTSIDE://0.0.0.0:9093",
+        "LAB_2://:9094",
+        advertised_listeners=[
+            "OUTSIDE://node-1.example.com:31093",
+            "LAB_2://[2001:db8::1]:9094",
+        ],
+    )
+    assert config.client_listeners == ("BROKER", "LAB_2", "OUTSIDE")
+    assert config.more_advertised == (
+        ListenerEndpoint("LAB_2", Endpoint("2001:db8::1", 9094)),
+        ListenerEndpoint("OUTSIDE", Endpoint("node-1.example.com", 31_093)),
+    )
+    assert config.advertised == Endpoint("127.0.0.1", 9192)
+    assert parse().client_listeners == ("BROKER",) and parse().more_advertised == ()
+
+
+def test_a_listener_has_what_its_own_keys_say_and_otherwise_what_all_have() -> None:
+    config = parse(OUTSIDE, listener_name_outside_max_connections=5, listener_name_internal_connections_max_idle_ms=7)
+    assert config.overrides("OUTSIDE") == ListenerOverrides(max_connections=5)
+    assert config.overrides("INTERNAL") == ListenerOverrides(connections_max_idle_ms=7)
+    assert config.overrides("BROKER") == ListenerOverrides()
+
+
+def test_the_keys_of_a_listener_count_among_the_settings_that_differ() -> None:
+    before, after = parse(OUTSIDE), parse(OUTSIDE, listener_name_outside_max_connections=5)
+    assert settings_digest(before) != settings_digest(after)
+    assert changed_keys(before, after) == ["listener.name.outside.max.connections"]
+
+
+@pytest.mark.parametrize(
+    ("listeners", "changes", "says"),
+    [
+        ((OUTSIDE, "OUTSIDE://127.0.0.1:9095"), {}, "listeners: OUTSIDE is given twice; keep one"),
+        (("OUTSIDE://127.0.0.1:9192",), {}, "127.0.0.1:9192 is used twice; give each listener its own port"),
+        (("OUTSIDE://10.0.0.1:9192",), {}, "127.0.0.1:9192 and 10.0.0.1:9192 have one port; give each listener"),
+        (("OUTSIDE://0.0.0.0:9192",), {"advertised_listeners": "OUTSIDE://a:1"}, "have one port; give each listener"),
+        (("outside://127.0.0.1:9093",), {}, "outside is not the name of a listener; write it in capitals"),
+        (("OUT-SIDE://127.0.0.1:9093",), {}, "OUT-SIDE is not the name of a listener; write it in capitals"),
+        (("2ND://127.0.0.1:9093",), {}, "2ND is not the name of a listener"),
+        (("://127.0.0.1:9093",), {}, "is not the name of a listener"),
+        (("A" * 65 + "://127.0.0.1:9093",), {}, "at most 64"),
+        (("OUTSIDE:127.0.0.1:9093",), {}, "must be NAME://host:port, like OUTSIDE://node-1:9093"),
+        (("OUTSIDE://127.0.0.1:0",), {}, "port 0 is out of range"),
+        (tuple(f"L_{n}://127.0.0.1:{n}" for n in range(1, 9)), {}, "are 9 listeners for clients; at most 8 are allowed"),
+        (("OUTSIDE://0.0.0.0:9093",), {}, 'set advertised.listeners = "OUTSIDE://THIS-HOST:9093"'),
+        ((OUTSIDE,), {"advertised_listeners": "OUTSIDE://0.0.0.0:1"}, "nobody can connect to OUTSIDE://0.0.0.0:1"),
+        ((), {"advertised_listeners": "OUTSIDE://a:1"}, "OUTSIDE is not in listeners; add it there or remove it here"),
+        ((OUTSIDE,), {"advertised_listeners": "OUTSIDE://a:1,OUTSIDE://b:1"}, "OUTSIDE is given twice; keep one"),
+        ((OUTSIDE,), {"inter_broker_listener_name": "NODES"}, "no NODES listener, where the other brokers fetch"),
+        ((OUTSIDE,), {"inter_broker_listener_name": "BROKER"}, "must be a name in capitals other than BROKER and CONT"),
+        ((OUTSIDE,), {"listeners": [OUTSIDE, *INSIDE[1:]]}, "no BROKER listener; add BROKER://host:port"),
+        ((), {"process_roles": "controller", "listeners": [OUTSIDE, INSIDE[2]]}, "has OUTSIDE but process.roles"),
+        ((), {"listener_name_foo_max_connections": 5}, "listeners has no FOO; add it there, or write"),
+        ((OUTSIDE,), {"listener_name_OUTSIDE_max_connections": 5}, "write the listener in small letters"),
+        ((OUTSIDE,), {"listener_name_outside_max_conections": 5}, "did you mean listener.name.outside.max.connections?"),
+        ((OUTSIDE,), {"listener_name_outside_ssl_keystore_type": "x"}, "there is no authentication yet"),
+        ((OUTSIDE,), {"listener_name_outside_max_connections": 0}, "out of range; must be from 1 to"),
+        ((OUTSIDE,), {"listener_name_outside_max_connection_creation_rate": "5"}, "write 5 without quotes"),
+        ((OUTSIDE,), {"listener_name_outside_connections_max_idle_ms": "10 s"}, "write 10000"),
+        ((OUTSIDE,), {"listener_security_protocol_map": "OUTSIDE:SSL"}, "every listener speaks gRPC without TLS"),
+        ((), {"max_connection_creation_rate": 0}, "max.connection.creation.rate = 0: out of range"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_refused_with_the_remedy(
+    listeners: tuple[str, ...], changes: dict[str, object], says: str
+) -> None:
+    changes = {"listeners": [*INSIDE, *listeners], **changes}
+    assert says in refusal(**changes)
