@@ -113,16 +113,19 @@ LIMITS = Row(
         ),
         graph(
             "Connections",
-            "Of the limit (max.connections).",
+            "Of the limit of each listener (max.connections), which those for clients share.",
             Unit.SHARE,
-            Query(f"{selected('penstock_tcp_connections')} / {selected('penstock_tcp_connections_max')}"),
+            Query(
+                f"{selected('penstock_tcp_connections')} / {selected('penstock_tcp_connections_max')}",
+                "{{instance}} {{listener}}",
+            ),
         ),
         graph(
             "Refused and cut",
             "Requests over a limit of their API, and connections that were cut.",
             Unit.COUNT,
             rise("penstock_requests_refused_total", "{{api}}", "api"),
-            rise("penstock_tcp_connections_cut_total", "cut: {{reason}}", "reason"),
+            rise("penstock_tcp_connections_cut_total", "cut: {{reason}} {{listener}}", "listener, reason"),
         ),
     ),
 )

@@ -10,16 +10,20 @@ CONNECTIONS = Row(
     (
         graph(
             "Connections and streams",
-            "TCP connections at the broker listener, and open produce and fetch streams.",
+            "TCP connections at each listener of the broker, and open produce and fetch streams.",
             Unit.COUNT,
-            gauge("penstock_tcp_connections", "connections {{instance}}"),
+            gauge("penstock_tcp_connections", "connections {{instance}} {{listener}}"),
             gauge("penstock_connections", "streams {{instance}}"),
         ),
         graph(
             "Connections cut",
-            "Over a limit, or because the client did not read its answer.",
+            "Over a limit, new ones too fast, or because the client did not read its answer.",
             Unit.COUNT,
-            rise("penstock_tcp_connections_cut_total", "{{reason}} {{instance}}", "instance, reason"),
+            rise(
+                "penstock_tcp_connections_cut_total",
+                "{{reason}} {{instance}} {{listener}}",
+                "instance, listener, reason",
+            ),
         ),
         graph(
             "Requests refused over a limit",

@@ -18,7 +18,8 @@ from penstock.testing import Cluster
 from tests.support.waiting import wait_until
 
 CONNECTIONS_MAX = 40
-CUT = 'penstock_tcp_connections_cut_total{{reason="{}"}}'
+CUT = 'penstock_tcp_connections_cut_total{{listener="BROKER",reason="{}"}}'
+OPEN = 'penstock_tcp_connections{listener="BROKER"}'
 ANSWERS = 'penstock_memory_used_bytes{kind="answers"}'
 RECORDS, RECORD_BYTES = 40, 100_000
 
@@ -52,7 +53,7 @@ def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(
         silent = [socket.create_connection((host, int(port))) for _ in range(10 * CONNECTIONS_MAX)]
         try:
             wait_until(lambda: reading(cluster, CUT.format("limit")) >= 9 * CONNECTIONS_MAX)
-            wait_until(lambda: reading(cluster, "penstock_tcp_connections") <= CONNECTIONS_MAX)  # with the producer's
+            wait_until(lambda: reading(cluster, OPEN) <= CONNECTIONS_MAX)  # with the producer's
             assert producer.send("t", value=b"meanwhile").result(10).offset == before.offset + 1
         finally:
             for connection in silent:

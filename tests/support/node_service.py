@@ -11,8 +11,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.grpc.codec import fetch, list_offsets, metadata, produce, producer_ids, reassignments, topics
-from broker.requests import InitProducerIdRequest, MetadataRequest
+from broker.grpc.codec import (
+    describe_metadata,
+    describe_quorum,
+    fetch,
+    list_offsets,
+    metadata,
+    produce,
+    producer_ids,
+    reassignments,
+    topics,
+)
+from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import reassignments_pb2
 from penstock.types import CLIENT_LISTENER, Endpoint
@@ -55,6 +65,13 @@ class NodeService:
             case "ListOffsets":
                 body = list_offsets.request_from_pb(pb.ListOffsetsRequest.FromString(request))
                 encode = list_offsets.response_to_pb
+            case "DescribeCluster":
+                body, encode = DescribeClusterRequest(), metadata.cluster_to_pb
+            case "DescribeQuorum":
+                body, encode = DescribeQuorumRequest(), describe_quorum.response_to_pb
+            case "DescribeMetadata":
+                body = describe_metadata.request_from_pb(pb.DescribeMetadataRequest.FromString(request))
+                encode = describe_metadata.response_to_pb
             case "InitProducerId":
                 body, encode = InitProducerIdRequest(), producer_ids.init_response_to_pb
             case "CreateTopics":

@@ -26,18 +26,20 @@ async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
 
 
 async def every_view(cluster: ClusterClient, deadline_ms: int) -> ClusterViews:
-    """The picture of every broker that answers; BootstrapError if none does."""
+    """The picture of every broker that answers; BootstrapError if none does. A broker without a listener of the name of
+    the one that this client uses is not asked, and is not silent."""
     endpoints = {*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)}
     answers = await _ask(cluster, endpoints, deadline_ms)
     for answer in tuple(answers.values()):  # fenced brokers are in no client's metadata
         if isinstance(answer, ClusterInfo):
-            others = {broker.endpoint for broker in answer.brokers} - answers.keys()
+            others = {broker.endpoint for broker in answer.brokers if broker.host} - answers.keys()
             answers |= await _ask(cluster, others, deadline_ms)
     by_node = {answer.standing.node_id: answer for answer in answers.values() if isinstance(answer, ClusterInfo)}
     if not by_node:
         raise BootstrapError("no broker answered: " + "; ".join(str(error) for error in answers.values()))
     registered = ClusterViews(by_node).newest.brokers
-    silent = {b.node_id: _why(answers[b.endpoint], b.endpoint) for b in registered if b.node_id not in by_node}
+    asked = [broker for broker in registered if broker.host and broker.node_id not in by_node]
+    silent = {broker.node_id: _why(answers[broker.endpoint], broker.endpoint) for broker in asked}
     return ClusterViews(by_node, silent)
 
 

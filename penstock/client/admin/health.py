@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.wire.messages import ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
+from penstock.client.wire.messages import BrokerInfo, ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
 OK = "ok"
@@ -133,16 +133,21 @@ def _metadata(views: ClusterViews) -> HealthCheck:
     )
 
 
+def address(broker: BrokerInfo) -> str:
+    """Where it is, for people."""
+    return str(broker.endpoint) if broker.host else "no listener of this name"
+
+
 def _brokers(views: ClusterViews) -> HealthCheck:
     newest, found = views.newest, []
     for broker in newest.brokers:
         view = views.by_node.get(broker.node_id)
-        name = f"broker {broker.node_id} ({broker.host}:{broker.port})"
-        if view is None:
+        name = f"broker {broker.node_id} ({address(broker)})"
+        if view is None and broker.host:
             found.append(f"{name} does not answer: {views.silent.get(broker.node_id, 'not asked')}")
         elif broker.fenced:
             found.append(f"{name} is fenced: the controller keeps it out of service")
-        elif view.standing.fenced:
+        elif view is not None and view.standing.fenced:
             found.append(f"{name} is fenced: no controller answers it")
     if not found:
         return HealthCheck("brokers", OK, f"all {len(newest.brokers)} are in service")

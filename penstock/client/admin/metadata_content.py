@@ -23,6 +23,7 @@ from penstock.client.wire.metadata_page import NEWEST_OFFSET, MetadataPage
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
+    ListenerNotFoundError,
     OffsetOutOfRangeError,
     RequestTimedOutError,
     ResourceExhaustedError,
@@ -77,6 +78,8 @@ async def _asked(
     async def ask(broker: BrokerInfo) -> MetadataPage | ApiError | str:
         if broker.node_id in views.silent:
             return views.silent[broker.node_id]
+        if not broker.host:
+            return _not_here(broker.node_id)
         try:
             found = await _patiently(cluster, cluster.connection_to(broker.endpoint), (offset, 0, 0), deadline_ms)
             return _checked(found, broker.node_id, offset)
@@ -94,6 +97,13 @@ def _row(node_id: int, offset: int, answer: MetadataPage | ApiError | str) -> Me
     return MetadataDigest(node_id, offset, error=str(answer))
 
 
+def _not_here(node_id: int) -> ListenerNotFoundError:
+    return ListenerNotFoundError(
+        f"broker {node_id} has no listener of the name of the one that this client uses; give the address of a listener"
+        " that it has"
+    )
+
+
 async def content_of_one(
     cluster: ClusterClient, at_offset: int | None, node_id: int | None, deadline_ms: int
 ) -> MetadataContent:
@@ -106,6 +116,8 @@ async def content_of_one(
     if broker is None:
         known = ", ".join(str(broker.node_id) for broker in brokers)
         raise BrokerIdNotRegisteredError(f"broker {node_id} is not registered; these are: {known}")
+    if not broker.host:
+        raise _not_here(node_id)
     content = await _pages(cluster, cluster.connection_to(broker.endpoint), offset, deadline_ms)
     if content.digest.node_id != node_id:
         raise UnknownServerError(f"{broker.endpoint}: node {content.digest.node_id} answers in place of {node_id}")

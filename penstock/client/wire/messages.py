@@ -17,7 +17,8 @@ from penstock.types import Endpoint, EpochEndOffset, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """One broker of the cluster; a fenced one is registered but not in service."""
+    """One broker of the cluster; a fenced one is registered but not in service. `host` is "" for a broker that has no
+    listener of the name of the one that this client uses."""
 
     node_id: int
     host: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
@@ -11,16 +12,21 @@ import grpc.aio
 import pytest
 
 from broker.apis.fetch_session import FetchSession
+from broker.config.config import parse_config
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import broker_server, inter_broker_server
 from broker.network.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
+from broker.network.connection_watch import ConnectionWatch
+from broker.network.doors import BrokerService
 from broker.network.listener_limits import ListenerLimits
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
+from broker.requests import MetadataResponse
 from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
 from penstock.pb import broker_pb2 as pb
@@ -158,3 +164,43 @@ def test_a_stream_is_counted_under_the_name_of_its_client_and_one_of_a_broker_is
         of_broker.cancel()
 
     with_listeners(story)
+
+
+def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> None:
+    async def run() -> None:
+        channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
+        inside, outside, of_brokers, _ = free_ports(1)[0]
+        config = parse_config(
+            {
+                "node.id": 1,
+                "process.roles": "broker",
+                "listeners": f"BROKER://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside},INTERNAL://127.0.0.1:{of_brokers}",
+                "controller.quorum.voters": "2@127.0.0.1:1",
+                "log.dirs": "/nowhere",
+                "listener.name.outside.max.connections": 1,
+            }
+        )
+        new_session = cast(Callable[[str], FetchSession], NoSession)
+        service = BrokerService(channel, new_session, lambda body: None, memory, memory, 100, 100)
+        listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
+        listeners.open()
+        await listeners.start()
+        at = {"BROKER": f"127.0.0.1:{inside}", "OUTSIDE": f"127.0.0.1:{outside}"}
+        for name, address in at.items():
+            async with grpc.aio.insecure_channel(address) as client:
+                call = asyncio.ensure_future(broker_pb2_grpc.BrokerStub(client).Metadata(pb.MetadataRequest()))
+                request = await channel.receive()
+                assert request.listener == name
+                request.complete(MetadataResponse("c", 1, (), (), 0))
+                await call
+                silent = [socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) for _ in range(3)]
+                await cast(ConnectionWatch, listeners.connections[name]).look()
+                for connection in silent:
+                    connection.close()
+        found = {name: connections.statistics() for name, connections in listeners.connections.items()}
+        await listeners.stop()
+        assert list(found) == ["BROKER", "OUTSIDE", "INTERNAL"]
+        assert found["OUTSIDE"].connections_max == 1 and found["OUTSIDE"].cut_over_limit >= 2
+        assert found["BROKER"].cut_over_limit == found["INTERNAL"].cut_over_limit == 0
+
+    asyncio.run(run())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 
-from broker.requests import DescribeClusterRequest, MetadataRequest, MetadataResponse
+import pytest
+
+from broker.requests import MetadataRequest, MetadataResponse
 from metadata.codec import encode_record
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.errors import ListenerNotFoundError
@@ -101,8 +103,12 @@ async def without_a_listener(cluster: MemoryCluster) -> None:
         }
         ((partition,),) = (topic.partitions for topic in answer.topics)
         assert (partition.leader_id, partition.error) == (2, None)
-        cluster_view = await cluster.network.ask(outside, "DescribeCluster", DescribeClusterRequest())
-        assert [(node.node_id, node.host) for node in cluster_view.brokers][-1] == (2, ""), "it is there, without a way"
+        health = await admin.cluster_health()
+        assert health.status == "healthy", "a broker that cannot be asked there is not a broker that is silent"
+        (row,) = [digest for digest in await admin.metadata_digests() if digest.node_id == 2]
+        assert "broker 2 has no listener of the name" in row.error
+        with pytest.raises(ListenerNotFoundError, match="broker 2 has no listener of the name"):
+            await admin.describe_metadata(node_id=2)
         await moved(admin, 0)
         await asyncio.sleep(0.1)
         ((partition,),) = (topic.partitions for topic in (await asked(outside)).topics)
