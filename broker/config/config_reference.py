@@ -12,6 +12,7 @@ from broker.config.config_table import (
     IDENTITY,
     INT32_MAX,
     INT64_MAX,
+    KEYS,
     LOG,
     LOGGER,
     QUORUM,
@@ -24,18 +25,29 @@ from broker.config.config_table import (
     Kind,
 )
 from broker.config.kafka_keys import KAFKA_KEYS
+from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
 from metadata.config_types import ConfigDefinition, ConfigKind, config_text
 from metadata.topic_config import TOPIC_CONFIGS
 
 INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. First the keys of a node, then those of a topic, then Kafka's keys that a node does not have.
+do not edit by hand. First the keys of a node, then those of a listener and of a topic, then Kafka's keys that a node does not have.
 
 A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's; a key that Kafka does not have says
 so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a
 TOML list or one string with commas. A mistake is reported before any file is touched, in one line that names key, value
 and remedy.
+"""
+
+OF_A_LISTENER = """
+## Listeners
+`listener.name.<name>.<key>`, with the listener's name in small letters, sets a key for one listener:
+`listener.name.outside.max.connections = 500`. What clients may have together holds besides. Without it a listener has the value of the
+key without the prefix. `INTERNAL` and `CONTROLLER` have no rate but one of their own.
+
+| key | values |
+| --- | --- |
 """
 
 OF_A_TOPIC = """
@@ -76,6 +88,8 @@ def reference() -> str:
     for title, keys in GROUPS:
         rows = "".join(f"| `{key.name}` | {_default(key)} | {_range(key)} | {key.doc} |\n" for key in keys)
         parts.append(f"\n## {title}\n| key | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}")
+    parts.append(OF_A_LISTENER)
+    parts += [f"| `{PREFIX}<name>.{name}` | {_range(KEYS[name])} |\n" for name in OF_ONE_LISTENER]
     parts.append(OF_A_TOPIC)
     parts += [_topic_row(definition) for definition in TOPIC_CONFIGS.values()]
     parts.append(OF_KAFKA)

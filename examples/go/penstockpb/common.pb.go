@@ -112,7 +112,7 @@ type LeaderHint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	LeaderId      int32                  `protobuf:"varint,1,opt,name=leader_id,json=leaderId,proto3" json:"leader_id,omitempty"` // -1: nobody, as far as this node knows
 	LeaderEpoch   int32                  `protobuf:"varint,2,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
-	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"` // "" when the endpoint is not known
+	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"` // "" when the endpoint at the client's listener is not known
 	Port          int32                  `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
 	TopicId       string                 `protobuf:"bytes,5,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"` // the topic whose partition it leads, and whose epoch that is; "" for the controller
 	unknownFields protoimpl.UnknownFields
@@ -239,7 +239,7 @@ func (x *EpochEndOffset) GetEndOffset() int64 {
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NodeId        int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"` // "" in DescribeCluster where the broker has no listener of the name of the client's
 	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
 	Fenced        bool                   `protobuf:"varint,5,opt,name=fenced,proto3" json:"fenced,omitempty"`

@@ -39,6 +39,8 @@ SNAPSHOTS_SHARE = 0.5
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
 """Of the plans; their producers give up early."""
+OUTSIDE_SHARE = 0.25
+"""Of the plans: clients go to a second listener."""
 MOVES_SHARE = 0.4
 BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
@@ -131,7 +133,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         plan = replace(plan, operators=(*plan.operators, mover))
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
-    return _with_growth(draw, _with_balance(draw, plan))
+    plan = _with_growth(draw, _with_balance(draw, plan))
+    return replace(plan, outside=draw.random() < OUTSIDE_SHARE)
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:

@@ -190,6 +190,8 @@ class Plan:
     """A sync of a healthy disk takes up to so long."""
     delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
     """Of every producer: what is not acked by then fails, and is not sent again."""
+    outside: bool = False
+    """Each broker has a listener OUTSIDE besides, and clients may go to no other."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ outgoing calls and its clients map every status. Messages have no flow control: 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from typing import Any, NoReturn
 
 import grpc
@@ -27,10 +27,10 @@ from broker.grpc.servers import (
     QUORUM_SERVICE,
     REPLICATION_SERVICE,
     STOP_GRACE_SECONDS,
-    listener_limits,
 )
 from broker.network.busy_time import BusyTime
 from broker.network.doors import BrokerService, ControllerService
+from broker.network.listener_limits import listener_limits
 from broker.network.request_memory import RequestMemory
 from penstock.client.wire.channel import GrpcChannel
 from penstock.clock import Clock
@@ -327,10 +327,12 @@ class SimulatedPeers(Peers):
 class SimulatedTransport:
     """`penstock.client.wire.transport.ClientTransport` of the clients of one process."""
 
-    def __init__(self, network: Network, process: Process, machine: str) -> None:
-        self._way_out = (network, process, machine)
+    def __init__(self, network: Network, process: Process, machine: str, known: Collection[Endpoint]) -> None:
+        """`known`: the only addresses that a client may have heard of."""
+        self._way_out, self._known = (network, process, machine), known
 
     def connect(self, endpoint: Endpoint) -> GrpcChannel:
+        assert endpoint in self._known, f"a client goes to {endpoint}; it may have heard of {self._known}"
         return _ClientChannel(endpoint, AioChannel(*self._way_out, endpoint))
 
 

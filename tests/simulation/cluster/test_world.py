@@ -69,3 +69,9 @@ def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_i
     outcome = world.run()
     assert outcome.failures == ["node-0 found a mistake of its own: told by a test"]
     assert machine.lives == 2
+
+
+def test_clients_of_a_second_listener_go_to_its_addresses_alone_through_a_leader_that_is_killed() -> None:
+    plan = replace(small_plan(Fault(1.0, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER)), outside=True)
+    outcome = World(plan).run()
+    assert not outcome.failures and outcome.acked > 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from metadata.image import MetadataImage
@@ -17,6 +17,7 @@ from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
+from penstock.types import Endpoint
 from tests.chaos.ledger import NO_KEY, Ledger, encode_value
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.keyed import keyed_topics
@@ -51,12 +52,13 @@ class Clients:
         self,
         network: Network,
         plan: Plan,
-        bootstrap: str,
+        endpoints: Sequence[Endpoint],
         failed: Failed,
         ledger: Ledger,
         invariants: ClientInvariants,
     ) -> None:
-        self.network, self.plan, self.bootstrap = network, plan, bootstrap
+        self.network, self.plan, self._endpoints = network, plan, endpoints
+        self.bootstrap = ",".join(map(str, endpoints))
         self._leaders_move = any(operator.task is Task.MOVE for operator in plan.operators)
         self.ledger, self._invariants = ledger, invariants
         self.process = network.scheduler.process(self.name)
@@ -92,7 +94,7 @@ class Clients:
 
     def environment(self) -> ClientEnvironment:
         seed = self.network.scheduler.draw.getrandbits(64)
-        transport = SimulatedTransport(self.network, self.process, self.name)
+        transport = SimulatedTransport(self.network, self.process, self.name, self._endpoints)
         return ClientEnvironment(self.time, transport, random.Random(seed), FiberThreads(self.process), _no_background)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -46,6 +46,8 @@ from tests.simulation.cluster.workload import Clients
 
 START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
 PORT = 9192
+OUTSIDE_STEP = 400
+"""Above the port of BROKER."""
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
 BALANCE_SECONDS_MAX = 10
@@ -97,14 +99,18 @@ class World:
         ids = RandomIds(random.Random(draw.getrandbits(64)))
         self._layout = Layout(Path("/machine"), ids.new_id(), fixed_ports(len(plan.nodes), PORT))
         self._machine_of = {port: f"node-{index}" for index, ports in enumerate(self._layout.ports) for port in ports}
+        self._machine_of |= {
+            ports.broker + OUTSIDE_STEP: self._machine_of[ports.broker] for ports in self._layout.ports
+        }
         self.network = Network(self.scheduler, lambda endpoint: self._machine_of[endpoint.port])
         self.network.weather = plan.weather
         self.cluster_id = self._layout.cluster_id
         self.machines = [self._machine(index) for index in range(len(plan.nodes))]
-        bootstrap = ",".join(str(Endpoint(HOST, self._layout.ports[index].broker)) for index in plan.brokers)
+        step = OUTSIDE_STEP if plan.outside else 0
+        endpoints = [Endpoint(HOST, self._layout.ports[index].broker + step) for index in plan.brokers]
         self.invariants = Invariants(self.scheduler, self.machines)
         ledger = ToldLedger(self.invariants, plan)
-        self.clients = Clients(self.network, plan, bootstrap, self._failed, ledger, self.invariants.clients)
+        self.clients = Clients(self.network, plan, endpoints, self._failed, ledger, self.invariants.clients)
         self.disks = DiskWork(self)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
@@ -116,6 +122,7 @@ class World:
         listeners, roles = [], []
         if node.is_broker:
             listeners += [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
+            listeners += [f"OUTSIDE://{HOST}:{ports.broker + OUTSIDE_STEP}"] if plan.outside else []
             roles.append("broker")
         if node.is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")

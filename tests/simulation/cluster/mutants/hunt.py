@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
+from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.moves import MOVES
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
@@ -38,6 +39,7 @@ MUTANTS = (
     *IN_SYNC,
     *CONTROLLER,
     *MOVES,
+    *LISTENERS,
     *STORAGE,
     *PRODUCERS,
     *QUORUM,

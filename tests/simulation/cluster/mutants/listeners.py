@@ -1,0 +1,44 @@
+"""Mistakes with several listeners for clients (KIP-103): a client is told of an address of another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.apis.metadata import node_view
+from broker.grpc.client_door import BrokerDoor
+from broker.node.broker_registration import registration
+from penstock.types import LeaderHint
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Aim, Fault, Kind
+
+_OUTSIDE = tuple(
+    replace(plan, outside=True) for plan in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), copies=2)
+)
+
+LISTENERS = (
+    Mutant(
+        "metadata names the addresses of the listener BROKER",
+        "KIP-103",
+        (Edit(node_view, "broker.endpoint_at(listener) or", "broker.endpoint or"),),
+        stories=_OUTSIDE,
+    ),
+    Mutant(
+        "a door does not know its name",
+        "KIP-103",
+        (Edit(BrokerDoor.__init__, "self._listener = listener", "self._listener = CLIENT_LISTENER"),),
+        stories=_OUTSIDE,
+    ),
+    Mutant(
+        "a hint names the address at the listener BROKER",
+        "KIP-103",
+        (Edit(LeaderHint.at, "if listener == CLIENT_LISTENER or", "if True or"),),
+        stories=_OUTSIDE,
+    ),
+    Mutant(
+        "a broker registers without its other listeners",
+        "KIP-103",
+        (Edit(registration, "listeners=config.more_advertised", "listeners=()"),),
+        stories=_OUTSIDE,
+    ),
+)
