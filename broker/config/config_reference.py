@@ -32,7 +32,8 @@ from metadata.topic_config import TOPIC_CONFIGS
 INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. First the keys of a node, then those of a listener and of a topic, then Kafka's keys that a node does not have.
+do not edit by hand. First the keys of a node, then those of a listener and of a topic, then Kafka's keys that a node
+does not have.
 
 A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's; a key that Kafka does not have says
 so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a
@@ -43,8 +44,8 @@ and remedy.
 OF_A_LISTENER = """
 ## Listeners
 `listener.name.<name>.<key>`, with the listener's name in small letters, sets a key for one listener:
-`listener.name.outside.max.connections = 500`. What clients may have together holds besides. Without it a listener has the value of the
-key without the prefix. `INTERNAL` and `CONTROLLER` have no rate but one of their own.
+`listener.name.outside.max.connections = 500`. What clients may have together holds besides. Without it a listener has
+the value of the key without the prefix. `INTERNAL` and `CONTROLLER` have no rate but one of their own.
 
 | key | values |
 | --- | --- |

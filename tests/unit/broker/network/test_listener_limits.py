@@ -132,6 +132,12 @@ def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_
     assert inside.addresses() == ["ipv4:10.0.0.1:4", "ipv4:10.0.0.1:5"], "a door knows its own streams only"
 
 
+def test_a_listener_closes_what_is_silent_after_its_own_time() -> None:
+    config = configured(connections_max_idle_ms=9_000, listener_name_outside_connections_max_idle_ms=700)
+    idle = {name: listener_limits(config, name, 100).idle_ms_max for name in NAMES}
+    assert idle == {"BROKER": 9_000, "OUTSIDE": 700, "INTERNAL": 9_000, "CONTROLLER": 9_000}
+
+
 def test_a_refused_stream_is_counted_nowhere() -> None:
     together = StreamQuotas(1, 1)
     one, other = StreamQuotas(5, 5, together), StreamQuotas(5, 5, together)

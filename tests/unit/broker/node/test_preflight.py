@@ -44,6 +44,17 @@ def test_a_port_that_somebody_has_is_named_with_its_key(listener: int, key: str)
             check_ports(parse_config(config_with(*ports)))
 
 
+def test_a_further_listener_for_clients_needs_its_port_too() -> None:
+    ports = free_ports(1)[0]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        outside = f"OUTSIDE://127.0.0.1:{taken.getsockname()[1]}"
+        values = config_with(*ports)
+        with pytest.raises(ConfigError, match=rf"^listeners = {outside}: address already in use"):
+            check_ports(parse_config({**values, "listeners": f"{values['listeners']},{outside}"}))
+
+
 def test_an_address_of_another_machine_is_refused() -> None:
     ports = free_ports(1)[0]
     with pytest.raises(ConfigError, match="cannot assign requested address"):
