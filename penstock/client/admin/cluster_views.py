@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from penstock.client.admin.health import METADATA_OLD_MS, ClusterViews
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
-from penstock.errors import ApiError, BootstrapError
+from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
 from penstock.types import Endpoint
 
 VIEW_MS = METADATA_ATTEMPT_MS
@@ -41,6 +41,14 @@ async def every_view(cluster: ClusterClient, deadline_ms: int) -> ClusterViews:
     asked = [broker for broker in registered if broker.host and broker.node_id not in by_node]
     silent = {broker.node_id: _why(answers[broker.endpoint], broker.endpoint) for broker in asked}
     return ClusterViews(by_node, silent)
+
+
+def not_here(node_id: int) -> ListenerNotFoundError:
+    """The error of a broker that cannot be asked at the listener of this client."""
+    return ListenerNotFoundError(
+        f"broker {node_id} has no listener of the name of the one that this client uses; give the address of a listener"
+        " that it has"
+    )
 
 
 def _why(answer: ClusterInfo | ApiError, endpoint: Endpoint) -> str:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.client.admin.cluster_views import every_view
+from penstock.client.admin.cluster_views import every_view, not_here
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.log_dirs import LogDirInfo
 from penstock.client.wire.messages import BrokerInfo, PartitionInfo
@@ -68,6 +68,8 @@ async def describe_log_dirs(
     async def ask(broker: BrokerInfo) -> BrokerLogDirs:
         if broker.node_id in views.silent:
             return BrokerLogDirs(broker.node_id, error=NetworkError(views.silent[broker.node_id]))
+        if not broker.host:
+            return BrokerLogDirs(broker.node_id, error=not_here(broker.node_id))
         left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
         try:
             answer = await cluster.connection_to(broker.endpoint).describe_log_dirs(named, left_ms)

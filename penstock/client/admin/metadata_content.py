@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 from dataclasses import dataclass
 
-from penstock.client.admin.cluster_views import every_view
+from penstock.client.admin.cluster_views import every_view, not_here
 from penstock.client.admin.health import ClusterViews
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
@@ -23,7 +23,6 @@ from penstock.client.wire.metadata_page import NEWEST_OFFSET, MetadataPage
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
-    ListenerNotFoundError,
     OffsetOutOfRangeError,
     RequestTimedOutError,
     ResourceExhaustedError,
@@ -79,7 +78,7 @@ async def _asked(
         if broker.node_id in views.silent:
             return views.silent[broker.node_id]
         if not broker.host:
-            return _not_here(broker.node_id)
+            return not_here(broker.node_id)
         try:
             found = await _patiently(cluster, cluster.connection_to(broker.endpoint), (offset, 0, 0), deadline_ms)
             return _checked(found, broker.node_id, offset)
@@ -97,13 +96,6 @@ def _row(node_id: int, offset: int, answer: MetadataPage | ApiError | str) -> Me
     return MetadataDigest(node_id, offset, error=str(answer))
 
 
-def _not_here(node_id: int) -> ListenerNotFoundError:
-    return ListenerNotFoundError(
-        f"broker {node_id} has no listener of the name of the one that this client uses; give the address of a listener"
-        " that it has"
-    )
-
-
 async def content_of_one(
     cluster: ClusterClient, at_offset: int | None, node_id: int | None, deadline_ms: int
 ) -> MetadataContent:
@@ -117,7 +109,7 @@ async def content_of_one(
         known = ", ".join(str(broker.node_id) for broker in brokers)
         raise BrokerIdNotRegisteredError(f"broker {node_id} is not registered; these are: {known}")
     if not broker.host:
-        raise _not_here(node_id)
+        raise not_here(node_id)
     content = await _pages(cluster, cluster.connection_to(broker.endpoint), offset, deadline_ms)
     if content.digest.node_id != node_id:
         raise UnknownServerError(f"{broker.endpoint}: node {content.digest.node_id} answers in place of {node_id}")

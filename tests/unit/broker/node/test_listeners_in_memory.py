@@ -107,6 +107,7 @@ async def without_a_listener(cluster: MemoryCluster) -> None:
         assert health.status == "healthy", "a broker that cannot be asked there is not a broker that is silent"
         (row,) = [digest for digest in await admin.metadata_digests() if digest.node_id == 2]
         assert "broker 2 has no listener of the name" in row.error
+        assert isinstance((await admin.describe_log_dirs([2]))[2].error, ListenerNotFoundError)
         with pytest.raises(ListenerNotFoundError, match="broker 2 has no listener of the name"):
             await admin.describe_metadata(node_id=2)
         await moved(admin, 0)
