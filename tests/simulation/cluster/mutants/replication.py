@@ -228,7 +228,10 @@ REPLICATION = (
     Mutant(
         "a session goes on when the leader has changed",
         "KIP-320: fetch-session staleness",
-        (Edit(SessionPartitions._read, "source.leader_state(wanted.current_leader_epoch)", "pass"),),
+        (
+            Edit(SessionPartitions._read, "source.leader_state(wanted.current_leader_epoch)", "source.leading"),
+            Edit(SessionPartitions._read, "self.is_replica and", "leading is not None and self.is_replica and"),
+        ),
         (*CUTS, Kind.STOP),
         stories=directed(Fault(1.0, Kind.CUT, 1, 0, 1.5, 0.5, Aim.LEADER)),
     ),
