@@ -323,6 +323,8 @@ class ConfigSource(IntEnum):
     """Where an effective value comes from; the codes are Kafka's."""
 
     DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
 

@@ -52,7 +52,7 @@ class ConfigDefinition:
         if self.kind is ConfigKind.BOOLEAN:
             return "true or false"
         if self.kind is ConfigKind.LIST:
-            return f"a comma-separated list of {', '.join(self.choices)}"
+            return f"a comma-separated list of {', '.join(self.choices) or 'texts'}"
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.kind is ConfigKind.STRING:
@@ -70,7 +70,11 @@ class ConfigDefinition:
 
     def _accepts(self, value: ConfigValue) -> bool:
         if isinstance(value, tuple):
-            return len(value) > 0 and len(set(value)) == len(value) and all(item in self.choices for item in value)
+            return (
+                len(value) > 0
+                and len(set(value)) == len(value)
+                and all(item in self.choices if self.choices else item for item in value)
+            )
         if isinstance(value, str):
             return not self.choices or value in self.choices
         if isinstance(value, bool):

@@ -28,6 +28,10 @@ def added_in(version: int) -> Mapping[str, Any]:
 
 TOPIC_RESOURCE = "topic"
 """The resource type of a topic's configuration."""
+BROKER_RESOURCE = "broker"
+"""The resource type of the configuration of one broker, whose name is its id, and of all brokers."""
+ALL_BROKERS = ""
+"""The resource name of the configuration of all brokers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from broker.config.config_table import INT32_MAX, KEYS, REQUIRED, ConfigKey, Kind
+from broker.config.config_key import INT32_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.config_table import KEYS
 from broker.config.listener_keys import listener_keys
 from broker.config.node_config import NodeConfig
 from broker.config.request_limits import API_LIMITS

@@ -16,7 +16,8 @@ from typing import Any
 
 from broker.config.config_check import check_config
 from broker.config.config_file import read_config_file
-from broker.config.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.config_key import GIB, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.config_table import KEYS
 from broker.config.kafka_keys import hint
 from broker.config.listener_keys import is_listener_key, listener_keys, near_listener_key, overrides_by_listener
 from broker.config.node_config import NodeConfig

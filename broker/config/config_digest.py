@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 
-from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, ConfigKey
+from broker.config.config_key import ConfigKey
+from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER
 from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
 
@@ -26,9 +27,8 @@ def settings_digest(config: NodeConfig) -> str:
 
 
 def changed_keys(before: NodeConfig, after: NodeConfig) -> list[str]:
-    """The keys whose value in force differs, without those of the node's log, which change while a node runs."""
-    keys = (key for key in KEYS.values() if key not in LOGGER)
-    changed = [key.name for key in keys if _text(before, key) != _text(after, key)]
+    """The keys whose value in force differs."""
+    changed = [key.name for key in KEYS.values() if _text(before, key) != _text(after, key)]
     of_listeners = sorted(filter(is_listener_key, {*before.given, *after.given}))
     return changed + [name for name in of_listeners if before.given.get(name) != after.given.get(name)]
 

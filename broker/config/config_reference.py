@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import sys
 
+from broker.config.config_key import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update
 from broker.config.config_table import (
     DIRECTORIES,
     IDENTITY,
-    INT32_MAX,
-    INT64_MAX,
     KEYS,
     LOG,
     LOGGER,
     QUORUM,
     REPLICATION,
     REQUESTS,
-    REQUIRED,
     RETENTION,
     TOPICS,
-    ConfigKey,
-    Kind,
 )
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
@@ -39,6 +35,19 @@ A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's
 so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a
 TOML list or one string with commas. A mistake is reported before any file is touched, in one line that names key, value
 and remedy.
+
+The column *changes* says how a key changes (KIP-226):
+
+- *restart*: in the file, and by a restart of the node.
+- *all, one, reload*: while nodes run, for all brokers with `penstock configs alter --broker-default`, for one of them
+  with `penstock configs alter --broker ID`, or in a node's file, which `systemctl reload` makes it read again.
+- *all*: while nodes run, but for all brokers at once, because the active controller uses the value too. A value in a
+  file counts after a restart, and should be the same in all files.
+
+The value of the broker itself wins over that for all brokers, that over the file, and the file over the default.
+`penstock configs describe --broker ID --all` shows each value in force, its source, and whether it can change while the
+broker runs. A reload is taken whole or refused whole: with a mistake in the file, or with a changed key that needs a
+restart, nothing changes, and the node's log says why.
 """
 
 OF_A_LISTENER = """
@@ -83,12 +92,15 @@ GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
 )
 
 
+_CHANGES = {Update.RESTART: "restart", Update.CLUSTER: "all", Update.NODE: "all, one, reload"}
+
+
 def reference() -> str:
     """The page."""
     parts = [INTRODUCTION]
     for title, keys in GROUPS:
-        rows = "".join(f"| `{key.name}` | {_default(key)} | {_range(key)} | {key.doc} |\n" for key in keys)
-        parts.append(f"\n## {title}\n| key | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}")
+        rows = "".join(map(_row, keys))
+        parts.append(f"\n## {title}\n| key | default | values | changes | meaning |\n{'| --- ' * 5}|\n{rows}")
     parts.append(OF_A_LISTENER)
     parts += [f"| `{PREFIX}<name>.{name}` | {_range(KEYS[name])} |\n" for name in OF_ONE_LISTENER]
     parts.append(OF_A_TOPIC)
@@ -96,6 +108,10 @@ def reference() -> str:
     parts.append(OF_KAFKA)
     parts += [f"| `{key.name}` | {f'`{key.ours}`' if key.ours else 'none'} | {key.why} |\n" for key in KAFKA_KEYS]
     return "".join(parts)
+
+
+def _row(key: ConfigKey) -> str:
+    return f"| `{key.name}` | {_default(key)} | {_range(key)} | {_CHANGES[key.update]} | {key.doc} |\n"
 
 
 def _topic_row(key: ConfigDefinition) -> str:

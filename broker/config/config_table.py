@@ -2,63 +2,27 @@
 
 The loader (config.py), its messages and the generated reference are all made from this table, so a key that is not
 here does not exist. Names are Kafka's; a key that Kafka does not have says so in `doc`, and so does a default that is
-not Kafka's. Rules between two keys are in config_check.py.
+not Kafka's. Rules between two keys are in config_check.py. The keys of `_for_one` and `_for_all` change while nodes run
+(KIP-226); dynamic_config.py says how a part of the node hears of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import replace
 
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
-PORT_MAX = 65535
-
-
-class Kind(Enum):
-    """How a value is written: in TOML's own types; a list may also be one string with commas, as in Kafka's files."""
-
-    INT = "integer"
-    DOUBLE = "number"
-    BOOL = "boolean"
-    STRING = "string"
-    LIST = "list of strings"
-
-
-class _Required:
-    """The type of the default of a key that has none."""
-
-    def __repr__(self) -> str:
-        return "_Required()"
-
-
-REQUIRED = _Required()
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
-    """One row of the table. `low` and `high` bound an INT or a DOUBLE, and an INT may be `besides` too; `choices` are a
-    STRING's or a LIST's items."""
-
-    name: str
-    kind: Kind
-    default: object
-    doc: str
-    low: int = 0
-    high: int = INT32_MAX
-    unit: str = ""
-    choices: tuple[str, ...] = ()
-    besides: int | None = None
-
-    @property
-    def attribute(self) -> str:
-        """The name in Python: Kafka's with underscores."""
-        return self.name.replace(".", "_")
+from broker.config.config_key import (
+    DAY_MS,
+    GIB,
+    HOUR_MS,
+    INT32_MAX,
+    INT64_MAX,
+    KIB,
+    MIB,
+    REQUIRED,
+    ConfigKey,
+    Kind,
+    Update,
+)
 
 
 def _int(name: str, default: object, doc: str, low: int = 0, high: int = INT32_MAX, unit: str = "") -> ConfigKey:
@@ -87,6 +51,16 @@ def _string(name: str, default: object, doc: str, choices: tuple[str, ...] = ())
 
 def _list(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
     return ConfigKey(name, Kind.LIST, default, doc, choices=choices)
+
+
+def _for_all(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
+    """Keys that change while nodes run, for all brokers at once."""
+    return tuple(replace(key, update=Update.CLUSTER) for key in keys)
+
+
+def _for_one(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
+    """Keys that change while nodes run, for all brokers or for one."""
+    return tuple(replace(key, update=Update.NODE) for key in keys)
 
 
 IDENTITY = (
@@ -151,27 +125,29 @@ QUORUM = (
     _ms("broker.heartbeat.interval.ms", 500, "Pause between heartbeats (Kafka: 2000; shorter for a quicker failover)."),
     _ms("broker.session.timeout.ms", 3000, "Without a heartbeat for this long a broker is fenced (Kafka: 9000)."),
     _bool("controlled.shutdown.enable", True, "A broker that stops moves its leaderships away first."),
-    _bool(
-        "auto.leader.rebalance.enable",
-        True,
-        "Leaderships go back by schedule to the first replica of each partition, the preferred leader, when it is in "
-        "sync. Read by the active controller, as the next two.",
-    ),
-    _int(
-        "leader.imbalance.per.broker.percentage",
-        10,
-        "A broker that lacks more than this share of the leaderships that it should have gets them back; 100: none "
-        "ever does.",
-        0,
-        100,
-        "%",
-    ),
-    _int(
-        "leader.imbalance.check.interval.seconds",
-        300,
-        "How often that share is looked at. A new active controller waits so long, too.",
-        1,
-        unit="s",
+    *_for_all(
+        _bool(
+            "auto.leader.rebalance.enable",
+            True,
+            "Leaderships go back by schedule to the first replica of each partition, the preferred leader, when it is "
+            "in sync. Read by the active controller, as the next two.",
+        ),
+        _int(
+            "leader.imbalance.per.broker.percentage",
+            10,
+            "A broker that lacks more than this share of the leaderships that it should have gets them back; 100: none "
+            "ever does.",
+            0,
+            100,
+            "%",
+        ),
+        _int(
+            "leader.imbalance.check.interval.seconds",
+            300,
+            "How often that share is looked at. A new active controller waits so long, too.",
+            1,
+            unit="s",
+        ),
     ),
 )
 
@@ -181,14 +157,19 @@ DIRECTORIES = (
 )
 
 LOGGER = (
-    _list(
-        "logger.level",
-        ("info",),
-        "Levels of the node's log: debug, info, warning, error; of a part with its name: info,broker.replication=debug."
-        " SIGHUP takes them from the file again. Not a key of Kafka's, which has log4j.",
-    ),
-    _string(
-        "logger.format", "text", "How a line of the node's log is written; likewise. Not of Kafka's.", ("text", "json")
+    *_for_one(
+        _list(
+            "logger.level",
+            ("info",),
+            "Levels of the node's log: debug, info, warning, error; of a part with its name: "
+            "info,broker.replication=debug. Not a key of Kafka's, which has log4j.",
+        ),
+        _string(
+            "logger.format",
+            "text",
+            "How a line of the node's log is written. Not of Kafka's.",
+            ("text", "json"),
+        ),
     ),
 )
 
@@ -251,26 +232,32 @@ REQUESTS = (
 TOPICS = (
     _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 10_000),
     _int("default.replication.factor", 1, "Replicas of a topic that is created without a number.", 1, 32_767),
-    _int("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
-    _bytes("message.max.bytes", 1_048_588, "Largest record batch.", 0),
-    _string(
-        "compression.type",
-        "producer",
-        "Codec of stored batches: the producer's, or one to which the leader converts them.",
-        ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    *_for_all(
+        _int("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
     ),
-    ConfigKey("compression.gzip.level", Kind.INT, -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
-    _int("compression.lz4.level", 9, "With compression.type=lz4. As in Kafka, 9 is the fast compressor.", 1, 17),
-    _int("compression.zstd.level", 3, "With compression.type=zstd; above 9 is slow.", -131_072, 22),
-    _string(
-        "log.message.timestamp.type",
-        "CreateTime",
-        "The time of a record: the producer's, or that of the append.",
-        ("CreateTime", "LogAppendTime"),
+    *_for_one(
+        _bytes("message.max.bytes", 1_048_588, "Largest record batch.", 0),
+        _string(
+            "compression.type",
+            "producer",
+            "Codec of stored batches: the producer's, or one to which the leader converts them.",
+            ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+        ),
+        ConfigKey("compression.gzip.level", Kind.INT, -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
+        _int("compression.lz4.level", 9, "With compression.type=lz4. As in Kafka, 9 is the fast compressor.", 1, 17),
+        _int("compression.zstd.level", 3, "With compression.type=zstd; above 9 is slow.", -131_072, 22),
+        _string(
+            "log.message.timestamp.type",
+            "CreateTime",
+            "The time of a record: the producer's, or that of the append.",
+            ("CreateTime", "LogAppendTime"),
+        ),
+        _ms("log.message.timestamp.before.max.ms", INT64_MAX, "How old a producer's time may be.", 0, INT64_MAX),
+        _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
     ),
-    _ms("log.message.timestamp.before.max.ms", INT64_MAX, "How old a producer's time may be.", 0, INT64_MAX),
-    _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
-    _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead if no other lives: loses data."),
+    *_for_all(
+        _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead if no other lives: loses data."),
+    ),
     _bool("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
 )
 
@@ -292,19 +279,43 @@ REPLICATION = (
     ),
     _bytes("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
     _bytes("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),
+    *_for_one(
+        _bytes(
+            "leader.replication.throttled.rate",
+            INT64_MAX,
+            "Bytes a second that this broker sends to replicas outside the ISR; no limit for those in it.",
+            1,
+            INT64_MAX,
+        ),
+        _bytes(
+            "follower.replication.throttled.rate",
+            INT64_MAX,
+            "Bytes a second that this broker fetches for its replicas outside the ISR; no limit for those in it.",
+            1,
+            INT64_MAX,
+        ),
+    ),
     _ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),
 )
 
 LOG = (
-    _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 64),
-    _ms("log.roll.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1, INT64_MAX),
-    _ms(
-        "log.roll.jitter.ms", 0, "A segment rolls earlier by a share of this, different for each segment.", 0, INT64_MAX
+    *_for_one(
+        _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 64),
+        _ms("log.roll.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1, INT64_MAX),
+        _ms(
+            "log.roll.jitter.ms",
+            0,
+            "A segment rolls earlier by a share of this, different for each segment.",
+            0,
+            INT64_MAX,
+        ),
+        _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
+        _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
+        _int(
+            "log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"
+        ),
+        _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     ),
-    _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
-    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
-    _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
-    _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are checked (Kafka: never)."),
     _ms("log.flush.offset.checkpoint.interval.ms", 5_000, "Pause between writes of recovery points (Kafka: 60000)."),
     _ms("log.flush.start.offset.checkpoint.interval.ms", 60_000, "Pause between writes of log start offsets."),
@@ -318,22 +329,26 @@ LOG = (
 )
 
 RETENTION = (
-    _list(
-        "log.cleanup.policy",
-        ("delete",),
-        "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
-        ("delete", "compact"),
-    ),
-    _ms("log.retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1, INT64_MAX),
-    _bytes(
-        "log.retention.bytes",
-        -1,
-        "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
-        -1,
-        INT64_MAX,
+    *_for_one(
+        _list(
+            "log.cleanup.policy",
+            ("delete",),
+            "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
+            ("delete", "compact"),
+        ),
+        _ms("log.retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1, INT64_MAX),
+        _bytes(
+            "log.retention.bytes",
+            -1,
+            "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
+            -1,
+            INT64_MAX,
+        ),
     ),
     _ms("log.retention.check.interval.ms", 300_000, "How often retention looks for segments to delete."),
-    _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
+    *_for_one(
+        _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
+    ),
     _ms("producer.id.expiration.ms", DAY_MS, "How long a partition remembers an idempotent producer that is silent."),
     _int(
         "producer.id.max.per.partition",
@@ -351,12 +366,18 @@ RETENTION = (
     _bool("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
     _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
     _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),
-    _bytes("log.cleaner.io.max.bytes.per.second", INT64_MAX, "Disk traffic of all cleaner threads.", 1, INT64_MAX),
-    _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
-    _double("log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted before it is compacted."),
-    _ms("log.cleaner.delete.retention.ms", DAY_MS, "How long a compacted log keeps delete markers.", 0, INT64_MAX),
-    _ms("log.cleaner.min.compaction.lag.ms", 0, "How long a record stays uncompacted at least.", 0, INT64_MAX),
-    _ms("log.cleaner.max.compaction.lag.ms", INT64_MAX, "How long a record stays uncompacted at most.", 1, INT64_MAX),
+    *_for_one(
+        _bytes("log.cleaner.io.max.bytes.per.second", INT64_MAX, "Disk traffic of all cleaner threads.", 1, INT64_MAX),
+        _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
+        _double(
+            "log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted before it is compacted."
+        ),
+        _ms("log.cleaner.delete.retention.ms", DAY_MS, "How long a compacted log keeps delete markers.", 0, INT64_MAX),
+        _ms("log.cleaner.min.compaction.lag.ms", 0, "How long a record stays uncompacted at least.", 0, INT64_MAX),
+        _ms(
+            "log.cleaner.max.compaction.lag.ms", INT64_MAX, "How long a record stays uncompacted at most.", 1, INT64_MAX
+        ),
+    ),
 )
 
 KEYS: dict[str, ConfigKey] = {

@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker.config.config_table import KEYS, ConfigKey
+from broker.config.config_key import ConfigKey
+from broker.config.config_table import KEYS
 from broker.config.node_config import ListenerOverrides
 from penstock.errors import ConfigError
 

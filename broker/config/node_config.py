@@ -85,6 +85,8 @@ class NodeConfig:
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
+    leader_replication_throttled_rate: int
+    follower_replication_throttled_rate: int
     replica_high_watermark_checkpoint_interval_ms: int
     log_segment_bytes: int
     log_roll_ms: int

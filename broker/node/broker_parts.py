@@ -33,6 +33,7 @@ from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.apis.router import Router
+from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.checkpoint_jobs import CheckpointJobs
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
@@ -98,6 +99,7 @@ class NodeParts:
     """The parts and values of its node that the broker role needs."""
 
     cluster_id: str
+    dynamic: DynamicBrokerConfig
     log_manager: LogManager
     loader: MetadataLoader
     transport: Transport

@@ -12,6 +12,7 @@ import logging
 import random
 from functools import partial
 
+from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.metrics.metrics import Metrics
 from broker.metrics.node_readings import node_readings
@@ -73,7 +74,9 @@ class Node:
         self.stop_wait = StopWait(clock, threads, stop_wait_ms)
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
+        self.dynamic = DynamicBrokerConfig(config)
         self.loader = MetadataLoader()
+        self.loader.subscribe(self.dynamic.published)  # BEFORE the parts that act on the images
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self.failed_log_dirs: dict[str, Exception] = {}
         self._clock = clock
@@ -193,6 +196,7 @@ class Node:
     def _make_broker(self) -> BrokerParts:
         parts = NodeParts(
             self.cluster_id,
+            self.dynamic,
             self.log_manager,
             self.loader,
             self._peers,

@@ -113,7 +113,7 @@ def _start_log(config: NodeConfig, config_path: str, log_level: str, log_format:
             return
         apply(found.logger_level, found.logger_format)
         _log.info("SIGHUP: logger.level is %s now, logger.format %s", ",".join(found.logger_level), found.logger_format)
-        changed = changed_keys(config, found)
+        changed = [key for key in changed_keys(config, found) if not key.startswith("logger.")]
         if changed:
             _log.warning("SIGHUP: %s changed in %s: a restart is needed for that", ", ".join(changed), config_path)
 

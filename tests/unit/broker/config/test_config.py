@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker.config.config import load_config, parse_config
+from broker.config.config_key import REQUIRED
 from broker.config.config_reference import reference
-from broker.config.config_table import KEYS, REQUIRED
+from broker.config.config_table import KEYS
 from broker.config.kafka_keys import KAFKA_KEYS, hint
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_publisher import topic_defaults

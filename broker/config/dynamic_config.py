@@ -1,0 +1,132 @@
+"""The configuration of a running node: its file, and above it what the metadata has for all brokers and for this one.
+
+    of this broker  >  of all brokers  >  the file  >  the default            (KIP-226)
+
+A part that reads a key each time when it needs it asks for `current`. A part that must be told listens:
+
+    dynamic.listen(lambda config: quota.set_rate(config.leader_replication_throttled_rate),
+                   "leader.replication.throttled.rate")
+
+Whoever makes the part listens for it, after it has given the part the value of `current`. The callback comes on the
+event loop, AFTER `current` is the new one, once for each change however many of its keys changed. It only takes values:
+it does not wait, and raises nothing. Only keys that may change while a node runs can be listened to.
+
+Pure. Not here: who may set what (metadata/controller/configs.py), and reading the file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from broker.config.config_digest import changed_keys
+from broker.config.config_table import KEYS
+from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
+from broker.config.node_config import NodeConfig
+from broker.requests import ConfigSource
+from metadata.config_types import ConfigValue, config_text
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE
+from metadata.registrations import ConfigResource
+from penstock.errors import ConfigError, InvalidConfigError
+
+_log = logging.getLogger(__name__)
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_FOR_ALL: Final = ConfigResource(BROKER_RESOURCE, ALL_BROKERS)
+
+Apply = Callable[[NodeConfig], None]
+
+
+class DynamicBrokerConfig:
+    """One per node, on the event loop; subscribes to the metadata BEFORE the parts that act on its images."""
+
+    def __init__(self, file: NodeConfig) -> None:
+        self.file = file
+        """As it was read last, and applied."""
+        self.current = file
+        """What is in force now."""
+        self._own_resource = ConfigResource(BROKER_RESOURCE, str(file.node_id))
+        self._for_all: Mapping[str, ConfigValue] = {}
+        self._own: Mapping[str, ConfigValue] = {}
+        self._listeners: list[tuple[frozenset[str], Apply]] = []
+
+    def listen(self, apply: Apply, *keys: str) -> None:
+        """Call `apply` with the new configuration whenever one of the keys has changed; see the module."""
+        fixed = [key for key in keys if key not in DYNAMIC]
+        if fixed or not keys:
+            raise ValueError(f"{', '.join(fixed) or 'no key'}: does not change while a node runs")
+        self._listeners.append((frozenset(keys), apply))
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """As a publisher of the metadata: takes what it has for this broker and for all."""
+        if _FOR_ALL in delta.changed_configs or self._own_resource in delta.changed_configs:
+            self._for_all = _typed(image, _FOR_ALL)
+            self._own = _typed(image, self._own_resource)
+            self._renew("the metadata")
+
+    def file_changed(self, file: NodeConfig) -> list[str]:
+        """Takes every changed key of the file, and returns their names; ConfigError, and nothing is taken, if one of
+        them needs a restart or may only be set for all brokers."""
+        changed = changed_keys(self.file, file)
+        fixed = [key for key in changed if key not in DYNAMIC]
+        for_all = [key for key in changed if key in BROKER_CONFIGS.for_all_only]
+        remedies = []
+        if fixed:
+            remedies.append(f"{', '.join(fixed)} changed: restart the node for that, or take it back")
+        if for_all:
+            remedies.append(
+                f"{', '.join(for_all)} changed: take it back, and set it for all brokers with "
+                "`penstock configs alter --broker-default`"
+            )
+        if remedies:
+            raise ConfigError("; ".join(remedies))
+        self.file = replace(file, lost_log_dirs=self.file.lost_log_dirs)
+        self._renew("the file")
+        return changed
+
+    def source_of(self, key: str) -> ConfigSource:
+        """Where the value in force comes from."""
+        if key in self._own:
+            return ConfigSource.DYNAMIC_BROKER_CONFIG
+        if key in self._for_all:
+            return ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        return ConfigSource.STATIC_BROKER_CONFIG if key in self.file.given else ConfigSource.DEFAULT_CONFIG
+
+    def _renew(self, whose: str) -> None:
+        before = self.current
+        values: dict[str, Any] = {**self._for_all, **self._own}
+        self.current = replace(self.file, **{KEYS[key].attribute: value for key, value in values.items()})
+        changed = changed_keys(before, self.current)
+        if changed:
+            shown = (f"{key} = {_shown(self.current, key)} (was {_shown(before, key)})" for key in changed)
+            _log.info("by %s: %s", whose, ", ".join(shown))
+        for keys, apply in self._listeners:
+            if not keys.isdisjoint(changed):
+                apply(self.current)
+
+    def __repr__(self) -> str:
+        return f"DynamicBrokerConfig(for all {self._for_all}, own {self._own}, {len(self._listeners)} listeners)"
+
+
+def _typed(image: MetadataImage, resource: ConfigResource) -> Mapping[str, ConfigValue]:
+    """The values that this release understands and that go together; others come from a newer one."""
+    texts = image.configs.get(resource, _NONE)
+    values = BROKER_CONFIGS.typed(texts, resource.resource_name)
+    unknown = texts.keys() - values.keys()
+    if unknown:
+        _log.warning("configuration of a newer release does nothing here: %s", ", ".join(sorted(unknown)))
+    try:
+        BROKER_CONFIGS.check(values)
+    except InvalidConfigError as error:
+        _log.warning("configuration of a newer release does nothing here: %s", error)
+        return {}
+    return values
+
+
+def _shown(config: NodeConfig, key: str) -> str:
+    return config_text(getattr(config, KEYS[key].attribute))

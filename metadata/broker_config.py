@@ -1,0 +1,73 @@
+"""The configuration of brokers that the metadata has (KIP-226): the keys that it may have, and the rules of a change.
+
+A resource of type `broker` is one broker, under its id, or all brokers, under the name "". The table of the keys is the
+node's (broker/config/config_table.py), which metadata/ does not see: the controller is given a `BrokerConfigs`. A
+record with a key that is not in it comes from a newer release: it is kept, and does nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Final
+
+from metadata.config_types import ConfigDefinition, ConfigValue
+from metadata.records import ALL_BROKERS
+from penstock.errors import InvalidConfigError
+
+VALUE_CHARACTERS_MAX: Final = 4_096
+"""Of the text of one value: a list of log levels is the longest."""
+_SHOWN_CHARACTERS: Final = 64
+_BROKER_ID_DIGITS_MAX: Final = 10
+
+
+def _nothing_more(values: Mapping[str, ConfigValue]) -> None:
+    """No rule besides the type and the range of each key."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigs:
+    """The keys of a node, as far as the controller knows them."""
+
+    definitions: Mapping[str, ConfigDefinition] = field(default_factory=dict)
+    """Those that may change while nodes run."""
+    for_all_only: Set[str] = frozenset()
+    """Of these, the keys that no single broker may have: the controller uses their values too."""
+    fixed: Set[str] = frozenset()
+    """The keys that need a restart."""
+    check: Callable[[Mapping[str, ConfigValue]], None] = _nothing_more
+    """Raises InvalidConfigError where values do not go together."""
+
+    def definition(self, key: str, resource_name: str) -> ConfigDefinition:
+        """Of a key that the resource may have; else InvalidConfigError with the remedy."""
+        found, shown = self.definitions.get(key), key[:_SHOWN_CHARACTERS]
+        if found is None:
+            if key in self.fixed:
+                raise InvalidConfigError(
+                    f"{key} cannot change while a broker runs; set it in the node's configuration file, and restart it"
+                )
+            near = difflib.get_close_matches(shown, self.definitions, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
+            raise InvalidConfigError(f"unknown broker config {shown!r}; {remedy}")
+        if resource_name != ALL_BROKERS and key in self.for_all_only:
+            raise InvalidConfigError(
+                f"{key} cannot differ between brokers, because the controller uses it; set it for all of them:"
+                " `penstock configs alter --broker-default`"
+            )
+        return found
+
+    def typed(self, texts: Mapping[str, str], resource_name: str) -> dict[str, ConfigValue]:
+        """The committed values of a resource that this release understands; a newer one may have written others."""
+        values = {}
+        for key, text in texts.items():
+            with contextlib.suppress(InvalidConfigError):
+                values[key] = self.definition(key, resource_name).parse(text)
+        return values
+
+
+def broker_id_of(resource_name: str) -> int | None:
+    """The broker that a resource of type `broker` names; None if it names none, or not as a record would."""
+    is_number = resource_name.isascii() and resource_name.isdecimal() and len(resource_name) <= _BROKER_ID_DIGITS_MAX
+    return int(resource_name) if is_number and str(int(resource_name)) == resource_name else None

@@ -1,0 +1,167 @@
+"""Promises of a running node's configuration: who wins, who is told, and that a file is taken whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from broker.config.config import parse_config
+from broker.config.config_key import Update
+from broker.config.config_table import KEYS
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.dynamic_keys import DYNAMIC
+from broker.config.node_config import NodeConfig
+from broker.requests import ConfigSource
+from metadata.config_types import config_text
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import ConfigRecord
+from penstock.errors import ConfigError
+from tests.unit.broker.config.test_config import GOOD
+
+LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+
+
+class Running:
+    """A node's configuration, and the metadata that it hears of."""
+
+    def __init__(self, **file: object) -> None:
+        self.dynamic = DynamicBrokerConfig(self.parsed(**file))
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.told: list[NodeConfig] = []
+
+    @staticmethod
+    def parsed(**file: object) -> NodeConfig:
+        return parse_config(GOOD | {name.replace("_", "."): value for name, value in file.items()})
+
+    def commit(self, name: str, /, *pairs: tuple[str, str | None]) -> None:
+        """One batch of the metadata log."""
+        delta = MetadataDelta(self.image)
+        for key, value in pairs:
+            delta.replay(ConfigRecord("broker", name, key, value))
+        self.image = delta.apply(self.image.offset + len(pairs), 1)
+        self.dynamic.published(delta, self.image)
+
+    def listen(self, *keys: str) -> None:
+        self.dynamic.listen(self.told.append, *keys)
+
+    @property
+    def rate(self) -> int:
+        return self.dynamic.current.leader_replication_throttled_rate
+
+    @property
+    def source(self) -> ConfigSource:
+        return self.dynamic.source_of(LEADER_RATE)
+
+
+def test_the_brokers_own_value_wins_over_that_of_all_and_that_over_the_file_and_that_over_the_default() -> None:
+    node = Running()
+    seen = [(node.rate, node.source)]
+    node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=1))
+    seen.append((node.rate, node.source))
+    node.commit("1", (LEADER_RATE, "3"))
+    seen.append((node.rate, node.source))
+    node.commit("", (LEADER_RATE, "2"))
+    seen.append((node.rate, node.source))
+    node.commit("1", (LEADER_RATE, None))
+    seen.append((node.rate, node.source))
+    node.commit("", (LEADER_RATE, None))
+    seen.append((node.rate, node.source))
+    assert seen == [
+        (2**63 - 1, ConfigSource.DEFAULT_CONFIG),
+        (1, ConfigSource.STATIC_BROKER_CONFIG),
+        (3, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (3, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (2, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (1, ConfigSource.STATIC_BROKER_CONFIG),
+    ]
+
+
+def test_who_listens_is_told_once_a_change_and_only_of_its_own_keys() -> None:
+    node = Running()
+    node.listen(LEADER_RATE, FOLLOWER_RATE)
+    node.commit("", (LEADER_RATE, "5"), (FOLLOWER_RATE, "6"))
+    assert [c.follower_replication_throttled_rate for c in node.told] == [6] and node.told[0] is node.dynamic.current
+    node.commit("", ("log.retention.ms", "7"))
+    node.commit("2", (LEADER_RATE, "8"))
+    node.commit("1", (LEADER_RATE, "5"))  # another source, the same value
+    assert len(node.told) == 1
+
+
+def test_a_node_takes_what_a_snapshot_of_the_metadata_has_and_lacks() -> None:
+    node = Running()
+    node.listen(LEADER_RATE)
+    node.commit("", (LEADER_RATE, "5"))
+    newer = Running()
+    newer.commit("1", (LEADER_RATE, "6"))
+    node.dynamic.published(MetadataDelta.between(node.image, newer.image), newer.image)
+    assert (node.rate, node.source) == (6, ConfigSource.DYNAMIC_BROKER_CONFIG)
+    node.dynamic.published(MetadataDelta.between(newer.image, EMPTY_IMAGE), EMPTY_IMAGE)
+    assert (node.rate, node.source) == (2**63 - 1, ConfigSource.DEFAULT_CONFIG)
+    assert [config.leader_replication_throttled_rate for config in node.told] == [5, 6, 2**63 - 1]
+
+
+def test_what_a_newer_release_has_written_does_nothing_and_ends_no_node(caplog: pytest.LogCaptureFixture) -> None:
+    node = Running()
+    node.commit("", (LEADER_RATE, "5"), ("quantum.flux", "on"), ("node.id", "7"), (FOLLOWER_RATE, "fast"))
+    node.commit("1", ("min.insync.replicas", "3"), ("log.roll.ms", "1"), ("log.roll.jitter.ms", "2"))
+    assert node.dynamic.current == replace(node.dynamic.file, leader_replication_throttled_rate=5)
+    says = "configuration of a newer release does nothing here: "
+    assert f"{says}follower.replication.throttled.rate, node.id, quantum.flux" in caplog.messages
+    assert f"{says}min.insync.replicas" in caplog.messages
+    assert f"{says}log.roll.jitter.ms = 2: above log.roll.ms = 1; lower it, or raise the other" in caplog.messages
+
+
+def test_a_file_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    node = Running()
+    node.listen(LEADER_RATE)
+    changed = node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=5, log_retention_ms=6))
+    assert changed == [LEADER_RATE, "log.retention.ms"] and len(node.told) == 1
+    assert (
+        "by the file: leader.replication.throttled.rate = 5 (was 9223372036854775807), "
+        "log.retention.ms = 6 (was 604800000)" in caplog.messages
+    )
+    assert node.dynamic.file_changed(node.dynamic.file) == [] and len(node.told) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"num_io_threads": 9}, "num.io.threads changed: restart the node for that, or take it back"),
+        ({"log_dirs": "/nowhere/c"}, "log.dirs, metadata.log.dir changed: restart the node"),
+        (
+            {"min_insync_replicas": 1, "unclean_leader_election_enable": True},
+            "unclean.leader.election.enable changed: take it back, and set it for all brokers with "
+            "`penstock configs alter --broker-default`",
+        ),
+    ],
+)
+def test_a_file_with_one_key_that_cannot_change_is_refused_whole(changes: dict[str, object], says: str) -> None:
+    node = Running(leader_replication_throttled_rate=4)
+    node.listen(LEADER_RATE)
+    before = node.dynamic.file
+    with pytest.raises(ConfigError) as refused:
+        node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=5, **changes))
+    assert says in str(refused.value)
+    assert (node.dynamic.file, node.dynamic.current, node.told) == (before, before, [])
+
+
+def test_what_an_operator_gave_up_at_the_start_outlives_a_reload() -> None:
+    dynamic = DynamicBrokerConfig(replace(Running.parsed(), lost_log_dirs=("d",)))
+    dynamic.file_changed(Running.parsed(log_retention_ms=5))
+    assert dynamic.current.lost_log_dirs == ("d",)
+
+
+@pytest.mark.parametrize("keys", [(), ("num.io.threads",), (LEADER_RATE, "nope")])
+def test_nobody_listens_to_a_key_that_never_changes(keys: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="does not change while a node runs"):
+        Running().listen(*keys)
+
+
+def test_the_default_of_every_key_that_may_change_reads_back_as_its_text() -> None:
+    for name, definition in DYNAMIC.items():
+        assert definition.parse(config_text(definition.default)) == KEYS[name].default
+        assert KEYS[name].update is not Update.RESTART
