@@ -11,7 +11,7 @@ Whoever makes the part listens for it, after it has given the part the value of 
 event loop, AFTER `current` is the new one, once for each change however many of its keys changed. It only takes values:
 it does not wait, and raises nothing. Only keys that may change while a node runs can be listened to.
 
-Pure. Not here: who may set what (metadata/controller/configs.py), and reading the file.
+Pure. Not here: who may set what (metadata/controller/configuration/), and reading the file.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import random
 from functools import partial
 
 from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.config.node_config import NodeConfig
 from broker.metrics.metrics import Metrics
 from broker.metrics.node_readings import node_readings
@@ -166,6 +167,7 @@ class Node:
             leader_imbalance_percentage=config.leader_imbalance_per_broker_percentage,
             leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
             topic_defaults=topic_defaults(config),
+            broker_configs=BROKER_CONFIGS,
         )
 
         def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from metadata.broker_config import BrokerConfigs
 from metadata.config_types import ConfigValue
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """Fixed for the life of a controller."""
+    """Fixed for the life of a controller. What the metadata has for all brokers wins (cluster_defaults.py)."""
 
     cluster_id: str
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
@@ -20,6 +21,7 @@ class ControllerConfig:
     leader_imbalance_percentage: int = 10  # leader.imbalance.per.broker.percentage
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
+    broker_configs: BrokerConfigs = field(default_factory=BrokerConfigs)  # the keys that the metadata may have
     max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them
     max_partitions_per_topic: int = 10_000  # a change to a topic copies the table of its partitions
     max_partitions: int = 100_000  # of the cluster: the image is in every node's memory

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
+from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState
@@ -27,15 +28,20 @@ class DecisionContext:
     state: ControllerState
     sessions: BrokerSessions
     rng: random.Random
+    cluster: ClusterDefaults
+
+    @property
+    def topic_defaults(self) -> Mapping[str, ConfigValue]:
+        return self.cluster.topic_defaults
 
     def unclean_allowed(self, topic_id: str) -> bool:
         overrides = self.state.topic_config(self.state.topics[topic_id].name)
-        return bool(effective_value(UNCLEAN_LEADER_ELECTION, overrides, self.config.topic_defaults))
+        return bool(effective_value(UNCLEAN_LEADER_ELECTION, overrides, self.topic_defaults))
 
     def min_isr(self, partition: PartitionRegistration) -> int:
         """The smallest ISR with which the partition commits records."""
         overrides = self.state.topic_config(self.state.topics[partition.topic_id].name)
-        return effective_min_isr(partition, overrides, self.config.topic_defaults)
+        return effective_min_isr(partition, overrides, self.topic_defaults)
 
     def check_cluster_id(self, cluster_id: str) -> None:
         if cluster_id != self.config.cluster_id:

@@ -14,7 +14,6 @@ import random
 from dataclasses import dataclass
 
 from metadata.controller import (
-    configs,
     directories,
     liveness,
     partitions,
@@ -23,6 +22,8 @@ from metadata.controller import (
     registration,
 )
 from metadata.controller.config import ControllerConfig
+from metadata.controller.configuration.alter_configs import alter_configs
+from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.context import DecisionContext
 from metadata.controller.elections import ordered_elections
 from metadata.controller.elections.leader_balance import LeaderBalance
@@ -84,8 +85,9 @@ class Controller:
     def __init__(self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int) -> None:
         self._sessions = BrokerSessions(config.session_timeout_ms)
         self._state = ControllerState(image)
-        self._context = DecisionContext(config, self._state, self._sessions, rng)
-        self._balance = LeaderBalance(config, now_ms)
+        cluster = ClusterDefaults(config, self._state)
+        self._context = DecisionContext(config, self._state, self._sessions, rng, cluster)
+        self._balance = LeaderBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)
         self._session_expirations = 0
         self._has_settled_elrs = False
@@ -169,7 +171,7 @@ class Controller:
         return producer_ids.allocate_producer_ids(self._context, request, leader_epoch)
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
-        return configs.alter_configs(self._context, request)
+        return alter_configs(self._context, request)
 
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult[ElectLeadersResponse]:
         return ordered_elections.elect_leaders(self._context, request)

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.controller.topics.topic_names import collision_key
 from metadata.image import MetadataImage, TopicImage, image_records
-from metadata.records import TOPIC_RESOURCE, Record, RegisterBrokerRecord
+from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
+
+_NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class LeaderChange(NamedTuple):
@@ -120,6 +123,10 @@ class ControllerState:
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), {})
+
+    def broker_config(self, name: str) -> Mapping[str, str]:
+        """What the metadata has for a broker, by its id as text, or for ALL_BROKERS. Another mapping after a change."""
+        return self.configs.get(ConfigResource(BROKER_RESOURCE, name), _NO_CONFIG)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
         """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
@@ -224,13 +231,15 @@ class ControllerState:
             self._reassigning.add(partition.key)
 
     def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None:
-        config = self.configs.setdefault(resource, {})
+        config = {**self.configs.get(resource, _NO_CONFIG)}
         if value is None:
             config.pop(key, None)
         else:
             config[key] = value
-        if not config:
-            del self.configs[resource]
+        if config:
+            self.configs[resource] = config
+        else:
+            self.configs.pop(resource, None)
 
     def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         if before.leader_id != after.leader_id and before.has_leader:

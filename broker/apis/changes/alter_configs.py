@@ -1,7 +1,7 @@
 """AlterConfigs: forwarded to the active controller; answered once this node's own image holds the outcome.
 
 So a client that has the answer finds the configuration changed on this node. The change is incremental (KIP-339): keys
-that are not named keep their values. The controller decides what is acceptable (metadata/controller/configs.py).
+that are not named keep their values. The controller decides what is acceptable (metadata/controller/configuration/).
 """
 
 from __future__ import annotations

@@ -6,15 +6,17 @@ gets them back. Who may be elected is the same as for an election that an operat
 replica that is in sync, of a broker in service that does not shut down, in a log dir that works.
 
 A round is done in bounded steps, one a tick and without pauses; the next one is due an interval after its end. The
-schedule is soft state: a new controller waits an interval. A step whose records are not committed is not repeated: the
-next round finds what is still led elsewhere. Not here: what counts as imbalance (preferred_leaders.py).
+schedule is soft state: a new controller waits an interval, and so does a schedule that is switched on. A step whose
+records are not committed is not repeated: the next round finds what is still led elsewhere. Not here: what counts as
+imbalance (preferred_leaders.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
-from metadata.controller.config import ControllerConfig
+from metadata.controller.configuration.cluster_defaults import BalanceSettings
 from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import ControllerState
@@ -28,33 +30,45 @@ LOOKS_MAX = 5_000
 """Partitions that one step looks at: those of a broker that is in no ISR yet elect nobody."""
 
 
+class HasBalanceSettings(Protocol):
+    """What the schedule goes by; it may change at any time."""
+
+    @property
+    def balance(self) -> BalanceSettings: ...
+
+
 class LeaderBalance:
     """The schedule of one controller, and how far its round is."""
 
-    def __init__(self, config: ControllerConfig, now_ms: int) -> None:
-        self._percentage = config.leader_imbalance_percentage
-        self._interval_ms = config.leader_imbalance_check_interval_ms
-        self._due_ms = now_ms + self._interval_ms if config.leader_rebalance_enable else None
-        """When the next round begins; in the past while one is under way."""
+    def __init__(self, settings: HasBalanceSettings, now_ms: int) -> None:
+        self._settings = settings
+        self._ended_ms = now_ms
+        """When the last round was over; when the schedule began, or was last seen switched off."""
         self._round: Iterator[PartitionKey] | None = None
         """What is left of the round under way."""
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do; None if the schedule is switched off."""
-        return self._due_ms
+        settings = self._settings.balance
+        if not settings.is_enabled:
+            return None
+        return self._ended_ms if self._round is not None else self._ended_ms + settings.interval_ms
 
     def tick(self, context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
         """The next elections of a round that is due; nothing before."""
-        if self._due_ms is None or now_ms < self._due_ms:
+        due_ms = self.next_deadline_ms
+        if due_ms is None:
+            self._round, self._ended_ms = None, now_ms
+        if due_ms is None or now_ms < due_ms:
             return ControllerResult((), TickResponse())
         if self._round is None:
-            self._round = _round(context.state, self._percentage)
+            self._round = _round(context.state, self._settings.balance.percentage)
         changes: list[PartitionChangeRecord] = []
         for _ in range(LOOKS_MAX):
             key = next(self._round, None)
             if key is None:
-                self._round, self._due_ms = None, now_ms + self._interval_ms
+                self._round, self._ended_ms = None, now_ms
                 break
             change = _given_back(context, key)
             if change is not None:
@@ -64,7 +78,8 @@ class LeaderBalance:
         return ControllerResult(tuple(changes), TickResponse(preferred_elections=len(changes)))
 
     def __repr__(self) -> str:
-        return f"LeaderBalance(due_ms={self._due_ms}, {'a' if self._round is not None else 'no'} round is under way)"
+        state = "a round is under way" if self._round is not None else "no round is under way"
+        return f"LeaderBalance(due_ms={self.next_deadline_ms}, {state})"
 
 
 def _round(state: ControllerState, percentage: int) -> Iterator[PartitionKey]:

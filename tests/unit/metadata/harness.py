@@ -12,14 +12,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from metadata.codec import decode_record, encode_record
+from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import effective_min_isr
 from metadata.controller.controller import Controller
 from metadata.controller.result import ControllerResult
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import Record
-from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
+from metadata.registrations import ConfigResource, PartitionKey, PartitionRegistration
 from metadata.requests import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
@@ -176,7 +177,7 @@ class Cluster:
         request = DeleteTopicsRequest(tuple(known.get(name, name) for name in names))
         return self.commit(self.controller.delete_topics(request, self.now_ms)).topics
 
-    def configure(self, name: str, changes: Mapping[str, str | None]) -> Exception | None:
+    def configure(self, name: str, changes: Mapping[str, str | None], resource_type: str = "topic") -> Exception | None:
         """Sets each key, or returns it to its default where the value is None."""
         made = tuple(
             ConfigChange(key, ConfigOperation.SET, value)
@@ -184,10 +185,10 @@ class Cluster:
             else ConfigChange(key, ConfigOperation.DELETE)
             for key, value in changes.items()
         )
-        return self.alter_configs(name, *made)
+        return self.alter_configs(name, *made, resource_type=resource_type)
 
-    def alter_configs(self, name: str, *changes: ConfigChange) -> Exception | None:
-        request = AlterConfigsRequest((AlterConfigsResource("topic", name, changes),))
+    def alter_configs(self, name: str, *changes: ConfigChange, resource_type: str = "topic") -> Exception | None:
+        request = AlterConfigsRequest((AlterConfigsResource(resource_type, name, changes),))
         return self.commit(self.controller.alter_configs(request, self.now_ms)).resources[0].error
 
     def partition(self, name: str, partition: int = 0) -> PartitionRegistration:
@@ -225,6 +226,11 @@ class Cluster:
         request = AlterPartitionReassignmentsRequest(partitions)
         return self.commit(self.controller.alter_partition_reassignments(request, self.now_ms)).partitions
 
+    @property
+    def topic_defaults(self) -> Mapping[str, ConfigValue]:
+        for_all = self.image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
+        return {**self.config.topic_defaults, **self.config.broker_configs.typed(for_all, ALL_BROKERS)}
+
     # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _check(self, before: MetadataImage) -> None:
@@ -257,7 +263,7 @@ class Cluster:
             return
         assert partition.leader_epoch > earlier.leader_epoch, f"fetches of {gone} still count: {partition}"
         overrides = self.image.topic_config(self.image.topic_name(partition.topic_id) or "")
-        min_isr = effective_min_isr(partition, overrides, self.config.topic_defaults)
+        min_isr = effective_min_isr(partition, overrides, self.topic_defaults)
         copies = gone.intersection((*earlier.isr, *earlier.elr))
         assert len(partition.isr) >= min_isr or not copies, f"a move took the copies {copies}: {partition}"
         assert partition.has_leader or not earlier.has_leader, f"a move took the leader: {partition}"
@@ -277,7 +283,7 @@ class Cluster:
         assert partition.leader_id in (NO_LEADER, *partition.isr), "I11: the leader is not in the ISR"
         assert partition.leader_id not in fenced, "a fenced broker leads"
         overrides = self.image.topic_config(self.image.topic_name(partition.topic_id) or "")
-        min_isr = effective_min_isr(partition, overrides, self.config.topic_defaults)
+        min_isr = effective_min_isr(partition, overrides, self.topic_defaults)
         may_commit = partition.leader_id != NO_LEADER and len(partition.isr) >= min_isr
         assert not (partition.elr and may_commit), f"I32: an ELR stands in the way of {partition}"
 

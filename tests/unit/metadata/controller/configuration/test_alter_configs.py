@@ -54,13 +54,13 @@ def test_resources_stand_alone() -> None:
     request = AlterConfigsRequest(
         (
             AlterConfigsResource("topic", "unknown", ()),
-            AlterConfigsResource("broker", "1", ()),
+            AlterConfigsResource("group", "1", ()),
             AlterConfigsResource("topic", "t", (ConfigChange("segment.ms", SET, "5"),)),
         )
     )
     results = cluster.commit(cluster.controller.alter_configs(request, 0)).resources
     assert is_error(results[0].error, UnknownTopicOrPartitionError, "unknown")
-    assert is_error(results[1].error, InvalidRequestError, "'broker'")
+    assert is_error(results[1].error, InvalidRequestError, "'group'")
     assert results[2].error is None
     assert cluster.image.topic_config("t") == {"segment.ms": "5"}
 

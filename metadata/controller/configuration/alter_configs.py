@@ -1,0 +1,58 @@
+"""Decides on changes of configuration: each resource of a request is changed whole or not at all (KIP-339).
+
+A resource is a topic (topic_configs.py), one broker, or all brokers (broker_configs.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from metadata.controller.configuration.broker_configs import broker_records
+from metadata.controller.configuration.changes import SHOWN_CHARACTERS
+from metadata.controller.configuration.topic_configs import topic_records
+from metadata.controller.context import DecisionContext
+from metadata.controller.result import ControllerResult
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE, Record
+from metadata.requests import AlterConfigsRequest, AlterConfigsResource, AlterConfigsResponse, AlterConfigsResult
+from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
+
+
+def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> ControllerResult[AlterConfigsResponse]:
+    """Results stand in the order of the request; a key that has the value already makes no record."""
+    if not request.resources:
+        raise InvalidRequestError("the request names no resource to configure")
+    context.check_item_count(len(request.resources), "resources")
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    if times[BROKER_RESOURCE, ALL_BROKERS] and len(times) > 1:
+        # Each resource is judged by the state before the request; the value for all brokers is part of every other's.
+        raise InvalidRequestError("the configuration of all brokers must be the only resource of a request")
+    records: list[Record] = []
+    results = []
+    for resource in request.resources:
+        identity = (resource.resource_type, resource.resource_name)
+        try:
+            if times[identity] > 1:
+                shown = " ".join(identity)[:SHOWN_CHARACTERS]
+                raise InvalidRequestError(f"{shown} is named {times[identity]} times in the request")
+            made = _alter(context, resource)
+            if len(records) + len(made) > context.config.max_records_per_decision:
+                raise PolicyViolationError(
+                    f"more than {context.config.max_records_per_decision} records would be needed; ask for fewer"
+                    " changes in one request"
+                )
+            records += made
+            results.append(AlterConfigsResult(*identity))
+        except ApiError as error:
+            results.append(AlterConfigsResult(*identity, error))
+    return ControllerResult(() if request.validate_only else tuple(records), AlterConfigsResponse(tuple(results)))
+
+
+def _alter(context: DecisionContext, resource: AlterConfigsResource) -> list[Record]:
+    if resource.resource_type == TOPIC_RESOURCE:
+        return topic_records(context, resource)
+    if resource.resource_type == BROKER_RESOURCE:
+        return broker_records(context, resource)
+    raise InvalidRequestError(
+        f"resource type {resource.resource_type[:SHOWN_CHARACTERS]!r} cannot be configured;"
+        f" only {TOPIC_RESOURCE!r} and {BROKER_RESOURCE!r} can"
+    )

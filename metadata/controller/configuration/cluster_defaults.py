@@ -1,0 +1,68 @@
+"""The values that the controller uses of a node's keys: the metadata's for all brokers, else those of its own file.
+
+They are read from the controller's state, so a decision sees what the one before it has changed. No single broker can
+have another value of them (`BrokerConfigs.for_all_only`), so brokers that know the metadata agree with the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from metadata.config_types import ConfigValue
+from metadata.controller.config import ControllerConfig
+from metadata.controller.state import ControllerState
+from metadata.records import ALL_BROKERS
+
+
+class BalanceSettings(NamedTuple):
+    """When leaderships go back to the preferred leaders."""
+
+    is_enabled: bool
+    percentage: int
+    interval_ms: int
+
+
+class ClusterDefaults:
+    """Of one controller."""
+
+    def __init__(self, config: ControllerConfig, state: ControllerState) -> None:
+        self._config, self._state = config, state
+        self._texts = state.broker_config(ALL_BROKERS)
+        """What the two below were made from; a change of the state makes another mapping."""
+        self._values = self._typed(self._texts)
+        self._topic_defaults = self.topic_defaults_with(self._texts)
+
+    @property
+    def topic_defaults(self) -> Mapping[str, ConfigValue]:
+        """Typed, by topic key or broker key, as `effective_value` takes them."""
+        self._renew()
+        return self._topic_defaults
+
+    def topic_defaults_with(self, texts: Mapping[str, str]) -> Mapping[str, ConfigValue]:
+        """The same if the metadata had these texts for all brokers."""
+        return {**self._config.topic_defaults, **self._typed(texts)}
+
+    @property
+    def balance(self) -> BalanceSettings:
+        self._renew()
+        config, values = self._config, self._values
+        seconds = values.get("leader.imbalance.check.interval.seconds")
+        percentage = values.get("leader.imbalance.per.broker.percentage")
+        return BalanceSettings(
+            bool(values.get("auto.leader.rebalance.enable", config.leader_rebalance_enable)),
+            percentage if isinstance(percentage, int) else config.leader_imbalance_percentage,
+            1_000 * seconds if isinstance(seconds, int) else config.leader_imbalance_check_interval_ms,
+        )
+
+    def _renew(self) -> None:
+        texts = self._state.broker_config(ALL_BROKERS)
+        if texts is not self._texts:
+            self._texts, self._values = texts, self._typed(texts)
+            self._topic_defaults = self.topic_defaults_with(texts)
+
+    def _typed(self, texts: Mapping[str, str]) -> dict[str, ConfigValue]:
+        return self._config.broker_configs.typed(texts, ALL_BROKERS)
+
+    def __repr__(self) -> str:
+        return f"ClusterDefaults({dict(self._texts)})"
