@@ -350,6 +350,7 @@ class ConfigEntryView:
     source: ConfigSource
     type: str
     documentation: str
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""DescribeConfigs: every effective key of a topic, or this node's own configuration, and where each value comes from.
+"""DescribeConfigs: every effective key of a topic or of this node, and where each value comes from.
 
-The value of a topic's key is the topic's own (DYNAMIC_TOPIC_CONFIG), else the one in this node's file
-(STATIC_BROKER_CONFIG), else the default. Another node may have another file, and so give another answer.
+The value of a topic's key is the topic's own (DYNAMIC_TOPIC_CONFIG), else the node's, which is the one for this broker
+(DYNAMIC_BROKER_CONFIG), for all brokers (DYNAMIC_DEFAULT_BROKER_CONFIG), in this node's file (STATIC_BROKER_CONFIG), or
+the default. Another node may have another file, and so give another answer. For all brokers, under the name "", the
+answer is what the metadata has, and nothing else.
 
-alter_configs.py changes values; `metadata/topic_config.py` says what a key means.
+alter_configs.py changes values; `metadata/topic_config.py` and `broker/config/config_table.py` say what a key means.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from broker.config.config_key import INT32_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.config_key import REQUIRED, ConfigKey, Update
 from broker.config.config_table import KEYS
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.dynamic_keys import kind_of
 from broker.config.listener_keys import listener_keys
-from broker.config.node_config import NodeConfig
 from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
+from broker.quorum.metadata_publisher import topic_defaults
 from broker.requests import (
     ConfigEntryView,
     ConfigSource,
@@ -25,9 +29,10 @@ from broker.requests import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from metadata.config_types import ConfigDefinition, ConfigValue, config_text
+from metadata.config_types import ConfigDefinition, config_text
 from metadata.image import MetadataImage
-from metadata.records import TOPIC_RESOURCE
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
+from metadata.registrations import ConfigResource
 from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_definition
 from penstock.errors import (
     ApiError,
@@ -37,20 +42,15 @@ from penstock.errors import (
 )
 from penstock.tracebacks import without_frames
 
-BROKER_RESOURCE: Final = "broker"
 RESOURCES_MAX: Final = API_LIMITS["DescribeConfigs"].elements["resources"]
 _SHOWN_CHARACTERS: Final = 64
-_TYPES: Final = {Kind.DOUBLE: "double", Kind.BOOL: "boolean", Kind.STRING: "string", Kind.LIST: "list"}
 
 
 class DescribeConfigsApi:
-    """Handles config descriptions. `topic_defaults`: the topic settings of the node's file, typed."""
+    """Handles config descriptions."""
 
-    def __init__(
-        self, config: NodeConfig, topic_defaults: Mapping[str, ConfigValue], image: Callable[[], MetadataImage]
-    ) -> None:
-        self._config = config
-        self._topic_defaults = topic_defaults
+    def __init__(self, dynamic: DynamicBrokerConfig, image: Callable[[], MetadataImage]) -> None:
+        self._dynamic = dynamic
         self._image = image
 
     def handle(self, request: Request, body: DescribeConfigsRequest) -> None:
@@ -78,33 +78,50 @@ class DescribeConfigsApi:
             own = image.topic_config(name)
             return [self._topic_entry(topic_config_definition(key), own) for key in keys or TOPIC_CONFIGS]
         if asked.resource_type == BROKER_RESOURCE:
-            if name != str(self._config.node_id):
-                raise InvalidRequestError(
-                    f"this is broker {self._config.node_id}; ask broker {name[:_SHOWN_CHARACTERS]!r} itself"
-                )
-            known = {**KEYS, **listener_keys(self._config.given, self._config.listeners)}
-            return [self._broker_entry(_broker_key(known, key)) for key in keys or known]
+            return self._broker_entries(image, name, keys)
         raise InvalidRequestError(
             f"resource type {asked.resource_type[:_SHOWN_CHARACTERS]!r} has no configuration;"
             f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
         )
 
     def _topic_entry(self, definition: ConfigDefinition, own: Mapping[str, str]) -> ConfigEntryView:
-        source = ConfigSource.DEFAULT_CONFIG
-        if definition.name in own:
-            source = ConfigSource.DYNAMIC_TOPIC_CONFIG
-        elif definition.broker_key in self._config.given:
-            source = ConfigSource.STATIC_BROKER_CONFIG
-        value = effective_value(definition.name, own, self._topic_defaults)
+        source = ConfigSource.DYNAMIC_TOPIC_CONFIG
+        if definition.name not in own:
+            source = self._dynamic.source_of(definition.broker_key)
+        value = effective_value(definition.name, own, topic_defaults(self._dynamic.current))
         return ConfigEntryView(definition.name, config_text(value), source, definition.kind.value, definition.doc)
 
+    def _broker_entries(self, image: MetadataImage, name: str, keys: tuple[str, ...]) -> list[ConfigEntryView]:
+        node_id = str(self._dynamic.file.node_id)
+        if name not in (node_id, ALL_BROKERS):
+            raise InvalidRequestError(f"this is broker {node_id}; ask broker {name[:_SHOWN_CHARACTERS]!r} itself")
+        if name == node_id:
+            file = self._dynamic.file
+            known = {**KEYS, **listener_keys(file.given, file.listeners)}
+            return [self._broker_entry(_broker_key(known, key)) for key in keys or known]
+        texts = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
+        for key in keys:
+            if key not in texts:
+                _broker_key(KEYS, key)
+        return [_entry_of_all(key, texts[key]) for key in keys or sorted(texts) if key in texts]
+
     def _broker_entry(self, key: ConfigKey) -> ConfigEntryView:
-        given = self._config.given
-        is_given = key.name in given
-        source = ConfigSource.STATIC_BROKER_CONFIG if is_given else ConfigSource.DEFAULT_CONFIG
-        value = given[key.name] if is_given else "" if key.default is REQUIRED else key.default
-        kind = _TYPES.get(key.kind) or ("int" if key.high <= INT32_MAX else "long")
-        return ConfigEntryView(key.name, _written(value), source, kind, key.doc)
+        source, given = self._dynamic.source_of(key.name), self._dynamic.file.given
+        if source == ConfigSource.STATIC_BROKER_CONFIG:
+            value = given[key.name]
+        elif source == ConfigSource.DEFAULT_CONFIG:
+            value = "" if key.default is REQUIRED else key.default
+        else:
+            value = getattr(self._dynamic.current, key.attribute)
+        is_read_only = key.update is Update.RESTART
+        return ConfigEntryView(key.name, _written(value), source, kind_of(key).value, key.doc, is_read_only)
+
+
+def _entry_of_all(key: str, text: str) -> ConfigEntryView:
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    if key not in KEYS:
+        return ConfigEntryView(key, text, source, "string", "Set by a newer release; it does nothing on this node.")
+    return ConfigEntryView(key, text, source, kind_of(KEYS[key]).value, KEYS[key].doc)
 
 
 def _broker_key(known: Mapping[str, ConfigKey], name: str) -> ConfigKey:

@@ -28,6 +28,8 @@ from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
+JOB = "log-cleaner"
+
 
 class CleanerJob:
     """One per broker; lives on the event loop."""
@@ -55,7 +57,12 @@ class CleanerJob:
         self._executor = threads.executor("log-cleaner", config.threads)
 
     def schedule(self) -> None:
-        self._scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)
+        self._scheduler.add(JOB, self.cleaner.config.backoff_ms, self.run)
+
+    def reconfigure(self, io_max_bytes_per_second: int, backoff_ms: int) -> None:
+        """Another limit and another pause; passes under way go on with them."""
+        self.cleaner.reconfigure(io_max_bytes_per_second, backoff_ms)
+        self._scheduler.change_interval(JOB, backoff_ms)
 
     def _candidates(self) -> Iterator[Candidate]:
         for partition in self._hosted.all():

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -55,6 +55,8 @@ class _Job:
     failures: int = 0
     last_duration_ms: int = -1
     running: bool = False
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it need not wait for its turn: its interval is another one, or the scheduler stops."""
 
 
 class Scheduler:
@@ -65,7 +67,7 @@ class Scheduler:
         self._on_fatal = on_fatal
         self._jobs: dict[str, _Job] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._stopping = asyncio.Event()
+        self._is_stopping = False
         self._executors: dict[str, Executor] = {}
         self._under_way: dict[Future[Any], str] = {}
         """Work in threads, and its log dir."""
@@ -75,6 +77,13 @@ class Scheduler:
         if name in self._jobs:
             raise ValueError(f"there is a job {name} already")
         self._jobs[name] = _Job(name, max(1, interval_ms), run)
+
+    def change_interval(self, name: str, interval_ms: int) -> None:
+        """From now on the job runs every `interval_ms`; nothing if there is no such job."""
+        job = self._jobs.get(name)
+        if job is not None and job.interval_ms != max(1, interval_ms):
+            job.interval_ms = max(1, interval_ms)
+            job.wake.set()
 
     def add_for_each(
         self, log_dirs: Sequence[str], name: str, interval_ms: int, run: Callable[[str], Awaitable[None]]
@@ -91,7 +100,9 @@ class Scheduler:
 
     async def stop(self, wait: StopWait) -> None:
         """Begin no more runs, and wait for those under way, except in log dirs that are given up."""
-        self._stopping.set()
+        self._is_stopping = True
+        for job in self._jobs.values():
+            job.wake.set()
         await wait.until_idle(self._log_dirs_under_way)
         if wait.given_up:  # all that is under way is there, and will not end
             for task in self._tasks:
@@ -125,15 +136,19 @@ class Scheduler:
 
     async def _repeat(self, job: _Job) -> None:
         due_ms = self._clock.now_ms() + job.interval_ms
-        while not await self._stopped_before(due_ms):
+        while not self._is_stopping:
+            if await self._woken_before(job, due_ms):
+                job.wake.clear()
+                due_ms = self._clock.now_ms() + job.interval_ms
+                continue
             await self._run(job)
             left_out = max(0, self._clock.now_ms() - due_ms) // job.interval_ms
             due_ms += (1 + left_out) * job.interval_ms
 
-    async def _stopped_before(self, due_ms: int) -> bool:
+    async def _woken_before(self, job: _Job, due_ms: int) -> bool:
         try:
             async with asyncio.timeout(max(0, due_ms - self._clock.now_ms()) / 1000):
-                await self._stopping.wait()
+                await job.wake.wait()
         except TimeoutError:
             return False
         return True

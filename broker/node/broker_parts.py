@@ -53,6 +53,7 @@ from broker.network.request_memory import RequestMemory
 from broker.network.transport import Transport
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.node.broker_registration import as_refusal, hosted_replicas, registration
+from broker.node.configuration.told_parts import tell_parts
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.own_standing import own_standing
@@ -202,6 +203,7 @@ class BrokerParts:
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
+        tell_parts(node.dynamic, self.publisher, self.cleaner)
         node.loader.subscribe(self.publisher.publish)
         node.loader.subscribe(self.replicas.traffic.by_topic.published)
 
@@ -291,7 +293,7 @@ class BrokerParts:
         )
 
     def _router(self) -> Router:
-        config, node, replicas = self.config, self._node, self.replicas
+        node, replicas = self._node, self.replicas
         hosted = replicas.hosted
 
         def image() -> MetadataImage:
@@ -325,7 +327,7 @@ class BrokerParts:
                 "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
                 "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
                 "AlterPartitionReassignments": AlterPartitionReassignmentsApi(self.forwarded).handle,
-                "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
+                "DescribeConfigs": DescribeConfigsApi(node.dynamic, image).handle,
             }
         )
 

@@ -38,11 +38,12 @@ class MetadataPublisher:
         self._replicas = replicas
         self._log_manager = log_manager
         self._defaults = defaults
-        self._is_active = False
+        self._image: MetadataImage | None = None
+        """The one whose roles were taken last; None before `caught_up`."""
 
     def caught_up(self, image: MetadataImage) -> None:
         """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
-        self._is_active = True
+        self._image = image
         self._brokers_changed(image)
         # BEFORE roles are taken: a stray may have the name of a topic that was made anew.
         try:
@@ -55,8 +56,9 @@ class MetadataPublisher:
             self._apply_topic(image, topic, topic.partitions)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if not self._is_active:
+        if self._image is None:
             return
+        self._image = image
         if delta.changed_brokers:
             self._brokers_changed(image)
         for topic_id in delta.deleted_topic_ids:
@@ -73,6 +75,24 @@ class MetadataPublisher:
                 self._apply_topic(image, found, found.partitions)
         if delta.changed_brokers:
             self._replicas.revive_lost()  # AFTER all roles of this image: they may be judged by its registrations now
+
+    def defaults_changed(self, defaults: Mapping[str, ConfigValue]) -> None:
+        """The node gives its topics other values from now on, where they have none of their own."""
+        before, self._defaults = self._defaults, defaults
+        image = self._image
+        if image is None:
+            return
+        for topic in image.topics_by_id.values():
+            overrides = image.topic_config(topic.name)
+            typed = effective_topic_config(overrides, defaults)
+            if typed != effective_topic_config(overrides, before):
+                self._reconfigure(image, topic, topic_settings(typed))
+
+    def _reconfigure(self, image: MetadataImage, topic: TopicImage, settings: TopicSettings) -> None:
+        for number, state in topic.partitions.items():
+            if self._replicas.broker_id in state.replicas:
+                assignment = Assignment(topic.topic_id, state, settings, _leader_hint(image, state))
+                self._replicas.apply(TopicPartition(topic.name, number), assignment)
 
     def _apply_topic(
         self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int], *, is_snapshot: bool = False

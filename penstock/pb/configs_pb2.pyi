@@ -19,6 +19,8 @@ class ConfigSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CONFIG_SOURCE_UNKNOWN: _ClassVar[ConfigSource]
     CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG: _ClassVar[ConfigSource]
+    CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG: _ClassVar[ConfigSource]
     CONFIG_SOURCE_STATIC_BROKER_CONFIG: _ClassVar[ConfigSource]
     CONFIG_SOURCE_DEFAULT_CONFIG: _ClassVar[ConfigSource]
 CONFIG_OPERATION_SET: ConfigOperation
@@ -27,6 +29,8 @@ CONFIG_OPERATION_APPEND: ConfigOperation
 CONFIG_OPERATION_SUBTRACT: ConfigOperation
 CONFIG_SOURCE_UNKNOWN: ConfigSource
 CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG: ConfigSource
+CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG: ConfigSource
+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG: ConfigSource
 CONFIG_SOURCE_STATIC_BROKER_CONFIG: ConfigSource
 CONFIG_SOURCE_DEFAULT_CONFIG: ConfigSource
 
@@ -115,15 +119,17 @@ class DescribeConfigsResult(_message.Message):
     def __init__(self, resource_type: _Optional[str] = ..., resource_name: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., configs: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
-    __slots__ = ("key", "value", "source", "type", "documentation")
+    __slots__ = ("key", "value", "source", "type", "documentation", "is_read_only")
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     DOCUMENTATION_FIELD_NUMBER: _ClassVar[int]
+    IS_READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     key: str
     value: str
     source: ConfigSource
     type: str
     documentation: str
-    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., type: _Optional[str] = ..., documentation: _Optional[str] = ...) -> None: ...
+    is_read_only: bool
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., type: _Optional[str] = ..., documentation: _Optional[str] = ..., is_read_only: _Optional[bool] = ...) -> None: ...

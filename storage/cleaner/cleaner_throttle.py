@@ -2,7 +2,8 @@
 
 Traffic is reported after it happened, and is followed by a wait: each byte takes its share of a second, one after
 another. So over any time longer than one chunk takes, the rate is not above the limit, and idle time is not saved up.
-The wait is a wait for the stop signal, so it ends at once when the cleaner is stopped (`log_cleaner.py`).
+The wait is a wait for the stop signal, so it ends at once when the cleaner is stopped (`log_cleaner.py`). It also ends
+within SLICE_MS of a change of the limit: what was owed under the old one is forgiven.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Protocol
 from penstock.errors import CleaningAbortedError
 from penstock.threads import Lock
 from storage.cleaner.cleaner_types import NO_LIMIT
+
+SLICE_MS = 1_000
+"""A wait is so long at a time. With a limit of 1 byte a second, a chunk would have to wait for days."""
 
 
 class StopSignal(Protocol):
@@ -31,7 +35,7 @@ class StopSignal(Protocol):
 class CleanerThrottle:
     """The node's limit; safe to use from several threads."""
 
-    __slots__ = ("_free_at_ms", "_lock", "_max_bytes_per_second", "_now_ms", "throttled_ms")
+    __slots__ = ("_free_at_ms", "_lock", "_max_bytes_per_second", "_now_ms", "changes", "throttled_ms")
 
     def __init__(self, max_bytes_per_second: int, now_ms: Callable[[], int], lock: Lock) -> None:
         """`now_ms` is monotonic."""
@@ -40,6 +44,15 @@ class CleanerThrottle:
         self._free_at_ms = 0.0
         self.throttled_ms = 0.0
         """Waits that were asked for, all threads together."""
+        self.changes = 0
+        """How often the limit was changed."""
+
+    def change(self, max_bytes_per_second: int) -> None:
+        """Another limit from now on, unless it is the same."""
+        with self._lock:
+            if max_bytes_per_second != self._max_bytes_per_second:
+                self._max_bytes_per_second, self._free_at_ms = max_bytes_per_second, 0.0
+                self.changes += 1
 
     def wait_ms(self, size_bytes: int) -> float:
         """How long to wait after this many bytes were read or written."""
@@ -64,5 +77,11 @@ class Pace:
 
     def __call__(self, size_bytes: int) -> None:
         """Wait for the rate limit; CleaningAbortedError when the pass must end."""
-        if self.stop.wait(self.throttle.wait_ms(size_bytes) / 1000):
-            raise CleaningAbortedError("the cleaner was told to stop")
+        changes = self.throttle.changes
+        left_ms = self.throttle.wait_ms(size_bytes)
+        while True:
+            if self.stop.wait(min(left_ms, SLICE_MS) / 1000):
+                raise CleaningAbortedError("the cleaner was told to stop")
+            left_ms -= SLICE_MS
+            if left_ms <= 0 or self.throttle.changes != changes:
+                return

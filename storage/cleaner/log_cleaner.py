@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from penstock.clock import Clock
@@ -93,6 +93,11 @@ class LogCleaner:
         self._max_dirty_ratio = 0.0
         self._last_pass: PassStatistics | None = None
         self._stopped = False
+
+    def reconfigure(self, io_max_bytes_per_second: int, backoff_ms: int) -> None:
+        """From now on, for passes under way too."""
+        self.config = replace(self.config, io_max_bytes_per_second=io_max_bytes_per_second, backoff_ms=backoff_ms)
+        self._throttle.change(io_max_bytes_per_second)
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.grpc.codec import (
+    configs,
     describe_metadata,
     describe_quorum,
     fetch,
@@ -24,7 +25,7 @@ from broker.grpc.codec import (
 )
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import reassignments_pb2
+from penstock.pb import configs_pb2, reassignments_pb2
 from penstock.types import CLIENT_LISTENER, Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
@@ -82,6 +83,13 @@ class NodeService:
                 moves = reassignments_pb2.AlterPartitionReassignmentsRequest.FromString(request)
                 body = (reassignments.request_from_pb(moves), moves.timeout_ms)
                 encode = reassignments.response_to_pb
+            case "AlterConfigs":
+                changes = configs_pb2.AlterConfigsRequest.FromString(request)
+                body = (configs.alter_configs_from_pb(changes), changes.timeout_ms)
+                encode = configs.alter_configs_response_to_pb
+            case "DescribeConfigs":
+                body = configs.describe_configs_from_pb(configs_pb2.DescribeConfigsRequest.FromString(request))
+                encode = configs.describe_configs_to_pb
             case _:
                 raise AssertionError(f"{api}: no test needs it yet")
         return bytes(await self._network.ask(self._endpoint, api, body, lambda a: encode(a).SerializeToString()))

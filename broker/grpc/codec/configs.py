@@ -94,5 +94,6 @@ def _described(result: DescribeConfigsResult) -> configs_pb2.DescribeConfigsResu
             source=configs_pb2.ConfigSource.Name(entry.source),
             type=entry.type,
             documentation=entry.documentation,
+            is_read_only=entry.is_read_only,
         )
     return message

@@ -80,10 +80,12 @@ func (ConfigOperation) EnumDescriptor() ([]byte, []int) {
 type ConfigSource int32
 
 const (
-	ConfigSource_CONFIG_SOURCE_UNKNOWN              ConfigSource = 0
-	ConfigSource_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG ConfigSource = 1 // the topic's own
-	ConfigSource_CONFIG_SOURCE_STATIC_BROKER_CONFIG ConfigSource = 4 // the answering node's configuration file
-	ConfigSource_CONFIG_SOURCE_DEFAULT_CONFIG       ConfigSource = 5
+	ConfigSource_CONFIG_SOURCE_UNKNOWN                       ConfigSource = 0
+	ConfigSource_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG          ConfigSource = 1 // the topic's own
+	ConfigSource_CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG         ConfigSource = 2 // changed while the answering node ran, for it alone
+	ConfigSource_CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG ConfigSource = 3 // changed while nodes ran, for all brokers
+	ConfigSource_CONFIG_SOURCE_STATIC_BROKER_CONFIG          ConfigSource = 4 // the answering node's configuration file
+	ConfigSource_CONFIG_SOURCE_DEFAULT_CONFIG                ConfigSource = 5
 )
 
 // Enum value maps for ConfigSource.
@@ -91,14 +93,18 @@ var (
 	ConfigSource_name = map[int32]string{
 		0: "CONFIG_SOURCE_UNKNOWN",
 		1: "CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG",
+		2: "CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG",
+		3: "CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG",
 		4: "CONFIG_SOURCE_STATIC_BROKER_CONFIG",
 		5: "CONFIG_SOURCE_DEFAULT_CONFIG",
 	}
 	ConfigSource_value = map[string]int32{
-		"CONFIG_SOURCE_UNKNOWN":              0,
-		"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG": 1,
-		"CONFIG_SOURCE_STATIC_BROKER_CONFIG": 4,
-		"CONFIG_SOURCE_DEFAULT_CONFIG":       5,
+		"CONFIG_SOURCE_UNKNOWN":                       0,
+		"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG":          1,
+		"CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG":         2,
+		"CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+		"CONFIG_SOURCE_STATIC_BROKER_CONFIG":          4,
+		"CONFIG_SOURCE_DEFAULT_CONFIG":                5,
 	}
 )
 
@@ -193,8 +199,8 @@ func (x *AlterConfigsRequest) GetValidateOnly() bool {
 
 type AlterConfigsResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic"
-	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"`
+	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic" or "broker"
+	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id; "" for all brokers, which is then the only resource
 	Changes       []*ConfigChange        `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -469,8 +475,8 @@ func (x *DescribeConfigsRequest) GetResources() []*DescribeConfigsResource {
 
 type DescribeConfigsResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic", or "broker" for the answering node's own configuration file
-	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id
+	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic" or "broker"
+	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id, and only that node answers; "": what all brokers have
 	Keys          []string               `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`                                     // empty: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,6 +660,7 @@ type ConfigEntry struct {
 	Source        ConfigSource           `protobuf:"varint,3,opt,name=source,proto3,enum=penstock.v1.ConfigSource" json:"source,omitempty"`
 	Type          string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"` // int, long, double, boolean, string, list
 	Documentation string                 `protobuf:"bytes,5,opt,name=documentation,proto3" json:"documentation,omitempty"`
+	IsReadOnly    bool                   `protobuf:"varint,6,opt,name=is_read_only,json=isReadOnly,proto3" json:"is_read_only,omitempty"` // it changes only in the node's file, by a restart
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,6 +730,13 @@ func (x *ConfigEntry) GetDocumentation() string {
 	return ""
 }
 
+func (x *ConfigEntry) GetIsReadOnly() bool {
+	if x != nil {
+		return x.IsReadOnly
+	}
+	return false
+}
+
 var File_penstock_v1_configs_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_configs_proto_rawDesc = "" +
@@ -761,21 +775,25 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\rresource_type\x18\x01 \x01(\tR\fresourceType\x12#\n" +
 	"\rresource_name\x18\x02 \x01(\tR\fresourceName\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x122\n" +
-	"\aconfigs\x18\x04 \x03(\v2\x18.penstock.v1.ConfigEntryR\aconfigs\"\xa2\x01\n" +
+	"\aconfigs\x18\x04 \x03(\v2\x18.penstock.v1.ConfigEntryR\aconfigs\"\xc4\x01\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x121\n" +
 	"\x06source\x18\x03 \x01(\x0e2\x19.penstock.v1.ConfigSourceR\x06source\x12\x12\n" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12$\n" +
-	"\rdocumentation\x18\x05 \x01(\tR\rdocumentation*\x84\x01\n" +
+	"\rdocumentation\x18\x05 \x01(\tR\rdocumentation\x12 \n" +
+	"\fis_read_only\x18\x06 \x01(\bR\n" +
+	"isReadOnly*\x84\x01\n" +
 	"\x0fConfigOperation\x12\x18\n" +
 	"\x14CONFIG_OPERATION_SET\x10\x00\x12\x1b\n" +
 	"\x17CONFIG_OPERATION_DELETE\x10\x01\x12\x1b\n" +
 	"\x17CONFIG_OPERATION_APPEND\x10\x02\x12\x1d\n" +
-	"\x19CONFIG_OPERATION_SUBTRACT\x10\x03*\x9b\x01\n" +
+	"\x19CONFIG_OPERATION_SUBTRACT\x10\x03*\xf5\x01\n" +
 	"\fConfigSource\x12\x19\n" +
 	"\x15CONFIG_SOURCE_UNKNOWN\x10\x00\x12&\n" +
-	"\"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG\x10\x01\x12&\n" +
+	"\"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG\x10\x01\x12'\n" +
+	"#CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG\x10\x02\x12/\n" +
+	"+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG\x10\x03\x12&\n" +
 	"\"CONFIG_SOURCE_STATIC_BROKER_CONFIG\x10\x04\x12 \n" +
 	"\x1cCONFIG_SOURCE_DEFAULT_CONFIG\x10\x05b\x06proto3"
 

@@ -131,8 +131,8 @@ class Admin:
         """Every effective key of a topic, and where its value comes from."""
         return self._run(self._admin.describe_topic_config(name))
 
-    def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
-        """Every key of a broker's own configuration, which is a file and changed there."""
+    def describe_broker_config(self, node_id: int | None) -> dict[str, ConfigEntry]:
+        """Every key of a broker, and where its value comes from; with None what was set for all brokers."""
         return self._run(self._admin.describe_broker_config(node_id))
 
     def alter_topic_config(
@@ -150,6 +150,24 @@ class Admin:
         """
         work = self._admin.alter_topic_config(
             name, changes, append=append, subtract=subtract, validate_only=validate_only
+        )
+        self._run(work)
+
+    def alter_broker_config(
+        self,
+        node_id: int | None,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """As `alter_topic_config`, for a broker that runs, or with None for all brokers; the broker's own value wins.
+
+        docs/configuration.md says which keys can change so.
+        """
+        work = self._admin.alter_broker_config(
+            node_id, changes, append=append, subtract=subtract, validate_only=validate_only
         )
         self._run(work)
 

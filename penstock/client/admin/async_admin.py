@@ -264,11 +264,10 @@ class AsyncAdmin:
         deadline_ms = await self._begin()
         return await configs.describe_topic(self._cluster, name, deadline_ms)
 
-    async def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
-        """Every key of a broker's own configuration, which is a file and changed there."""
-        checked_number("node_id", node_id, 0, MAX_INT32)
-        deadline_ms = await self._begin()
-        return await configs.describe_broker(self._cluster, node_id, deadline_ms)
+    async def describe_broker_config(self, node_id: int | None) -> dict[str, ConfigEntry]:
+        """Every key of a broker, and where its value comes from; with None what was set for all brokers."""
+        resource, deadline_ms = configs.broker_resource(node_id), await self._begin()
+        return await configs.describe_broker(self._cluster, resource, deadline_ms)
 
     async def alter_topic_config(
         self,
@@ -284,12 +283,27 @@ class AsyncAdmin:
         Over when every broker in service has heard of it.
         """
         checked_topic(name)
-        example = '{"retention.ms": 86400000}'
-        for argument, given in (("changes", changes), ("append", append), ("subtract", subtract)):
-            checked_mapping(argument, given, example)
+        wanted = configs.checked_changes('{"retention.ms": 86400000}', changes, append, subtract)
+        resource, deadline_ms = configs.topic_resource(name), await self._begin()
+        await configs.alter(self._cluster, resource, wanted, deadline_ms, validate_only=validate_only)
+
+    async def alter_broker_config(
+        self,
+        node_id: int | None,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """As `alter_topic_config`, for a broker that runs, or with None for all brokers; the broker's own value wins.
+
+        docs/configuration.md says which keys can change so.
+        """
+        resource = configs.broker_resource(node_id)
+        wanted = configs.checked_changes('{"log.retention.ms": 86400000}', changes, append, subtract)
         deadline_ms = await self._begin()
-        wanted = configs.config_changes(changes, append, subtract)
-        await configs.alter_topic(self._cluster, name, wanted, deadline_ms, validate_only=validate_only)
+        await configs.alter(self._cluster, resource, wanted, deadline_ms, validate_only=validate_only)
 
     # -- cluster and quorum --------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Describes and changes the configurations of topics and brokers (KIP-226, KIP-339).
 
-A topic's configuration is asked of any broker, a broker's own of that broker. A change goes to any broker, which
-forwards it to the controller, and is over when every broker in service has it: a record that is produced after that
-meets the changed log. Not here: which keys there are and what they mean; brokers know that.
+A topic's configuration and that of all brokers are asked of any broker, a broker's own of that broker. A change goes to
+any broker, which forwards it to the controller, and is over when every broker in service has it: a record that is
+produced after that meets the changed log. Not here: which keys there are and what they mean; brokers know that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import (
@@ -59,11 +60,27 @@ def config_changes(
 
 
 async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
-    """Every effective key of a topic, from a broker that knows no less of the metadata than was seen here before."""
+    """Every effective key of a topic."""
+    return await _described_by_any(cluster, topic_resource(name), deadline_ms)
+
+
+def checked_changes(
+    example: str, values: Mapping[str, Any], append: Mapping[str, Any] | None, subtract: Mapping[str, Any] | None
+) -> tuple[ConfigChange, ...]:
+    """The same, where these are what a user gave; ConfigError if they are no mappings."""
+    for argument, given in (("changes", values), ("append", append), ("subtract", subtract)):
+        checked_mapping(argument, given, example)
+    return config_changes(values, append, subtract)
+
+
+async def _described_by_any(
+    cluster: ClusterClient, resource: ConfigResource, deadline_ms: int
+) -> dict[str, ConfigEntry]:
+    """By a broker that knows no less of the metadata than was seen here before."""
     await cluster.refresh(deadline_ms=deadline_ms)
 
     async def ask(connection: Connection, timeout_ms: int) -> ConfigAnswer:
-        answer = await connection.describe_configs((ConfigResource("topic", name),), timeout_ms)
+        answer = await connection.describe_configs((resource,), timeout_ms)
         if answer.metadata_offset < cluster.cache.metadata_offset:
             raise ReplicaNotAvailableError(
                 f"{connection.endpoint} has the metadata up to offset {answer.metadata_offset},"
@@ -75,8 +92,11 @@ async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) ->
     return {entry.name: entry for entry in _only(answer.results).configs}
 
 
-async def describe_broker(cluster: ClusterClient, node_id: int, deadline_ms: int) -> dict[str, ConfigEntry]:
-    """Every key of a broker's own configuration, told by the broker itself."""
+async def describe_broker(cluster: ClusterClient, resource: ConfigResource, deadline_ms: int) -> dict[str, ConfigEntry]:
+    """Every key of a broker, told by the broker itself; what the metadata has for all brokers is told by any."""
+    if not resource.resource_name:
+        return await _described_by_any(cluster, resource, deadline_ms)
+    node_id = int(resource.resource_name)
     connection = cluster.connection(node_id)
     if connection is None:
         await cluster.refresh(deadline_ms=deadline_ms)
@@ -87,15 +107,31 @@ async def describe_broker(cluster: ClusterClient, node_id: int, deadline_ms: int
         )
     left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
     timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
-    answer = await connection.describe_configs((ConfigResource("broker", str(node_id)),), timeout_ms)
+    answer = await connection.describe_configs((resource,), timeout_ms)
     return {entry.name: entry for entry in _only(answer.results).configs}
 
 
-async def alter_topic(
-    cluster: ClusterClient, name: str, changes: Sequence[ConfigChange], deadline_ms: int, *, validate_only: bool
+def topic_resource(name: str) -> ConfigResource:
+    return ConfigResource("topic", name)
+
+
+def broker_resource(node_id: int | None) -> ConfigResource:
+    """One broker, or with None all of them; ConfigError if it is neither."""
+    if node_id is not None:
+        checked_number("node_id", node_id, 0, MAX_INT32)
+    return ConfigResource("broker", "" if node_id is None else str(node_id))
+
+
+async def alter(
+    cluster: ClusterClient,
+    resource: ConfigResource,
+    changes: Sequence[ConfigChange],
+    deadline_ms: int,
+    *,
+    validate_only: bool,
 ) -> None:
     """Every change or, with an error, none."""
-    asked = {ConfigResource("topic", name): changes}
+    asked = {resource: changes}
     answer = await cluster.ask_any(lambda c, ms: c.alter_configs(asked, ms, validate_only), deadline_ms)
     _only(answer.results)
     if not validate_only:

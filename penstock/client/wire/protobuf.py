@@ -310,7 +310,14 @@ def decode_describe_configs(response: configs_pb2.DescribeConfigsResponse) -> Co
             ConfigResource(r.resource_type, r.resource_name),
             error_in_message(r.error),
             tuple(
-                ConfigEntry(c.key, c.value, _CONFIG_SOURCES.get(c.source, "UNKNOWN"), c.type, c.documentation)
+                ConfigEntry(
+                    c.key,
+                    c.value,
+                    _CONFIG_SOURCES.get(c.source, "UNKNOWN"),
+                    c.type,
+                    c.documentation,
+                    c.is_read_only,
+                )
                 for c in r.configs
             ),
         )

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from broker.replication.leader.leader_state import LeaderState
-from metadata.controller import configs, context, election, eligibility, partitions
+from metadata.controller import context, election, eligibility, partitions
+from metadata.controller.configuration import topic_configs
 from penstock.errors import InvariantViolation
 from tests.property.broker.eligible_model import Model
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
@@ -49,7 +50,7 @@ MISTAKES = (
     Mutant(
         "an ELR survives a lower min.insync.replicas",
         "KIP-966",
-        (Edit(configs._alter_topic, "*_emptied_elrs(context, topic, after), ", ""),),
+        (Edit(topic_configs.topic_records, "*emptied_elrs(partitions, min_isr), ", ""),),
     ),
     Mutant(
         "the ELR is kept though the ISR is large enough",

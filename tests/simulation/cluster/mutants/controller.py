@@ -5,7 +5,6 @@ from __future__ import annotations
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata.controller import (
-    configs,
     context,
     directories,
     election,
@@ -15,6 +14,7 @@ from metadata.controller import (
     producer_ids,
     registration,
 )
+from metadata.controller.configuration import topic_configs
 from metadata.controller.controller import Controller
 from metadata.controller.elections import leader_balance
 from metadata.controller.elections.leader_balance import LeaderBalance
@@ -73,7 +73,7 @@ CONTROLLER = (
     Mutant(
         "an ELR survives a lower min.insync.replicas",
         "KIP-966",
-        (Edit(configs._alter_topic, "*_emptied_elrs(context, topic, after), ", ""),),
+        (Edit(topic_configs.topic_records, "*emptied_elrs(partitions, min_isr), ", ""),),
         CRASHES,
         stories=directed(
             Fault(1.0, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER),

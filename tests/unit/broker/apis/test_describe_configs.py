@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from broker.apis.describe_configs import RESOURCES_MAX, DescribeConfigsApi
 from broker.config.config import parse_config
 from broker.config.config_table import KEYS
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.network.request_channel import Request
-from broker.quorum.metadata_publisher import topic_defaults
 from broker.requests import (
     ConfigEntryView,
     ConfigSource,
@@ -17,11 +21,16 @@ from broker.requests import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from metadata.controller.config import ControllerConfig
+from metadata.controller.result import ControllerResult
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE
+from metadata.records import ConfigRecord
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
 from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
-from tests.unit.metadata.harness import Cluster
+from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 NODE = {
     "node.id": 1,
@@ -35,20 +44,34 @@ NODE = {
 }
 
 
-def described(*resources: DescribeConfigsResource) -> tuple[DescribeConfigsResult, ...]:
-    cluster = Cluster(brokers=1)
+FOR_ALL = {"log.retention.ms": "7", "message.max.bytes": "8", "log.cleaner.backoff.ms": "10"}
+OWN = {"message.max.bytes": "9", "logger.level": "info,raft=debug"}
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def described(
+    *resources: DescribeConfigsResource, for_all: Mapping[str, str] = NOTHING, own: Mapping[str, str] = NOTHING
+) -> tuple[DescribeConfigsResult, ...]:
+    """By broker 1; the metadata has these for all brokers and for it."""
+    cluster = Cluster(1, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, broker_configs=BROKER_CONFIGS))
     cluster.create("t", config={"retention.bytes": "5", "cleanup.policy": "compact, delete"})
-    config = parse_config(NODE)
+    for name, texts in (("", for_all), ("1", own)):
+        for key, text in texts.items():
+            cluster.commit(ControllerResult((ConfigRecord("broker", name, key, text),), None))
+    dynamic = DynamicBrokerConfig(parse_config(NODE))
+    dynamic.published(MetadataDelta.between(EMPTY_IMAGE, cluster.image), cluster.image)
     body = DescribeConfigsRequest(resources)
     request = Request("DescribeConfigs", body, Sink(), "test", NOW_NS)
-    DescribeConfigsApi(config, topic_defaults(config), lambda: cluster.image).handle(request, body)
+    DescribeConfigsApi(dynamic, lambda: cluster.image).handle(request, body)
     assert isinstance(request.response, DescribeConfigsResponse)
     assert request.response.metadata_offset == cluster.image.offset
     return request.response.resources
 
 
-def entries(resource_type: str, name: str, *keys: str) -> dict[str, ConfigEntryView]:
-    (result,) = described(DescribeConfigsResource(resource_type, name, keys))
+def entries(
+    resource_type: str, name: str, *keys: str, for_all: Mapping[str, str] = NOTHING, own: Mapping[str, str] = NOTHING
+) -> dict[str, ConfigEntryView]:
+    (result,) = described(DescribeConfigsResource(resource_type, name, keys), for_all=for_all, own=own)
     assert result.error is None
     return {entry.key: entry for entry in result.configs}
 
@@ -88,6 +111,43 @@ def test_a_broker_tells_what_its_file_says_and_what_is_default() -> None:
     assert (found["auto.create.topics.enable"].value, found["log.flush.interval.ms"].type) == ("false", "long")
 
 
+def test_a_broker_tells_what_the_metadata_has_for_it_and_for_all_brokers() -> None:
+    keys = ("log.retention.ms", "message.max.bytes", "log.cleaner.backoff.ms", "logger.level", "log.segment.bytes")
+    found = entries("broker", "1", *keys, for_all=FOR_ALL, own=OWN)
+    assert [(entry.value, entry.source, entry.type) for entry in found.values()] == [
+        ("7", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, "long"),
+        ("9", ConfigSource.DYNAMIC_BROKER_CONFIG, "int"),
+        ("10", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, "int"),
+        ("info,raft=debug", ConfigSource.DYNAMIC_BROKER_CONFIG, "list"),
+        ("1048576", ConfigSource.STATIC_BROKER_CONFIG, "int"),
+    ]
+    found = entries("topic", "t", "retention.ms", "max.message.bytes", "retention.bytes", for_all=FOR_ALL, own=OWN)
+    assert [(entry.value, entry.source) for entry in found.values()] == [
+        ("7", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ("9", ConfigSource.DYNAMIC_BROKER_CONFIG),
+        ("5", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    ]
+
+
+def test_a_broker_tells_which_keys_cannot_change_while_it_runs() -> None:
+    found = entries("broker", "1")
+    assert {key for key, entry in found.items() if entry.is_read_only} == BROKER_CONFIGS.fixed
+    assert not any(entry.is_read_only for entry in entries("topic", "t").values())
+
+
+def test_for_all_brokers_only_what_the_metadata_has_is_told_also_what_a_newer_release_wrote() -> None:
+    assert entries("broker", "") == {}
+    found = entries("broker", "", for_all={**FOR_ALL, "quantum.flux": "on"}, own=OWN)
+    assert {entry.source for entry in found.values()} == {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+    assert {key: (entry.value, entry.type) for key, entry in found.items()} == {
+        "log.cleaner.backoff.ms": ("10", "int"),
+        "log.retention.ms": ("7", "long"),
+        "message.max.bytes": ("8", "int"),
+        "quantum.flux": ("on", "string"),
+    }
+    assert list(entries("broker", "", "log.retention.ms", "log.roll.ms", for_all=FOR_ALL)) == ["log.retention.ms"]
+
+
 def test_only_the_keys_that_are_asked_for_are_told() -> None:
     assert list(entries("topic", "t", "retention.ms", "segment.ms")) == ["retention.ms", "segment.ms"]
     assert list(entries("broker", "1", "node.id")) == ["node.id"]
@@ -104,7 +164,8 @@ BAD_RESOURCES: dict[str, tuple[DescribeConfigsResource, type[ApiError], str]] = 
     ),
     "unknown broker key": (DescribeConfigsResource("broker", "1", ("nope",)), InvalidConfigError, "'nope'"),
     "another broker": (DescribeConfigsResource("broker", "2"), InvalidRequestError, "this is broker 1"),
-    "no broker": (DescribeConfigsResource("broker", ""), InvalidRequestError, "this is broker 1"),
+    "no broker": (DescribeConfigsResource("broker", "one"), InvalidRequestError, "this is broker 1"),
+    "unknown key of all": (DescribeConfigsResource("broker", "", ("nope",)), InvalidConfigError, "'nope'"),
     "another type": (DescribeConfigsResource("group", "g"), InvalidRequestError, "'group'"),
     "no type": (DescribeConfigsResource("", ""), InvalidRequestError, "''"),
 }

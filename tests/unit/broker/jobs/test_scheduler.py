@@ -164,3 +164,27 @@ def test_stop_gives_up_a_log_dir_that_hangs_and_waits_for_the_others() -> None:
         hangs.set()
 
     asyncio.run(main())
+
+
+def test_another_interval_counts_from_the_change_on() -> None:
+    started: list[int] = []
+
+    async def job() -> None:
+        started.append(virtual_clock().now_ms() - 1_000_000)
+
+    async def main() -> None:
+        scheduler = Scheduler(virtual_clock(), THREADS, lambda error: None)
+        scheduler.add("log-cleaner", 86_400_000, job)
+        scheduler.start()
+        await asyncio.sleep(1)
+        scheduler.change_interval("log-cleaner", 100)
+        await asyncio.sleep(0.250)
+        scheduler.change_interval("log-cleaner", 100)  # the same: its turns stay where they are
+        await asyncio.sleep(0.100)
+        scheduler.change_interval("log-cleaner", 1_000)
+        scheduler.change_interval("nobody", 1)
+        await asyncio.sleep(1.2)
+        await scheduler.stop(stop_wait())
+
+    run_virtual(main())
+    assert started == [1_100, 1_200, 1_300, 2_350]

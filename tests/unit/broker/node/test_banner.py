@@ -30,7 +30,7 @@ def test_the_banner_is_a_fact_a_line() -> None:
     ]
 
 
-def test_a_reload_names_what_needs_a_restart() -> None:
+def test_changed_keys_are_those_whose_value_differs() -> None:
     before = parse_config(GIVEN)
     after = parse_config({**GIVEN, "logger.level": "debug", "log.segment.bytes": 1 << 29, "flush.policy": "fsync"})
-    assert changed_keys(before, after) == ["log.segment.bytes"]
+    assert changed_keys(before, after) == ["logger.level", "log.segment.bytes"]

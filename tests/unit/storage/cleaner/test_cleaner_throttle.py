@@ -55,3 +55,22 @@ def test_an_event_of_the_machine_is_a_stop_signal() -> None:
     stop.set()
     with pytest.raises(CleaningAbortedError):
         pace(1 << 30)
+
+
+def test_another_limit_counts_at_once_and_ends_a_wait_for_the_old_one() -> None:
+    throttle = CleanerThrottle(1, ManualClock().now_ms, THREADS.lock())
+
+    class ChangedInTheWait(NoWait):
+        def wait(self, timeout: float) -> bool:
+            if len(self.waits_s) == 2:
+                throttle.change(1_000)
+            return super().wait(timeout)
+
+    stop = ChangedInTheWait()
+    Pace(throttle, stop)(1 << 30)
+    assert stop.waits_s == [1.0, 1.0, 1.0], "and not for 34 years"
+    assert throttle.wait_ms(500) == 500, "nothing is owed any more"
+    throttle.change(1_000)
+    assert throttle.wait_ms(500) == 1_000, "the same limit forgives nothing"
+    throttle.change(NO_LIMIT)
+    assert throttle.wait_ms(500) == 0

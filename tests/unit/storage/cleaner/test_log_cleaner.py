@@ -319,12 +319,12 @@ def test_a_step_that_was_not_run_is_a_bug() -> None:
 
 
 def test_traffic_is_held_below_the_limit_and_a_wait_can_be_ended() -> None:
-    compacted = filled(cleaner=CleanerConfig(io_max_bytes_per_second=1000))
+    compacted = filled(cleaner=CleanerConfig(io_max_bytes_per_second=100_000))
     compacted.clean_once()
     statistics = compacted.cleaner.statistics()
     waited_s = max(compacted.signals[0].waits_s)
 
-    assert waited_s == pytest.approx((statistics.bytes_read + statistics.bytes_written) / 1000, abs=0.001)
+    assert waited_s == pytest.approx((statistics.bytes_read + statistics.bytes_written) / 100_000, abs=0.00001)
     assert statistics.throttled_ms > 0
 
 

@@ -1,0 +1,29 @@
+"""Which parts of a broker are told of which keys when they change while it runs.
+
+A key that may change is here, or is read by the active controller (metadata/controller/configuration/
+cluster_defaults.py), or is one of the node's log (node_log.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.dynamic_keys import DYNAMIC
+from broker.config.node_config import NodeConfig
+from broker.jobs.cleaner_job import CleanerJob
+from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
+from metadata.topic_config import TOPIC_CONFIGS
+
+OF_TOPICS: Final = tuple(sorted({definition.broker_key for definition in TOPIC_CONFIGS.values()} & DYNAMIC.keys()))
+OF_CLEANER: Final = ("log.cleaner.io.max.bytes.per.second", "log.cleaner.backoff.ms")
+
+
+def tell_parts(dynamic: DynamicBrokerConfig, publisher: MetadataPublisher, cleaner: CleanerJob) -> None:
+    """From now on."""
+
+    def tell_cleaner(config: NodeConfig) -> None:
+        cleaner.reconfigure(config.log_cleaner_io_max_bytes_per_second, config.log_cleaner_backoff_ms)
+
+    dynamic.listen(lambda config: publisher.defaults_changed(topic_defaults(config)), *OF_TOPICS)
+    dynamic.listen(tell_cleaner, *OF_CLEANER)
