@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.config.config_check import check_config
-from broker.config.config_file import read_config_file
+from broker.config.config_file import config_values, read_config_file
 from broker.config.config_key import GIB, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
 from broker.config.config_table import KEYS
 from broker.config.kafka_keys import hint
@@ -52,15 +52,23 @@ _UNITS = {
 
 def load_config(path: str) -> NodeConfig:
     """The configuration in a file; ConfigError begins with the file's name."""
-    values = read_config_file(path)
+    return parse_config_file(path, read_config_file(path))
+
+
+def parse_config_file(path: str, data: bytes, *, looks_at_dirs: bool = True) -> NodeConfig:
+    """The configuration in a file with these bytes; likewise."""
+    values = config_values(path, data)
     try:
-        return parse_config(values)
+        return parse_config(values, looks_at_dirs=looks_at_dirs)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def parse_config(given: Mapping[str, object]) -> NodeConfig:
-    """A configuration from flat Kafka names; a key that is not given has its default."""
+def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> NodeConfig:
+    """A configuration from flat Kafka names; a key that is not given has its default.
+
+    Without `looks_at_dirs` it is not found out that two log dirs are one; a running node must not wait for their disk.
+    """
     unknown = [_unknown_key(name) for name in given if name not in KEYS and not is_listener_key(name)]
     if unknown:
         more = len(unknown) - UNKNOWN_SHOWN_MAX
@@ -77,7 +85,7 @@ def parse_config(given: Mapping[str, object]) -> NodeConfig:
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
     config = NodeConfig(**values, given=dict(given))
-    check_config(config)
+    check_config(config, looks_at_dirs=looks_at_dirs)
     return config
 
 

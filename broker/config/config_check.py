@@ -23,14 +23,15 @@ DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
 """Of one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
 
 
-def check_config(config: NodeConfig) -> None:
+def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     """All the rules, in the order in which a reader of the file meets the keys."""
     _check_roles(config)
     _check_client_listeners(config)
     _check_ports(config)
     _check_voters(config)
     _check_advertised(config)
-    _check_log_dirs(config.log_dirs)
+    if looks_at_dirs:
+        _check_log_dirs(config.log_dirs)
     _check_metadata_log_dir(config)
     parse_log_levels(config.logger_level)
     _check_numbers(config)

@@ -23,13 +23,33 @@ _BARE_KEY = re.compile(r"^([ \t]*)([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+)([ \t]*=)
 _LINE = re.compile(r"at line (\d+)")
 
 
-def read_config_file(path: str) -> dict[str, object]:
-    """The flat names and values of the file; ConfigError names what is wrong with it."""
-    text = _read_text(path)
+def read_config_file(path: str) -> bytes:
+    """What is in the file; ConfigError if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str, error: OSError) -> ConfigError:
+    """Why the file cannot be read, and what to do."""
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"{path}: no such configuration file; give an existing one with --config")
+    if isinstance(error, IsADirectoryError):
+        return ConfigError(f"{path}: is a directory; give the configuration file itself with --config")
+    return ConfigError(f"{path}: cannot be read ({error.strerror}); check its owner and mode")
+
+
+def config_values(path: str, data: bytes) -> dict[str, object]:
+    """The flat names and values of a file with these bytes; ConfigError names what is wrong with it."""
+    text = _text(path, data)
     try:
         tables = tomllib.loads(_BARE_KEY.sub(r'\1"\2"\3', text))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number with more digits than Python reads
         raise ConfigError(_toml_message(path, text, str(error))) from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: arrays or tables in each other; remove the brackets") from None
     values: dict[str, object] = {}
     for name, value in _flatten("", tables):
         if name in values:
@@ -38,16 +58,7 @@ def read_config_file(path: str) -> dict[str, object]:
     return values
 
 
-def _read_text(path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such configuration file; give an existing one with --config") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a directory; give the configuration file itself with --config") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check its owner and mode") from None
+def _text(path: str, data: bytes) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes; this is no configuration file")
     try:

@@ -11,7 +11,8 @@ Whoever makes the part listens for it, after it has given the part the value of 
 event loop, AFTER `current` is the new one, once for each change however many of its keys changed. It only takes values:
 it does not wait, and raises nothing. Only keys that may change while a node runs can be listened to.
 
-Pure. Not here: who may set what (metadata/controller/configuration/), and reading the file.
+Pure. Not here: who may set what (metadata/controller/configuration/), and reading the file
+(node/configuration/config_reload.py).
 """
 
 from __future__ import annotations
@@ -86,8 +87,12 @@ class DynamicBrokerConfig:
         if remedies:
             raise ConfigError("; ".join(remedies))
         self.file = replace(file, lost_log_dirs=self.file.lost_log_dirs)
-        self._renew("the file")
+        self._renew("the file, read again,")
         return changed
+
+    def is_set_in_metadata(self, key: str) -> bool:
+        """Whether a value of the file would not count."""
+        return key in self._own or key in self._for_all
 
     def source_of(self, key: str) -> ConfigSource:
         """Where the value in force comes from."""
@@ -102,12 +107,12 @@ class DynamicBrokerConfig:
         values: dict[str, Any] = {**self._for_all, **self._own}
         self.current = replace(self.file, **{KEYS[key].attribute: value for key, value in values.items()})
         changed = changed_keys(before, self.current)
-        if changed:
-            shown = (f"{key} = {_shown(self.current, key)} (was {_shown(before, key)})" for key in changed)
-            _log.info("by %s: %s", whose, ", ".join(shown))
         for keys, apply in self._listeners:
             if not keys.isdisjoint(changed):
                 apply(self.current)
+        if changed:
+            shown = (f"{key} = {_shown(self.current, key)} (was {_shown(before, key)})" for key in changed)
+            _log.info("%s changes the configuration: %s", whose, ", ".join(shown))
 
     def __repr__(self) -> str:
         return f"DynamicBrokerConfig(for all {self._for_all}, own {self._own}, {len(self._listeners)} listeners)"

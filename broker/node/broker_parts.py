@@ -317,7 +317,7 @@ class BrokerParts:
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "DescribeMetadata": self.describe_metadata.handle,
                 "DescribeLogDirs": DescribeLogDirsApi(
-                    config.node_id, node.log_manager, self.disk_rooms.statistics
+                    self.config.node_id, node.log_manager, self.disk_rooms.statistics
                 ).handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
                 "CreatePartitions": CreatePartitionsApi(self.forwarded).handle,

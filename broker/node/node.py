@@ -68,14 +68,16 @@ class Node:
         log_manager: LogManager,
         environment: Environment,
         stop_wait_ms: int = STOP_WAIT_MS,
+        dynamic: DynamicBrokerConfig | None = None,
     ) -> None:
+        """`dynamic` is given by who changes or hears of the configuration before there is a node."""
         self.config = config
         self._environment = environment
         clock, threads = environment.clock, environment.threads
         self.stop_wait = StopWait(clock, threads, stop_wait_ms)
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
-        self.dynamic = DynamicBrokerConfig(config)
+        self.dynamic = dynamic or DynamicBrokerConfig(config)
         self.loader = MetadataLoader()
         self.loader.subscribe(self.dynamic.published)  # BEFORE the parts that act on the images
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()

@@ -1,9 +1,9 @@
 """Runs one node until it is told to stop: the process around node.py.
 
-Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, and turns
-SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running or stopped without a
-log dir that hangs; a configuration or a directory that is refused, by this node or by its controller, raises, and the
-launcher (penstock/node.py) says why in one line.
+Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, turns
+SIGTERM and SIGINT into an ordered stop, and SIGHUP into another look at the file. Exit codes: 0 stopped as asked, 1
+failed while running or stopped without a log dir that hangs; a configuration or a directory that is refused, by this
+node or by its controller, raises, and the launcher (penstock/node.py) says why in one line.
 """
 
 from __future__ import annotations
@@ -16,21 +16,18 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 import uvloop
 
 from broker.config.config import load_config
-from broker.config.config_digest import changed_keys
-from broker.config.config_table import KEYS
-from broker.config.log_levels import parse_log_levels, without_module
-from broker.config.node_config import NodeConfig
+from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.node.banner import banner
+from broker.node.configuration.config_reload import ConfigReload
+from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
-from broker.node.log_output import LogOutput
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
@@ -39,6 +36,8 @@ from broker.node.start_status import StartStatus
 from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+from penstock.tasks import watch
+from storage.disk.async_files import AioFiles
 from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_dirs.log_manager import LogManager
@@ -60,7 +59,11 @@ STATUS_SECONDS = 5
 def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str = "", log_format: str = "") -> int:
     """Run the node of this configuration file; blocks until it has stopped. What is given goes before the file."""
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
-    _start_log(config, config_path, log_level, log_format)
+    config = with_log_options(config, log_level, log_format)
+    dynamic = DynamicBrokerConfig(config)
+    dynamic.listen(NodeLog(sys.stderr, config).apply, *OF_NODES_LOG)
+    reload = ConfigReload(config_path, dynamic)
+    signal.signal(signal.SIGHUP, lambda *_: reload.now())  # until the loop runs
     limit_malloc_arenas()
     raise_open_files_limit()
     environment = system_environment()
@@ -83,41 +86,9 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    exit_code: int = uvloop.run(run_node(config, log_manager, environment, pages))
+    exit_code: int = uvloop.run(run_node(reload, log_manager, environment, pages))
     end_pages()
     return exit_code
-
-
-def _start_log(config: NodeConfig, config_path: str, log_level: str, log_format: str) -> None:
-    """Levels and form as configured; SIGHUP takes them from the file again, also while the logs open."""
-    forms = KEYS["logger.format"].choices
-    if log_format and log_format not in forms:
-        raise ConfigError(f"--log-format {log_format}: must be one of {', '.join(forms)}")
-    output = LogOutput(sys.stderr, config.node_id)
-    wanted = tuple(filter(None, map(str.strip, log_level.split(",")))) or config.logger_level
-    logging.basicConfig(handlers=[output])
-
-    def apply(items: Sequence[str], form: str) -> None:
-        levels = parse_log_levels(items)
-        output.apply(levels, form)
-        for name in without_module(levels):
-            _log.warning("logger.level: there is no module %s; its level does nothing", name)
-
-    apply(wanted, log_format or config.logger_format)
-
-    def reload(*_: object) -> None:
-        try:
-            found = load_config(config_path)
-        except ConfigError as error:
-            _log.error("SIGHUP: the log's levels stay as they were: %s", error)
-            return
-        apply(found.logger_level, found.logger_format)
-        _log.info("SIGHUP: logger.level is %s now, logger.format %s", ",".join(found.logger_level), found.logger_format)
-        changed = [key for key in changed_keys(config, found) if not key.startswith("logger.")]
-        if changed:
-            _log.warning("SIGHUP: %s changed in %s: a restart is needed for that", ", ".join(changed), config_path)
-
-    signal.signal(signal.SIGHUP, reload)
 
 
 def _version() -> str:
@@ -128,21 +99,26 @@ def _version() -> str:
 
 
 async def run_node(
-    config: NodeConfig,
+    reload: ConfigReload,
     log_manager: LogManager,
     environment: Environment,
     pages: OperatorPages,
     stop_wait_ms: int = STOP_WAIT_MS,
 ) -> int:
-    """The node's life on the event loop; the exit code. Does not return where a log dir hangs at the stop."""
+    """The node's life on the event loop; the exit code. Does not return where a log dir, or the disk of the
+    configuration file, hangs at the stop."""
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, reload.ask)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
     notifier = Notifier()
-    node = Node(config, log_manager, environment, stop_wait_ms)
+    node = Node(reload.dynamic.file, log_manager, environment, stop_wait_ms, reload.dynamic)
     pages.runs(node)
+    files = environment.threads.executor("config-file", 1)
     jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_turning(pages))]
+    jobs.append(asyncio.create_task(reload.serve(AioFiles(files))))
+    watch(jobs[-1], lambda error: _log.critical("SIGHUP does nothing any more: %r", error, exc_info=error))
     try:
         await node.start()
         jobs.append(asyncio.create_task(_announce(node, pages, notifier)))
@@ -159,23 +135,32 @@ async def run_node(
         await asyncio.gather(*jobs, return_exceptions=True)
         await node.stop()
         notifier.close()
+        files.shutdown(wait=False, cancel_futures=True)
         if node.stop_wait.given_up:
-            _end_process(sys.exception() or node.refusal)
+            _end_without_log_dirs(sys.exception() or node.refusal)
     if node.refusal is not None:
         raise node.refusal
+    exit_code = EXIT_FAILED if node.fatal.done() else 0
+    if reload.is_reading:
+        _log.warning("stopped; the disk of the configuration file did not answer")
+        _end_process(exit_code)
     _log.info("stopped")
-    return EXIT_FAILED if node.fatal.done() else 0
+    return exit_code
 
 
-def _end_process(error: BaseException | None) -> NoReturn:
-    """At once: threads stand in a log dir that hangs, and the interpreter's own end would wait for them."""
+def _end_without_log_dirs(error: BaseException | None) -> NoReturn:
     if error is not None:
         _log.error("%s", error, exc_info=None if isinstance(error, PenstockError) else error)
     _log.error("stopped without every log dir")
+    _end_process(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAILED)
+
+
+def _end_process(exit_code: int) -> NoReturn:
+    """At once: threads wait for a disk that hangs, and the interpreter's own end would wait for them."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAILED)
+    os._exit(exit_code)
 
 
 async def _announce(node: Node, pages: OperatorPages, notifier: Notifier) -> None:

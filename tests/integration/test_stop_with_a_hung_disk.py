@@ -19,6 +19,8 @@ import os, signal, sys, threading
 from dataclasses import replace
 import uvloop
 from broker.config.config import load_config
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.node.configuration.config_reload import ConfigReload
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG
 from broker.node.operator_pages import OperatorPages
 from broker.node.system_environment import system_environment
@@ -39,7 +41,8 @@ def stop_when_it_hangs(fault):
 hanging = fs.standing_still("rename", "/hung/recovery-point")
 fault = hanging.__enter__()  # and never left: the disk hangs for longer than the process lives
 threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
-sys.exit(uvloop.run(run_node(config, log_manager, environment, pages, int(sys.argv[2]))))
+reload = ConfigReload(sys.argv[1], DynamicBrokerConfig(config))
+sys.exit(uvloop.run(run_node(reload, log_manager, environment, pages, int(sys.argv[2]))))
 """
 
 

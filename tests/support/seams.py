@@ -14,6 +14,7 @@ from collections.abc import Iterator
 MACHINE_MODULES = frozenset(
     {
         "_thread",
+        "aiofiles",
         "ctypes",
         "fcntl",
         "getpass",

@@ -13,6 +13,7 @@ SERVER = ("raft", "metadata", "storage", "broker")
 GRPC = "speaks gRPC: the real thing behind the ports of transport and doors"
 EDGES = {
     "storage/disk/file_system.py": "the real thing behind the port of the disk",
+    "storage/disk/async_files.py": "the real thing behind the port of files for the event loop",
     "storage/disk/spare_descriptors.py": "the reserve of descriptors of that file system",
     "broker/quorum/metadata_command.py": "the start of a process of its own, like that of the offline tools",
     "storage/tools/command.py": "the offline tools are a process of their own, and this is its start",

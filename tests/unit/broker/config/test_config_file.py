@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from broker.config.config_file import FILE_BYTES_MAX, read_config_file
+from broker.config.config_file import FILE_BYTES_MAX, config_values, read_config_file
 from penstock.errors import ConfigError
 
 
 def read(tmp_path: Path, text: str) -> dict[str, object]:
     path = tmp_path / "node.toml"
     path.write_text(text)
-    return read_config_file(str(path))
+    return config_values(str(path), read_config_file(str(path)))
 
 
 def refusal(path: Path) -> str:
     with pytest.raises(ConfigError) as caught:
-        read_config_file(str(path))
+        config_values(str(path), read_config_file(str(path)))
     assert "\n" not in str(caught.value) and str(caught.value).startswith(str(path))
     return str(caught.value)
 
@@ -85,3 +85,16 @@ def test_an_unreadable_file_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "open", refuse)  # the mode would not stop root
     assert "cannot be read (Permission denied)" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = " + "[" * 100_000, "arrays or tables in each other"),
+        ("a = " + "9" * 5_000, "not valid TOML"),
+    ],
+)
+def test_toml_that_is_too_much_for_its_reader_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "node.toml"
+    path.write_text(text)
+    assert says in refusal(path)

@@ -121,8 +121,9 @@ def test_a_file_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
     changed = node.dynamic.file_changed(node.parsed(leader_replication_throttled_rate=5, log_retention_ms=6))
     assert changed == [LEADER_RATE, "log.retention.ms"] and len(node.told) == 1
     assert (
-        "by the file: leader.replication.throttled.rate = 5 (was 9223372036854775807), "
-        "log.retention.ms = 6 (was 604800000)" in caplog.messages
+        "the file, read again, changes the configuration: "
+        "leader.replication.throttled.rate = 5 (was 9223372036854775807), log.retention.ms = 6 (was 604800000)"
+        in caplog.messages
     )
     assert node.dynamic.file_changed(node.dynamic.file) == [] and len(node.told) == 1
 

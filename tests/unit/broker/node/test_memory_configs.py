@@ -11,6 +11,7 @@ import pytest
 from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
+from broker.node.configuration.node_log import OF_NODES_LOG
 from broker.node.configuration.told_parts import OF_CLEANER, OF_TOPICS
 from broker.node.node import Node
 from metadata.topic_config import TOPIC_CONFIGS
@@ -51,7 +52,6 @@ VALUES = {
 }
 """For each key that the logs of topics inherit, another value than its default."""
 OF_CONTROLLER = frozenset(key.name for key in KEYS.values() if key.update is Update.CLUSTER)
-OF_NODES_LOG = frozenset({"logger.level", "logger.format"})
 OF_THROTTLES = frozenset({"leader.replication.throttled.rate", "follower.replication.throttled.rate"})
 
 Story = Callable[[AsyncAdmin, MemoryCluster, Callable[[], AsyncProducer]], Awaitable[None]]
@@ -82,7 +82,7 @@ def log_config(node: Node) -> LogConfig:
 
 
 def test_every_key_that_may_change_has_somebody_who_hears_of_it() -> None:
-    assert OF_CONTROLLER | OF_NODES_LOG | OF_THROTTLES | {*OF_TOPICS} | {*OF_CLEANER} == DYNAMIC.keys()
+    assert OF_CONTROLLER | OF_THROTTLES | {*OF_NODES_LOG} | {*OF_TOPICS} | {*OF_CLEANER} == DYNAMIC.keys()
     assert VALUES.keys() == {*OF_TOPICS} - OF_CONTROLLER
 
 

@@ -1,0 +1,86 @@
+"""Takes a node's configuration file again when the node is told to (SIGHUP): whole, or not at all.
+
+    asked ──► read the file ──► check it ──► DynamicBrokerConfig.file_changed
+                  └─ unreadable ──┴─ a mistake ──┴─ a changed key needs a restart ──► one line in the log, no change
+
+While logs are opened there is no event loop yet, and nobody to keep waiting: `now` reads the file on the spot. From
+`serve` on it is read off the loop. What asks while the file is read has it read once more. The log dirs are not looked
+at: their disk may hang, and a change of them is refused anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from broker.config.config import load_config, parse_config_file
+from broker.config.config_file import FILE_BYTES_MAX, unreadable
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.node_config import NodeConfig
+from penstock.errors import ConfigError
+from storage.disk.async_files import AsyncFiles
+
+_log = logging.getLogger(__name__)
+
+
+class ConfigReload:
+    """One per process."""
+
+    def __init__(self, path: str, dynamic: DynamicBrokerConfig) -> None:
+        self.dynamic = dynamic
+        self.is_reading = False
+        self._path = path
+        self._asked = asyncio.Event()
+
+    def now(self) -> None:
+        """Before there is an event loop."""
+        try:
+            found = load_config(self._path)
+        except ConfigError as error:
+            self._refuse(str(error))
+        else:
+            self._take(found)
+
+    def ask(self) -> None:
+        """On the event loop: have it read soon."""
+        self._asked.set()
+
+    async def serve(self, files: AsyncFiles) -> None:
+        """Reads the file whenever it is asked for, until it is cancelled."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            try:
+                found = parse_config_file(self._path, await self._read(files), looks_at_dirs=False)
+            except ConfigError as error:
+                self._refuse(str(error))
+            else:
+                self._take(found)
+
+    async def _read(self, files: AsyncFiles) -> bytes:
+        self.is_reading = True
+        try:
+            data = await files.read_start(self._path, FILE_BYTES_MAX + 1)
+        except OSError as error:
+            self.is_reading = False
+            raise unreadable(self._path, error) from None
+        self.is_reading = False  # and stays True where the wait was cancelled: a thread still waits for the disk
+        return data
+
+    def _take(self, found: NodeConfig) -> None:
+        try:
+            changed = self.dynamic.file_changed(found)
+        except ConfigError as error:
+            self._refuse(f"{self._path}: {error}")
+            return
+        shadowed = [key for key in changed if self.dynamic.is_set_in_metadata(key)]
+        if not changed:
+            _log.info("SIGHUP: nothing has changed in %s", self._path)
+        if shadowed:
+            _log.warning("%s: the metadata has another value, which stays in force", ", ".join(shadowed))
+
+    def _refuse(self, why: str) -> None:
+        _log.error("SIGHUP: nothing was applied, and the node goes on as before: %s", why)
+
+    def __repr__(self) -> str:
+        return f"ConfigReload({self._path}, is_reading={self.is_reading})"

@@ -1,0 +1,46 @@
+"""Gives the node's log the levels and the form of the configuration in force, at the start and when they change."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final, TextIO
+
+from broker.config.config_table import KEYS
+from broker.config.log_levels import parse_log_levels, without_module
+from broker.config.node_config import NodeConfig
+from broker.node.log_output import LogOutput
+from penstock.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+OF_NODES_LOG: Final = ("logger.level", "logger.format")
+
+
+class NodeLog:
+    """The log of the process. One, made before everything else that logs."""
+
+    def __init__(self, stream: TextIO, config: NodeConfig) -> None:
+        self._output = LogOutput(stream, config.node_id)
+        logging.basicConfig(handlers=[self._output])
+        self.apply(config)
+
+    def apply(self, config: NodeConfig) -> None:
+        """As a listener of OF_NODES_LOG."""
+        levels = parse_log_levels(config.logger_level)
+        self._output.apply(levels, config.logger_format)
+        for name in without_module(levels):
+            _log.warning("logger.level: there is no module %s; its level does nothing", name)
+
+    def __repr__(self) -> str:
+        return f"NodeLog({self._output!r})"
+
+
+def with_log_options(config: NodeConfig, level: str, form: str) -> NodeConfig:
+    """What the command line says of the log goes before the file, until that is read again; "" says nothing."""
+    forms = KEYS["logger.format"].choices
+    if form and form not in forms:
+        raise ConfigError(f"--log-format {form}: must be one of {', '.join(forms)}")
+    wanted = tuple(filter(None, map(str.strip, level.split(",")))) or config.logger_level
+    parse_log_levels(wanted)
+    return replace(config, logger_level=wanted, logger_format=form or config.logger_format)
