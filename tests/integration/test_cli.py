@@ -127,7 +127,12 @@ def test_a_config_is_altered_and_described(penstock: Run) -> None:
     ]
     everything = as_json(penstock("configs", "describe", "configured", "--all", "--json"))
     assert everything["retention.ms"]["is_default"] and everything["segment.ms"]["value"] == "9000"
-    assert as_json(penstock("configs", "describe-broker", "0", "--json"))["node.id"]["value"] == "0"
+    of_broker = ("configs", "alter", "--broker", "0", "--set", "log.retention.ms=7000", "--json")
+    assert as_json(penstock(*of_broker)) == {"broker": 0, "keys": ["log.retention.ms"], "altered": True}
+    found = as_json(penstock("configs", "describe", "--broker", "0", "--json"))
+    assert found["node.id"]["value"] == "0" and found["node.id"]["is_read_only"]
+    assert found["log.retention.ms"]["source"] == "DYNAMIC_BROKER_CONFIG"
+    assert as_json(penstock("configs", "describe", "--broker-default", "--json")) == {}
 
 
 def test_offsets_are_looked_up_and_records_deleted(penstock: Run) -> None:

@@ -193,6 +193,8 @@ class FakeCluster:
         self.endpoints: dict[int, Endpoint] = {}
         self.topics: dict[str, str] = {}
         self.configs: dict[str, dict[str, str]] = {}
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        """By a broker's id, and by "" for all."""
         self.logs: dict[TopicPartition, FakeLog] = {}
         self.controller_id = 1
         self._created = 0

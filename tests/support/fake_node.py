@@ -322,7 +322,13 @@ class FakeNode:
         answer = configs_pb2.AlterConfigsResponse(metadata_offset=cluster.metadata_offset)
         for resource in request.resources:
             result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
-            if resource.resource_name not in cluster.topics:
+            if resource.resource_type == "broker":
+                config = cluster.broker_configs.setdefault(resource.resource_name, {})
+                for change in () if request.validate_only else resource.changes:
+                    config.pop(change.key, None)
+                    if change.operation == configs_pb2.CONFIG_OPERATION_SET:
+                        config[change.key] = change.value
+            elif resource.resource_name not in cluster.topics:
                 result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
             elif not request.validate_only:
                 for change in resource.changes:
@@ -356,7 +362,10 @@ class FakeNode:
         for resource in request.resources:
             result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
             if resource.resource_type == "broker":
-                result.configs.add(key="node.id", value=str(self._node_id), source="CONFIG_SOURCE_STATIC_BROKER_CONFIG")
+                for key, value in self._cluster.broker_configs.get(resource.resource_name, {}).items():
+                    result.configs.add(key=key, value=value, source=2 if resource.resource_name else 3)
+                if resource.resource_name:
+                    result.configs.add(key="node.id", value=str(self._node_id), source=4, is_read_only=True)
             elif resource.resource_name not in self._cluster.topics:
                 result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
             else:

@@ -67,7 +67,7 @@ async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) ->
 def checked_changes(
     example: str, values: Mapping[str, Any], append: Mapping[str, Any] | None, subtract: Mapping[str, Any] | None
 ) -> tuple[ConfigChange, ...]:
-    """The same, where these are what a user gave; ConfigError if they are no mappings."""
+    """The same, of what a user gave; TypeError if that is no mapping."""
     for argument, given in (("changes", values), ("append", append), ("subtract", subtract)):
         checked_mapping(argument, given, example)
     return config_changes(values, append, subtract)
@@ -116,7 +116,7 @@ def topic_resource(name: str) -> ConfigResource:
 
 
 def broker_resource(node_id: int | None) -> ConfigResource:
-    """One broker, or with None all of them; ConfigError if it is neither."""
+    """One broker, or with None all of them; TypeError or ValueError if it is neither."""
     if node_id is not None:
         checked_number("node_id", node_id, 0, MAX_INT32)
     return ConfigResource("broker", "" if node_id is None else str(node_id))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from penstock.cli.configs import alter
+from penstock.cli.configs import alter, describe
 from penstock.cli.elect_leaders import elect_leaders
 from penstock.cli.records import delete_records, offsets, parse_time_ms
 from penstock.errors import ConfigError
+from tests.support.fake_broker import FakeCluster
 
 BAD_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "nothing to change"),
     "no value": ({"to_set": ["segment.ms"]}, "--set segment.ms: must be key=value"),
     "twice set": ({"to_set": ["a=1", "a=2"]}, "--set a=2: a is given twice"),
-    "set and deleted": ({"to_set": ["a=1"], "to_delete": ["a"]}, "a: named more than once"),
-    "deleted twice": ({"to_delete": ["a", "a"]}, "a: named more than once"),
-    "deleted with a value": ({"to_delete": ["a=1"]}, "--delete a=1: must be a key alone"),
+    "set and deleted": ({"to_set": ["a=1"], "to_unset": ["a"]}, "a: named more than once"),
+    "deleted twice": ({"to_unset": ["a", "a"]}, "a: named more than once"),
+    "deleted with a value": ({"to_unset": ["a=1"]}, "--unset a=1: must be a key alone"),
     "no item": ({"to_append": ["a"]}, "--append a: must be key=value"),
 }
 
@@ -28,6 +31,55 @@ def test_a_change_that_says_nothing_or_two_things_is_refused(row: str) -> None:
     options, says = BAD_CHANGES[row]
     with pytest.raises(ConfigError, match=says):
         alter("t", **options)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [{}, {"topic": "t", "broker": 1}, {"broker": 1, "broker_default": True}, {"topic": "t", "broker_default": True}],
+)
+def test_a_configuration_is_that_of_one_thing(target: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
+        alter(**target, to_set=["a=1"])
+    with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
+        describe(**target)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(2) as running:
+        yield running
+
+
+def test_brokers_are_altered_and_described_by_id_or_all_at_once(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes: dict[str, Any] = {"to_set": ["log.retention.ms=5"], "to_unset": ["log.roll.ms"]}
+    alter(broker=2, **changes, bootstrap=cluster.bootstrap)
+    alter(broker_default=True, **changes, bootstrap=cluster.bootstrap, as_json=True)
+    alter(broker=2, **changes, bootstrap=cluster.bootstrap, validate_only=True)
+    said = capsys.readouterr().out.splitlines()
+    assert [said[0], said[-1]] == [
+        "altered broker 2: log.retention.ms, log.roll.ms",
+        "would alter broker 2: log.retention.ms, log.roll.ms",
+    ]
+    assert json.loads("".join(said[1:-1])) == {
+        "broker": None,
+        "keys": ["log.retention.ms", "log.roll.ms"],
+        "altered": True,
+    }
+    asked = [(one.resources[0].resource_type, one.resources[0].resource_name) for one in cluster.alterations]
+    assert asked == [("broker", "2"), ("broker", ""), ("broker", "2")]
+    describe(broker=2, bootstrap=cluster.bootstrap)
+    assert capsys.readouterr().out.splitlines() == [
+        "key\tvalue\tsource\tread-only",
+        "log.retention.ms\t5\tDYNAMIC_BROKER_CONFIG\tno",
+        "node.id\t2\tSTATIC_BROKER_CONFIG\tyes",
+    ]
+    describe(broker_default=True, bootstrap=cluster.bootstrap, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert {key: (value["value"], value["source"]) for key, value in found.items()} == {
+        "log.retention.ms": ("5", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+    }
 
 
 BAD_DELETIONS: dict[str, tuple[dict[str, Any], str]] = {

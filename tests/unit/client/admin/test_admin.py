@@ -234,6 +234,25 @@ def test_a_brokers_config_is_told_by_that_broker(cluster: FakeCluster) -> None:
             admin.describe_broker_config(9)
 
 
+def test_a_broker_or_all_of_them_are_altered_and_told(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.alter_broker_config(
+            2, {"log.retention.ms": 5, "log.roll.ms": None}, append={"logger.level": "raft=debug"}
+        )
+        admin.alter_broker_config(None, {"auto.leader.rebalance.enable": True})
+        assert cluster.broker_configs == {"2": {"log.retention.ms": "5"}, "": {"auto.leader.rebalance.enable": "true"}}
+        assert [change.operation for change in cluster.alterations[0].resources[0].changes] == [0, 1, 2]
+        found = admin.describe_broker_config(2)
+        assert (found["log.retention.ms"].source, found["node.id"].is_read_only) == ("DYNAMIC_BROKER_CONFIG", True)
+        (entry,) = admin.describe_broker_config(None).values()
+        assert (entry.name, entry.source) == ("auto.leader.rebalance.enable", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+        for node_id, error in ((-1, ValueError), ("1", TypeError), (True, TypeError)):
+            with pytest.raises(error, match="node_id"):
+                admin.alter_broker_config(node_id, {"log.retention.ms": 5})  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="changes"):
+            admin.alter_broker_config(1, ["log.retention.ms"])  # type: ignore[arg-type]
+
+
 def test_altering_waits_until_every_broker_has_heard_of_it(cluster: FakeCluster) -> None:
     cluster.create_topic("t")
     with Admin(cluster.bootstrap) as admin:
