@@ -45,6 +45,7 @@ MOVES_SHARE = 0.4
 BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
 GROW_SHARE = 0.25
+TUNE_SHARE = 0.25
 """Of the plans; one of their topics gets more partitions."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
@@ -134,7 +135,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     writers = (replace(writer, is_idempotent=draw.random() < IDEMPOTENT_SHARE) for writer in plan.writers)
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
     plan = _with_growth(draw, _with_balance(draw, plan))
-    return replace(plan, outside=draw.random() < OUTSIDE_SHARE)
+    plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
+    return _with_tuning(draw, plan)
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -166,6 +168,13 @@ def _with_growth(draw: random.Random, plan: Plan) -> Plan:
     plain = [topic.name for topic in plan.topics if topic.kind is TopicKind.PLAIN]
     grower = OperatorPlan(Task.GROW, draw.choice(plain), draw.choice((0.5, 2.0, 6.0)))
     return replace(plan, operators=(*plan.operators, *(grower,) * draw.choice((1, 1, 2))))
+
+
+def _with_tuning(draw: random.Random, plan: Plan) -> Plan:
+    """An operator changes the configuration of brokers that run."""
+    if draw.random() >= TUNE_SHARE:
+        return plan
+    return replace(plan, operators=(*plan.operators, OperatorPlan(Task.TUNE, "topic-0", draw.choice((0.3, 2.0)))))
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.node.node import Node
@@ -20,6 +20,7 @@ from metadata.registrations import PartitionKey
 from tests.chaos.ledger import Ledger, encode_value
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.config_invariants import ConfigInvariants
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
@@ -50,6 +51,7 @@ class _Life:
     quorum: SeenQuorum
     partitions: Partitions
     image: MetadataImage = EMPTY_IMAGE
+    configured: ConfigInvariants = field(default_factory=ConfigInvariants)
 
 
 class Invariants:
@@ -102,6 +104,7 @@ class Invariants:
                 for changed in found:
                     self.claims.changed(changed, image)
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
+            life.configured.after_step(machine.name, node, image)
             if partitions:
                 self.partitions.after_step(machine, partitions.values())
             self.claims.after_step(machine, partitions.values(), image)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.config_types import ConfigValue
 from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage, image_records
-from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.records import ALL_BROKERS, BROKER_RESOURCE
+from metadata.registrations import ConfigResource, PartitionKey, PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION
 from penstock.types import NO_LEADER
 from tests.simulation.cluster.durable_log import Violated
@@ -133,9 +135,14 @@ class MetadataInvariants:
                 what = f"I32: {name}: {topic.name}-{partition.partition} has ELR {partition.elr}, and"
                 if not set(partition.elr) <= set(partition.replicas).difference(partition.isr):
                     raise Violated(f"{what} ISR {partition.isr} of replicas {partition.replicas}")
-                min_isr = effective_min_isr(partition, image.topic_config(topic.name), self._topic_defaults)
+                min_isr = effective_min_isr(partition, image.topic_config(topic.name), self._defaults(image))
                 if partition.has_leader and len(partition.isr) >= min_isr:
                     raise Violated(f"{what} ISR {partition.isr}, which is large enough to commit")
+
+    def _defaults(self, image: MetadataImage) -> Mapping[str, ConfigValue]:
+        """What topics inherit: what was set for all brokers, else what every node has in its file."""
+        for_all = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
+        return {**self._topic_defaults, **BROKER_CONFIGS.typed(for_all, ALL_BROKERS)}
 
     def snapshot(self, name: str, image: MetadataImage) -> None:
         """I9: what a snapshot on a disk says is what every node has at that offset."""

@@ -117,6 +117,7 @@ class Task(StrEnum):
     TRIM = "deletes the oldest records of a partition"
     IDENTIFY = "gets producer ids of all brokers"
     GROW = "adds partitions to a topic"
+    TUNE = "alters the configuration of brokers that run"
     MOVE = "moves the replicas of partitions to other brokers, and cancels some moves"
 
 

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock import AsyncAdmin, TopicPartition
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.cluster.producer_ids import init_producer_id
-from penstock.errors import InvalidPartitionsError, PenstockError, TopicExistsError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    InvalidConfigError,
+    InvalidPartitionsError,
+    PenstockError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
 from tests.simulation.cluster.plan import OperatorPlan, Task
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ class Operator:
             Task.IDENTIFY: self._identify,
             Task.GROW: self._grow,
             Task.MOVE: self._move,
+            Task.TUNE: self._tune,
         }
 
     async def work(self) -> None:
@@ -182,6 +189,38 @@ class Operator:
         told = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
         if told != value and (key, told) not in self._unsure:
             self._report("stale-config", f"{name} {key}: {told} was told, {value} was set and acknowledged")
+
+    async def _tune(self, admin: AsyncAdmin) -> None:
+        """Sets a key of one broker or of all, or takes it back, and asks for it; or asks for what must be refused."""
+        broker = self._draw.choice((None, None, *self.clients.plan.brokers))
+        values: dict[str, list[str | None]] = {
+            "log.segment.bytes": [None, "16384", "1073741824"],
+            "log.index.interval.bytes": [None, "512", "4096"],
+            "log.cleaner.backoff.ms": [None, "500", "2000"],
+        }
+        if broker is None:
+            values["min.insync.replicas"] = [None, *(str(n + 1) for n in range(self.topic.replication_factor))]
+        key = self._draw.choice(list(values))
+        value = self._draw.choice(values[key])
+        if self._draw.random() < 0.2:
+            await self._be_refused(admin, broker, {key: value, "num.io.threads": 2})
+            return
+        name = f"{broker} {key}"
+        self._unsure.add((name, str(value)))
+        await self._in_time("alter_broker_config", admin.alter_broker_config(broker, {key: value}))
+        self._unsure.discard((name, str(value)))
+        told = (await self._in_time("describe_broker_config", admin.describe_broker_config(None))).get(key)
+        found = told.value if told is not None else None
+        if broker is None and found != value and (name, str(found)) not in self._unsure:
+            self._report("stale-config", f"all brokers {key}: {found} was told, {value} was set and acknowledged")
+
+    async def _be_refused(self, admin: AsyncAdmin, broker: int | None, changes: dict[str, Any]) -> None:
+        try:
+            await self._in_time("alter_broker_config", admin.alter_broker_config(broker, changes))
+        except InvalidConfigError:
+            self.clients.calls["configs refused"] += 1
+            return
+        self._report("half-config", f"{changes} was acknowledged for broker {broker}")
 
     async def _grow(self, admin: AsyncAdmin) -> None:
         """Adds one or two partitions; or asks for fewer than there are, which must be refused."""

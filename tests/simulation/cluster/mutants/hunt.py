@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.clients import CLIENTS
+from tests.simulation.cluster.mutants.configs import CONFIGS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.growth import GROWTH
@@ -46,6 +47,7 @@ MUTANTS = (
     *SNAPSHOTS,
     *CLIENTS,
     *GROWTH,
+    *CONFIGS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
