@@ -283,14 +283,14 @@ REPLICATION = (
         _bytes(
             "leader.replication.throttled.rate",
             INT64_MAX,
-            "Bytes a second that this broker sends to replicas outside the ISR; no limit for those in it.",
+            "Bytes a second that this broker sends to replicas that move; one in sync is never held up.",
             1,
             INT64_MAX,
         ),
         _bytes(
             "follower.replication.throttled.rate",
             INT64_MAX,
-            "Bytes a second that this broker fetches for its replicas outside the ISR; no limit for those in it.",
+            "Bytes a second that this broker fetches for its replicas that move to it; likewise.",
             1,
             INT64_MAX,
         ),

@@ -176,7 +176,8 @@ class BrokerParts:
         )
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         contacts = FollowerContacts(config.node_id, clock.now_ms, config.replica_lag_time_max_ms)
-        self.leader_throttle, self.follower_throttle = MoveThrottle(), MoveThrottle()
+        self.leader_throttle = MoveThrottle(config.leader_replication_throttled_rate)
+        self.follower_throttle = MoveThrottle(config.follower_replication_throttled_rate)
         self.fetchers = FetcherManager(
             fetcher_config(config, node.cluster_id),
             config.num_replica_fetchers,
@@ -203,7 +204,7 @@ class BrokerParts:
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
-        tell_parts(node.dynamic, self.publisher, self.cleaner)
+        tell_parts(node.dynamic, self.publisher, self.cleaner, self.leader_throttle, self.follower_throttle)
         node.loader.subscribe(self.publisher.publish)
         node.loader.subscribe(self.replicas.traffic.by_topic.published)
 

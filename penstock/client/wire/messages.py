@@ -257,12 +257,10 @@ class ConfigEntry:
     name: str
     value: str
     source: str
-    """DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG (of all brokers),
-    STATIC_BROKER_CONFIG (the node's file) or DEFAULT_CONFIG."""
+    """DYNAMIC_{TOPIC,BROKER,DEFAULT_BROKER}_CONFIG, STATIC_BROKER_CONFIG (the node's file) or DEFAULT_CONFIG."""
     type: str
     documentation: str
-    is_read_only: bool = False
-    """Only the node's file has it, and a restart changes it."""
+    is_read_only: bool = False  # only the node's file has it, and a restart changes it
 
     @property
     def is_default(self) -> bool:

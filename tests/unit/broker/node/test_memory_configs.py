@@ -12,7 +12,7 @@ from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
 from broker.node.configuration.node_log import OF_NODES_LOG
-from broker.node.configuration.told_parts import OF_CLEANER, OF_TOPICS
+from broker.node.configuration.told_parts import OF_CLEANER, OF_THROTTLES, OF_TOPICS
 from broker.node.node import Node
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock import AsyncAdmin, AsyncProducer
@@ -52,7 +52,6 @@ VALUES = {
 }
 """For each key that the logs of topics inherit, another value than its default."""
 OF_CONTROLLER = frozenset(key.name for key in KEYS.values() if key.update is Update.CLUSTER)
-OF_THROTTLES = frozenset({"leader.replication.throttled.rate", "follower.replication.throttled.rate"})
 
 Story = Callable[[AsyncAdmin, MemoryCluster, Callable[[], AsyncProducer]], Awaitable[None]]
 
@@ -82,7 +81,7 @@ def log_config(node: Node) -> LogConfig:
 
 
 def test_every_key_that_may_change_has_somebody_who_hears_of_it() -> None:
-    assert OF_CONTROLLER | OF_THROTTLES | {*OF_NODES_LOG} | {*OF_TOPICS} | {*OF_CLEANER} == DYNAMIC.keys()
+    assert OF_CONTROLLER | {*OF_THROTTLES} | {*OF_NODES_LOG} | {*OF_TOPICS} | {*OF_CLEANER} == DYNAMIC.keys()
     assert VALUES.keys() == {*OF_TOPICS} - OF_CONTROLLER
 
 
@@ -148,6 +147,20 @@ def test_the_cleaner_has_its_new_limit_and_pause() -> None:
         await admin.alter_broker_config(0, {"log.cleaner.io.max.bytes.per.second": 7, "log.cleaner.backoff.ms": 8})
         assert (one.config.io_max_bytes_per_second, one.config.backoff_ms) == (7, 8)
         assert "7 bytes/s" in repr(one._throttle) and other.config == before
+
+    told(story)
+
+
+def test_copies_for_replicas_that_move_have_their_new_rates() -> None:
+    async def story(admin: AsyncAdmin, cluster: MemoryCluster, producer: Callable[[], AsyncProducer]) -> None:
+        await admin.alter_broker_config(None, {"leader.replication.throttled.rate": 7_000})
+        await admin.alter_broker_config(1, {"follower.replication.throttled.rate": 8_000})
+        one, other = (node.broker for node in cluster.nodes)
+        assert one is not None and other is not None
+        assert "7000 bytes/s" in repr(one.leader_throttle) and "7000 bytes/s" in repr(other.leader_throttle)
+        assert "no limit" in repr(one.follower_throttle) and "8000 bytes/s" in repr(other.follower_throttle)
+        await admin.alter_broker_config(None, {"leader.replication.throttled.rate": None})
+        assert not one.leader_throttle.is_limited
 
     told(story)
 
