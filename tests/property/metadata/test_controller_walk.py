@@ -20,11 +20,13 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember, NewPartitions, ReplicaAssignment
+from metadata.topic_config import effective_value
 from penstock.errors import ApiError
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
@@ -32,7 +34,9 @@ BROKERS = range(1, 6)
 NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 120
 DISKS = (0, 1)
-CONFIG = ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, leader_imbalance_check_interval_ms=1)
+CONFIG = ControllerConfig(
+    CLUSTER_ID, SESSION_TIMEOUT_MS, leader_imbalance_check_interval_ms=1, broker_configs=BROKER_CONFIGS
+)
 
 
 class Walk:
@@ -60,6 +64,7 @@ class Walk:
             (1, self.delete),
             (14, self.alter),
             (2, self.configure),
+            (1, self.configure_brokers),
             (3, self.assign),
             (1, self.allocate),
             (3, self.reassign),
@@ -249,6 +254,15 @@ class Walk:
         self.cluster.configure(self.rng.choice(NAMES), {"unclean.leader.election.enable": value})
         self.cluster.configure(self.rng.choice(NAMES), {"min.insync.replicas": self.rng.choice([None, "1", "2", "3"])})
 
+    def configure_brokers(self) -> None:
+        """All of them; then one, which may not be there, and may not have every key."""
+        unclean = self.rng.choice([None, None, "true", "false", "maybe"])
+        changes = {"unclean.leader.election.enable": unclean, "min.insync.replicas": self.rng.choice([None, "1", "3"])}
+        self.outcomes["all configured"] += self.cluster.configure("", changes, "broker") is None
+        key = self.rng.choice(["log.retention.ms", "log.retention.ms", "min.insync.replicas", "node.id"])
+        own = {key: self.rng.choice([None, "1"])}
+        self.outcomes["one configured"] += self.cluster.configure(str(self.rng.choice(BROKERS)), own, "broker") is None
+
     def alter(self) -> None:
         """Mostly a leader's own proposal, sometimes a late or mistaken one."""
         image = self.cluster.image
@@ -309,14 +323,18 @@ class Walk:
 
     def was_ever_unclean(self, partition: PartitionRegistration) -> bool:
         name = self.cluster.image.topics_by_id[partition.topic_id].name
-        if self.cluster.image.topic_config(name).get("unclean.leader.election.enable") == "true":
+        if self.is_unclean(name):
             self.ever_unclean.add(partition.topic_id)
         return partition.topic_id in self.ever_unclean
+
+    def is_unclean(self, topic: str) -> bool:
+        overrides, key = self.cluster.image.topic_config(topic), "unclean.leader.election.enable"
+        return bool(effective_value(key, overrides, self.cluster.topic_defaults))
 
     def somebody_may_lead(self, partition: PartitionRegistration) -> bool:
         image = self.cluster.image
         name = image.topics_by_id[partition.topic_id].name
-        unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
+        unclean = self.is_unclean(name)
         in_sync = () if partition.log_lost else partition.isr
         copies = partition.original_replicas  # one that is being added is none before it is in sync
         candidates = (*in_sync, *partition.elr, *(copies if unclean else ()))
@@ -356,8 +374,10 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "altered",
         "create",
         "delete",
+        "all configured",
         "allocate",
         "fail_over",
+        "one configured",
         "DuplicateBrokerRegistrationError",
         "InvalidRegistrationError",
         "grown",
