@@ -132,7 +132,7 @@ CONTROLLER = (
     Mutant(
         "leaderships never go back by schedule",
         "seam: ticks",
-        (Edit(LeaderBalance.tick, "now_ms < self._due_ms", "True"),),
+        (Edit(LeaderBalance.tick, "now_ms < due_ms", "True"),),
         CRASHES,
         stories=directed(Fault(1.0, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER), leader_imbalance_check_interval_seconds=1),
     ),
