@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from penstock.balance.cluster import BalancedBroker, ClusterState, BalancedPartition
+from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
 
 
 @dataclass(frozen=True, slots=True)

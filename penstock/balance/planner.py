@@ -21,7 +21,7 @@ from penstock.balance.byte_counts import BYTES_TOLERANCE, even_bytes
 from penstock.balance.cluster import ClusterState, Goal
 from penstock.balance.layout import ReplicaLayout
 from penstock.balance.leader_counts import even_leaders
-from penstock.balance.plan import PreferredElection, Plan, Reassignment, after_plan, loads_of
+from penstock.balance.plan import Plan, PreferredElection, Reassignment, after_plan, loads_of
 from penstock.balance.racks import rack_count
 from penstock.balance.replica_counts import even_replicas
 from penstock.balance.required_moves import drain, spread_racks

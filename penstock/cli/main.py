@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from penstock.cli import (
+    brokers,
     cluster,
     configs,
     consume,
@@ -35,7 +36,7 @@ from penstock.cli import (
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.files import log, metadata
-from penstock.cli.moves import reassignments
+from penstock.cli.moves import balance, reassignments
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
@@ -52,6 +53,8 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
+cluster.cluster_app.command("balance")(balance.balance)
+app.add_typer(brokers.app, name="brokers")
 app.add_typer(cluster.quorum_app, name="quorum")
 app.add_typer(node.app, name="node")
 app.add_typer(log.app, name="log")

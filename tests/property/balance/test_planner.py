@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.balance.byte_counts import BYTES_TOLERANCE
-from penstock.balance.cluster import BalancedBroker, ClusterState, DrainImpossibleError, Goal, BalancedPartition
+from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState, DrainImpossibleError, Goal
 from penstock.balance.plan import BrokerLoad, Plan, after_plan, loads_of, spread
 from penstock.balance.planner import make_plan
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.balance.cluster import BalancedBroker, ClusterState, DrainImpossibleError, Goal, BalancedPartition
+from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState, DrainImpossibleError, Goal
 from penstock.balance.plan import PreferredElection, Reassignment, spread
 from penstock.balance.planner import make_plan
 

@@ -1,0 +1,97 @@
+"""`penstock brokers drain`: takes everything off a broker, so that it can be stopped for good.
+
+Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
+(penstock/balance/).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.balance.planner import make_plan
+from penstock.cli.moves.balance import DryRun, finish
+from penstock.cli.moves.cluster_reading import read_cluster
+from penstock.cli.moves.performing import perform, wait_for
+from penstock.cli.moves.plan_output import show_plan
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import note
+from penstock.cli.patience.watch import patient_admin
+from penstock.errors import BrokerIdNotRegisteredError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.balance.cluster import ClusterState
+    from penstock.balance.plan import Plan
+    from penstock.cli.moves.performing import Failures
+    from penstock.client.admin.admin import Admin
+
+ROUNDS_MAX = 10
+"""Topics that are created meanwhile may place replicas on the broker; after so many rounds they are too many."""
+
+app = typer.Typer(help="Single brokers: take everything off one.", no_args_is_help=True)
+
+
+@app.callback()
+def _brokers() -> None:
+    """Single brokers."""
+
+
+@app.command()
+def drain(
+    broker_id: Annotated[int, typer.Argument(metavar="ID", help="The broker.")],
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Move every replica and leadership off a broker, and wait until it has none; clients go on.
+
+    Topics that are created meanwhile may place replicas there again: they are moved, too. Refused where too few brokers
+    are left for the replicas of a partition.
+    """
+    from penstock import Admin
+
+    with patient_admin(bootstrap) as admin:
+        state = read_cluster(admin, [broker_id])
+    _check_registered(state, broker_id)
+    plan = make_plan(state, frozenset())
+    if not as_json:
+        show_plan(plan)
+    failed: Failures = {}
+    if not dry_run:
+        with Admin(bootstrap) as admin:
+            failed = _drain(admin, broker_id, plan)
+    finish(plan, failed, as_json, dry_run)
+
+
+def _drain(admin: Admin, broker_id: int, plan: Plan) -> Failures:
+    """Until the broker has nothing, or a partition is refused."""
+    for _ in range(ROUNDS_MAX):
+        failed = perform(admin, plan)
+        if failed:
+            return failed
+        moving = {tp for tp, info in admin.list_partition_reassignments().items() if broker_id in info.replicas}
+        if moving:
+            note(f"waiting for {len(moving)} partitions that somebody else moves to broker {broker_id}, or off it")
+            wait_for(admin, moving)
+        state = read_cluster(admin, [broker_id])
+        left = [p for p in state.partitions if broker_id in p.replicas]
+        if not left:
+            note(
+                f"broker {broker_id} has no replicas. Stop it soon: a topic that is created while it is in service may"
+                " place some there again"
+            )
+            return {}
+        note(f"broker {broker_id} got replicas of {len(left)} partitions meanwhile, one is {left[0].name}; again")
+        plan = make_plan(state, frozenset())
+    raise PenstockError(
+        f"broker {broker_id} still has replicas of {len(left)} partitions after {ROUNDS_MAX} rounds, one is"
+        f" {left[0].name}: others place replicas there all the time; stop that, and run the command again"
+    )
+
+
+def _check_registered(state: ClusterState, broker_id: int) -> None:
+    known = sorted(broker.broker_id for broker in state.brokers)
+    if broker_id not in known:
+        names = ", ".join(map(str, known))
+        raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {names}")

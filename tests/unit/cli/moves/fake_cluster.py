@@ -1,0 +1,128 @@
+"""A cluster of values that the commands which move replicas can ask: moves take some looks, and can be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from penstock import TopicPartition
+from penstock.client.admin.admin_types import (
+    BrokerInfo,
+    ClusterInfo,
+    ElectionResult,
+    NodeStanding,
+    PartitionInfo,
+    TopicDescription,
+)
+from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
+from penstock.client.wire.log_dirs import LogDirInfo, ReplicaLogInfo
+from penstock.errors import ApiError, ElectionNotNeededError, NetworkError
+
+LOOKS = 2
+"""So often a move is still under way when somebody looks."""
+
+
+class FakeCluster:
+    """One topic. Stands for an Admin of it, too."""
+
+    def __init__(
+        self, brokers: Sequence[int], partitions: Sequence[tuple[int, ...]], fenced: Sequence[int] = ()
+    ) -> None:
+        self.brokers = {id_: BrokerInfo(id_, "host", 9000 + id_, fenced=id_ in fenced) for id_ in brokers}
+        self.partitions: dict[TopicPartition, PartitionInfo] = {}
+        for replicas in partitions:
+            self.add(replicas)
+        self.silent: set[int] = set()
+        self.refused: dict[TopicPartition, ApiError] = {}
+        self.most_moving = 0
+        self.begun: list[TopicPartition] = []
+        self.on_look: Callable[[], None] = lambda: None
+        self._looks: dict[TopicPartition, int] = {}
+
+    def __enter__(self) -> FakeCluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is open."""
+
+    def add(self, replicas: tuple[int, ...]) -> None:
+        """A partition more."""
+        number = len(self.partitions)
+        info = PartitionInfo(number, replicas[0], 0, 0, replicas, replicas)
+        self.partitions[TopicPartition("t", number)] = info
+
+    def describe_cluster(self) -> ClusterInfo:
+        standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, 0)
+        return ClusterInfo("cluster", 0, tuple(self.brokers.values()), 0, standing)
+
+    def describe_topics(self) -> list[TopicDescription]:
+        return [TopicDescription("t", "id", tuple(self.partitions.values()))]
+
+    def describe_log_dirs(self) -> dict[int, BrokerLogDirs]:
+        return {id_: self._log_dirs(id_) for id_ in self.brokers}
+
+    def _log_dirs(self, id_: int) -> BrokerLogDirs:
+        if id_ in self.silent:
+            return BrokerLogDirs(id_, error=NetworkError("silent"))
+        here = {tp: ReplicaLogInfo("id", 10, 0, 1) for tp, info in self.partitions.items() if id_ in info.replicas}
+        return BrokerLogDirs(id_, (LogDirInfo("/data", "dir", None, 100, 50, here),))
+
+    def alter_partition_reassignments(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, ApiError | None]:
+        for tp, target in wanted.items():
+            assert target is not None
+            if tp not in self.refused:
+                self.begun.append(tp)
+                self.begin(tp, tuple(target))
+        self.most_moving = max(self.most_moving, len(self._looks))
+        return {tp: self.refused.get(tp) for tp in wanted}
+
+    def begin(self, tp: TopicPartition, target: tuple[int, ...], looks: int = LOOKS) -> None:
+        before = self.partitions[tp]
+        adding = tuple(replica for replica in target if replica not in before.replicas)
+        removing = tuple(replica for replica in before.replicas if replica not in target)
+        self.partitions[tp] = replace(
+            before, replicas=(*target, *removing), adding_replicas=adding, removing_replicas=removing
+        )
+        if adding or removing:
+            self._looks[tp] = looks
+
+    def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:
+        self.on_look()
+        for tp in list(self._looks):
+            self._looks[tp] -= 1
+            if self._looks[tp] < 0:
+                self._complete(tp)
+        return {tp: self.partitions[tp] for tp in sorted(self._looks)}
+
+    def _complete(self, tp: TopicPartition) -> None:
+        del self._looks[tp]
+        info = self.partitions[tp]
+        target = tuple(replica for replica in info.replicas if replica not in info.removing_replicas)
+        leader_id = info.leader_id if info.leader_id in target else target[-1]
+        self.partitions[tp] = replace(
+            info, replicas=target, isr=target, leader_id=leader_id, adding_replicas=(), removing_replicas=()
+        )
+
+    def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
+        moving = self.list_partition_reassignments()
+        return {
+            tp: ReassignmentProgress(info, 10, dict.fromkeys(info.adding_replicas, 10)) for tp, info in moving.items()
+        }
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ElectionResult]:
+        return {tp: self._elect(tp) for tp in partitions}
+
+    def _elect(self, tp: TopicPartition) -> ElectionResult:
+        info = self.partitions[tp]
+        if info.leader_id == info.replicas[0]:
+            return ElectionResult(info.leader_id, ElectionNotNeededError("it leads"))
+        self.partitions[tp] = replace(info, leader_id=info.replicas[0])
+        return ElectionResult(info.replicas[0])
+
+    def counts(self) -> dict[int, int]:
+        return {id_: sum(id_ in info.replicas for info in self.partitions.values()) for id_ in self.brokers}

@@ -1,0 +1,201 @@
+"""`penstock cluster balance` and `brokers drain`: plans are performed a few partitions at a time, to their end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice, repeat
+from typing import Any
+
+import pytest
+import typer
+
+import penstock
+from penstock import TopicPartition
+from penstock.balance.cluster import DrainImpossibleError, Goal
+from penstock.cli import brokers
+from penstock.cli.moves import balance, performing
+from penstock.cli.moves.cluster_reading import SizesUnknownError, read_cluster
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    ConfigError,
+    InvalidReplicaAssignmentError,
+    PenstockError,
+    UnknownTopicOrPartitionError,
+)
+from tests.unit.cli.moves.fake_cluster import FakeCluster
+
+SKEWED = [(1, 2)] * 12
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    return asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED))
+
+
+def asked_by_commands(monkeypatch: pytest.MonkeyPatch, made: FakeCluster) -> FakeCluster:
+    @contextmanager
+    def admin(bootstrap: str) -> Any:
+        yield made
+
+    monkeypatch.setattr(penstock, "Admin", lambda bootstrap: made)
+    monkeypatch.setattr(balance, "patient_admin", admin)
+    monkeypatch.setattr(brokers, "patient_admin", admin)
+    monkeypatch.setattr(performing, "POLL_SECONDS", 0)
+    return made
+
+
+def test_a_balance_evens_replicas_and_leaders_and_a_second_one_does_nothing(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    balance.balance(as_json=True)
+    assert set(cluster.counts().values()) == {8}
+    leaders = [info.leader_id for info in cluster.partitions.values()]
+    assert [leaders.count(id_) for id_ in (1, 2, 3)] == [4, 4, 4]
+    told = json.loads(capsys.readouterr().out)
+    assert told["performed"] and told["failed"] == []
+    assert (told["replicas_moved"], told["bytes_to_copy"]) == (8, 80)
+    assert told["before"]["spread"] == {"replicas": 12, "leaders": 12, "size_bytes": 120}
+    assert told["after"]["spread"] == {"replicas": 0, "leaders": 0, "size_bytes": 0}
+    begun = len(cluster.begun)
+    balance.balance()
+    assert len(cluster.begun) == begun and "nothing to do" in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    balance.balance(dry_run=True)
+    told = capsys.readouterr()
+    assert not cluster.begun and cluster.counts() == {1: 12, 2: 12, 3: 0}
+    assert "8 replicas of 8 partitions move" in told.err and "1\t-\t12\t12\t120\t8\t4\t80" in told.out
+
+
+def test_only_some_partitions_move_at_a_time(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(performing, "MOVING_MAX", 3)
+    balance.balance()
+    assert cluster.most_moving == 3 and cluster.counts()[3] == 8
+
+
+def test_leaders_alone_copy_nothing(cluster: FakeCluster) -> None:
+    balance.balance(by="leaders")
+    assert cluster.counts() == {1: 12, 2: 12, 3: 0} and cluster.most_moving == 0
+    assert sum(info.leader_id == 1 for info in cluster.partitions.values()) == 6
+
+
+def test_a_partition_that_is_refused_is_named_and_the_others_move(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = {tp: InvalidReplicaAssignmentError(f"{tp} may not") for tp in list(cluster.partitions)[:2]}
+    cluster.refused.update(refused)
+    with pytest.raises(typer.Exit) as exit_:
+        balance.balance(as_json=True)
+    assert exit_.value.exit_code == 1 and cluster.counts()[3] > 0
+    failed = json.loads(capsys.readouterr().out)["failed"]
+    assert {row["partition"] for row in failed} <= {0, 1} and failed
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_no_failure(cluster: FakeCluster) -> None:
+    cluster.refused[TopicPartition("t", 0)] = UnknownTopicOrPartitionError("t-0 is gone")
+    balance.balance()
+
+
+def test_a_partition_that_somebody_else_begins_to_move_is_left_alone(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
+    first = TopicPartition(plan.moves[0].topic, plan.moves[0].index)
+    cluster.begin(first, (3, 1), looks=50)
+    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    assert first not in cluster.begun and f"{first} is moved by somebody else" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_that_what_was_begun_goes_on_and_the_next_run_does_the_rest(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+
+    def interrupt() -> None:
+        if len(cluster.begun) >= 4:
+            raise KeyboardInterrupt
+
+    cluster.on_look = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        balance.balance()
+    assert "What was begun goes on" in capsys.readouterr().err
+    cluster.on_look = lambda: None
+    balance.balance()
+    cluster.list_partition_reassignments()
+    assert set(cluster.counts().values()) == {8} and len(set(cluster.begun)) == len(cluster.begun)
+
+
+def test_bytes_need_every_size(cluster: FakeCluster) -> None:
+    cluster.silent = {1, 2}
+    with pytest.raises(SizesUnknownError, match=r"12 partitions .* t-0: `penstock log-dirs`"):
+        balance.balance(by="bytes")
+    balance.balance(by="replicas", dry_run=True)
+    cluster.silent = {1}
+    balance.balance(by="bytes")
+    assert max(cluster.counts().values()) - min(cluster.counts().values()) <= 2
+
+
+@pytest.mark.parametrize("by", ["", "racks", "leaders,", "leaders replicas"])
+def test_what_is_no_goal_is_refused(by: str) -> None:
+    with pytest.raises(ConfigError, match="must be one of bytes, leaders, replicas"):
+        balance.balance(by=by)
+
+
+def test_a_drain_takes_everything_off_a_broker(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers.drain(1)
+    assert cluster.counts() == {1: 0, 2: 12, 3: 12}
+    assert not any(info.leader_id == 1 for info in cluster.partitions.values())
+    assert "broker 1 has no replicas. Stop it soon" in capsys.readouterr().err
+
+
+def test_a_drain_that_is_only_shown_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers.drain(1, dry_run=True, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["replicas_moved"] == 12 and not told["performed"] and not cluster.begun
+
+
+def test_a_topic_that_is_created_during_a_drain_is_moved_too(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = iter([(1, 3), (2, 1)])
+    add_at_most(cluster, created)
+    brokers.drain(1)
+    assert cluster.counts()[1] == 0 and len(cluster.partitions) == 14
+    assert "got replicas of" in capsys.readouterr().err
+
+
+def add_at_most(cluster: FakeCluster, replicas: Iterator[tuple[int, ...]]) -> None:
+    """At each look a partition more, until there is none."""
+
+    def add() -> None:
+        for following in islice(replicas, 1):
+            cluster.add(following)
+
+    cluster.on_look = add
+
+
+def test_a_drain_gives_up_when_others_place_replicas_there_all_the_time(cluster: FakeCluster) -> None:
+    add_at_most(cluster, repeat((1, 2)))
+    with pytest.raises(PenstockError, match=r"after 10 rounds, one is t-\d+: others place replicas there all the time"):
+        brokers.drain(1)
+
+
+def test_a_drain_waits_for_what_somebody_else_moves_to_the_broker(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.begin(TopicPartition("t", 0), (3, 2), looks=40)
+    brokers.drain(1)
+    assert "somebody else moves" in capsys.readouterr().err and cluster.counts()[1] == 0
+
+
+def test_a_broker_that_nobody_knows_and_one_that_cannot_be_drained_are_refused(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BrokerIdNotRegisteredError, match="broker 9 is not registered; these are: 1, 2, 3"):
+        brokers.drain(9)
+    asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED, fenced=[3]))
+    with pytest.raises(DrainImpossibleError, match="broker 1 cannot be drained: t-0"):
+        brokers.drain(1)
