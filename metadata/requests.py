@@ -344,3 +344,4 @@ class TickResponse:
 
     fenced_broker_ids: tuple[int, ...] = ()
     preferred_elections: int = 0  # partitions that get their preferred leader back by schedule
+    replica_moves: int = 0  # partitions that begin to move by schedule

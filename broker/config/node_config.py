@@ -49,6 +49,8 @@ class NodeConfig:
     auto_leader_rebalance_enable: bool
     leader_imbalance_per_broker_percentage: int
     leader_imbalance_check_interval_seconds: int
+    auto_replica_balance_enable: bool
+    auto_replica_balance_check_interval_seconds: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     logger_level: tuple[str, ...]

@@ -99,6 +99,8 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
     yield Reading("penstock_controller_active_brokers", help_text, now.active_brokers if now is not None else 0)
     help_text = "Partitions that their preferred leader does not lead, by the active controller; 0 elsewhere."
     yield Reading("penstock_preferred_replica_imbalance", help_text, now.led_elsewhere if now is not None else 0)
+    help_text = "The most replicas of a broker in service minus the fewest, by the active controller; 0 elsewhere."
+    yield Reading("penstock_replica_spread", help_text, now.replica_spread if now is not None else 0)
     help_text = "Partitions whose replicas move to other brokers, by the active controller; 0 elsewhere."
     yield Reading("penstock_reassigning_partitions", help_text, now.reassigning_partitions if now is not None else 0)
     help_text = "Topics, by the active controller; 0 elsewhere."

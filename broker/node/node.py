@@ -168,6 +168,8 @@ class Node:
             leader_rebalance_enable=config.auto_leader_rebalance_enable,
             leader_imbalance_percentage=config.leader_imbalance_per_broker_percentage,
             leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
+            replica_balance_enable=config.auto_replica_balance_enable,
+            replica_balance_check_interval_ms=1_000 * config.auto_replica_balance_check_interval_seconds,
             topic_defaults=topic_defaults(config),
             broker_configs=BROKER_CONFIGS,
         )

@@ -246,6 +246,8 @@ class ControllerDriver:
                 if given_back := result.response.preferred_elections:
                     self._scheduled_elections += given_back
                     _log.info("gave %d partitions back to their preferred leaders", given_back)
+                if moves := result.response.replica_moves:
+                    _log.info("moving a replica of each of %d partitions, to even the brokers", moves)
             except ApiError as error:
                 _log.warning("a decision was not committed: %s", error)
             deadline_ms = controller.next_deadline_ms()

@@ -20,6 +20,8 @@ class ControllerConfig:
     leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_percentage: int = 10  # leader.imbalance.per.broker.percentage
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    replica_balance_enable: bool = False  # auto.replica.balance.enable
+    replica_balance_check_interval_ms: int = 300_000  # auto.replica.balance.check.interval.seconds
     topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
     broker_configs: BrokerConfigs = field(default_factory=BrokerConfigs)  # the keys that the metadata may have
     max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them

@@ -1,9 +1,9 @@
 """The active controller of the cluster: one state, and one method for each decision.
 
 The driver calls a decision, replays every record of its result, proposes them as one batch, and answers when they are
-committed; one decision at a time. A decision changes nothing but soft state: sessions, and how far the balance of
-leaders is. A refused request raises its error, or carries it in the item concerned. Nothing here waits, writes or reads
-a clock: `now_ms` is an argument.
+committed; one decision at a time. A decision changes nothing but soft state: sessions, and how far the balances of
+leaders and replicas are. A refused request raises its error, or carries it in the item concerned. Nothing here waits,
+writes or reads a clock: `now_ms` is an argument.
 
 Not here: election, commit and forwarding (broker/), and the rules of each decision (the files beside this one).
 """
@@ -21,6 +21,8 @@ from metadata.controller import (
     reassignments,
     registration,
 )
+from metadata.controller.balance.replica_balance import ReplicaBalance
+from metadata.controller.balance.replica_counts import spread_of
 from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.alter_configs import alter_configs
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
@@ -77,6 +79,7 @@ class ControllerStatistics:
     unclean_registrations: int  # processes that came back without their clean-shutdown marker
     reassigning_partitions: int = 0
     led_elsewhere: int = 0  # partitions that their preferred leader does not lead
+    replica_spread: int = 0  # the most replicas of a broker in service, minus the fewest
 
 
 class Controller:
@@ -87,7 +90,8 @@ class Controller:
         self._state = ControllerState(image)
         cluster = ClusterDefaults(config, self._state)
         self._context = DecisionContext(config, self._state, self._sessions, rng, cluster)
-        self._balance = LeaderBalance(cluster, now_ms)
+        self._leader_balance = LeaderBalance(cluster, now_ms)
+        self._replica_balance = ReplicaBalance(config, now_ms)
         self._completions = reassignments.Completions(self._context)
         self._session_expirations = 0
         self._has_settled_elrs = False
@@ -139,11 +143,15 @@ class Controller:
         if result.records:
             return result
         completed = self._completions.next() if self._state.reassigning_count else ()
-        return ControllerResult(completed, result.response) if completed else self._balance.tick(self._context, now_ms)
+        if completed:
+            return ControllerResult(completed, result.response)
+        elected = self._leader_balance.tick(self._context, now_ms)
+        return elected if elected.records else self._replica_balance.tick(self._context, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do if no broker is heard from before; None if there is nothing to wait for."""
-        deadlines = (self._sessions.next_deadline_ms(), self._balance.next_deadline_ms)
+        balances = self._leader_balance.next_deadline_ms, self._replica_balance.next_deadline_ms
+        deadlines = (self._sessions.next_deadline_ms(), *balances)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
@@ -196,6 +204,7 @@ class Controller:
             partitions=self._state.partition_count,
             leaderless_partitions=self._state.leaderless_count,
             led_elsewhere=self._state.preferred_leaders.elsewhere_count,
+            replica_spread=spread_of(self._state.replica_counts.of([b.broker_id for b in brokers if b.is_active])),
             unclean_elections=self._state.unclean_elections,
             session_expirations=self._session_expirations,
             reassigning_partitions=self._state.reassigning_count,

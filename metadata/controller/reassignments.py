@@ -68,7 +68,7 @@ def alter_partition_reassignments(
             if asked.replicas is None:
                 changes = [_cancelled(context, asked.name, partition)]
             else:
-                changes = _begun(context, asked, partition, asked.replicas)
+                changes = begun(context, asked.name, partition, asked.replicas)
         except ApiError as error:
             results.append(ReassignmentResult(asked.topic, asked.partition, error))
             continue
@@ -132,16 +132,17 @@ def _asked_partition(
     return partition
 
 
-def _begun(
-    context: DecisionContext, asked: ReassignedPartition, partition: PartitionRegistration, target: tuple[int, ...]
+def begun(
+    context: DecisionContext, name: str, partition: PartitionRegistration, target: tuple[int, ...]
 ) -> list[PartitionChangeRecord]:
-    """The records by which it begins, and ends if nothing has to be copied."""
+    """The records by which a reassignment begins, and ends if nothing has to be copied. InvalidReplicaAssignmentError
+    where the target is not allowed."""
     original = partition.original_replicas
-    _check_target(context, asked.name, target)
+    _check_target(context, name, target)
     least = context.min_isr(replace(partition, replicas=original, adding_replicas=(), removing_replicas=()))
     if len(target) < least:
         raise InvalidReplicaAssignmentError(
-            f"{asked.name}: {list(target)} are fewer replicas than min.insync.replicas = {least}; lower that first"
+            f"{name}: {list(target)} are fewer replicas than min.insync.replicas = {least}; lower that first"
         )
     adding = tuple(replica for replica in target if replica not in original)
     removing = tuple(replica for replica in original if replica not in target)

@@ -14,6 +14,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.controller.topics.topic_names import collision_key
 from metadata.image import MetadataImage, TopicImage, image_records
@@ -66,6 +67,7 @@ class ControllerState:
         self.leader_changes: list[LeaderChange] = []
         """Since `take_leader_changes` was called last."""
         self.preferred_leaders = PreferredLeaders()
+        self.replica_counts = ReplicaCounts()
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
@@ -221,6 +223,7 @@ class ControllerState:
             self._note_change(before, partition)
         partitions[partition.partition] = partition
         self.preferred_leaders.put(partition)
+        self.replica_counts.put(partition)
         for member in partition.isr:
             self._keys_by_isr_member.setdefault(member, set()).add(partition.key)
         for member in partition.elr:
@@ -256,6 +259,7 @@ class ControllerState:
             self._keys_by_elr_member[member].discard(partition.key)
         self._leaderless.discard(partition.key)
         self.preferred_leaders.drop(partition)
+        self.replica_counts.drop(partition)
         self._reassigning.discard(partition.key)
 
     def _sorted(self, keys: set[PartitionKey]) -> Iterator[PartitionRegistration]:

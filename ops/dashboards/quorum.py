@@ -183,9 +183,11 @@ CONTROLLER = Row(
         ),
         graph(
             "Reassignments",
-            "Partitions whose replicas move to other brokers now; `penstock reassignments list` names them.",
+            "Partitions whose replicas move to other brokers now; `penstock reassignments list` names them. And by how "
+            "many replicas two brokers differ at most: `penstock cluster balance` evens them.",
             Unit.COUNT,
             Query("max(penstock_reassigning_partitions)", "moving"),
+            Query("max(penstock_replica_spread)", "replicas apart"),
         ),
         graph(
             "Copies for reassignments",

@@ -44,9 +44,12 @@ OUTSIDE_SHARE = 0.25
 MOVES_SHARE = 0.4
 BALANCE_SHARE = 0.5
 """Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
+REPLICA_BALANCE_SHARE = 0.3
+"""Of the plans; replicas move by schedule within seconds there, elsewhere never."""
 GROW_SHARE = 0.25
-TUNE_SHARE = 0.25
 """Of the plans; one of their topics gets more partitions."""
+TUNE_SHARE = 0.25
+"""Of the plans; the configuration of brokers changes."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -136,7 +139,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
-    return _with_tuning(draw, plan)
+    return _with_replica_balance(draw, _with_tuning(draw, plan))
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -158,6 +161,15 @@ def _with_balance(draw: random.Random, plan: Plan) -> Plan:
         "leader.imbalance.check.interval.seconds": seconds,
         "leader.imbalance.per.broker.percentage": percentage,
     }
+    return replace(plan, config={**plan.config, **keys})
+
+
+def _with_replica_balance(draw: random.Random, plan: Plan) -> Plan:
+    """How soon replicas move by schedule, where they do."""
+    is_balanced, seconds = draw.random() < REPLICA_BALANCE_SHARE, draw.choice((1, 1, 3))
+    if not is_balanced:
+        return plan
+    keys = {"auto.replica.balance.enable": True, "auto.replica.balance.check.interval.seconds": seconds}
     return replace(plan, config={**plan.config, **keys})
 
 

@@ -6,10 +6,11 @@ the newest beginning on. Where keys are compacted, by the last value of each key
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from metadata.image import EMPTY_IMAGE
+from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.record.batch import iter_headers
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
@@ -46,6 +47,14 @@ def misplaced(brokers: Sequence[Machine]) -> list[str]:
             if recorded != properties.directory_id:
                 found.append(f"{log.directory} of {machine.name} is in {properties.directory_id}, not in {recorded!r}")
     return found
+
+
+def apart(image: MetadataImage) -> int:
+    """By how many replicas two brokers differ at most, once what moves has moved."""
+    counts = Counter(dict.fromkeys(image.brokers, 0))
+    for topic in image.topics_by_id.values():
+        counts.update(replica for partition in topic.partitions.values() for replica in partition.target_replicas)
+    return max(counts.values()) - min(counts.values())
 
 
 def are_equal(replicas: Sequence[Replica], kind: TopicKind) -> bool:

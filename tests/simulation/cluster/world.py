@@ -38,7 +38,7 @@ from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.plan import Fault, Plan
-from tests.simulation.cluster.replicas import misplaced, unequal
+from tests.simulation.cluster.replicas import apart, misplaced, unequal
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.transcript import Transcript
@@ -276,6 +276,7 @@ class World:
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
+        self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I43: brokers have equally many replicas")
         self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
@@ -348,6 +349,11 @@ class World:
                 if known is None or broker.config.node_id not in known.replicas:
                     found.append(f"{broker.name} has {partition}")
         return found
+
+    def _replicas_apart(self) -> bool:
+        """I43: whether two brokers differ by more than one replica, where replicas are balanced by schedule."""
+        node = next((machine.node for machine in self.machines if machine.node is not None), None)
+        return node is None or (self.machines[0].config.auto_replica_balance_enable and apart(node.loader.image) > 1)
 
     def _led_elsewhere(self) -> list[str]:
         """I40: of each broker not more than the share that the balance of leaders lets pass."""

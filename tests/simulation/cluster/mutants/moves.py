@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.partition import Partition
+from metadata.controller.balance.replica_balance import ReplicaBalance
+from metadata.controller.balance.replica_counts import ReplicaCounts
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import OperatorPlan, Task
+from tests.simulation.cluster.plan import OperatorPlan, Task, TopicPlan
 
 _ROLES = ((False, True), *((True, False),) * 5)
 _MOVER = (OperatorPlan(Task.MOVE, "topic-0", 0.05),)
 _MOVES = directed(roles=_ROLES, operators=_MOVER)
+_UNEVEN = directed(
+    roles=_ROLES[:5],
+    copies=2,
+    topics=(TopicPlan("topic-0", 2, 2, {}),),
+    auto_replica_balance_enable=True,
+    auto_replica_balance_check_interval_seconds=1,
+)
+"""Two partitions of two replicas, of which one broker has two and another none."""
 
 MOVES = (
     Mutant(
@@ -33,5 +43,17 @@ MOVES = (
             ),
         ),
         stories=_MOVES,
+    ),
+    Mutant(
+        "replicas never move by schedule",
+        "seam: ticks",
+        (Edit(ReplicaBalance.tick, "now_ms < self._due_ms", "True"),),
+        stories=_UNEVEN,
+    ),
+    Mutant(
+        "the balance counts a replica that went",
+        "this project's own: a counter that is not taken back",
+        (Edit(ReplicaCounts.drop, "-= 1", "-= 0"),),
+        stories=_UNEVEN,
     ),
 )

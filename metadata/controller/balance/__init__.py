@@ -1,0 +1,1 @@
+"""Replicas that the controller moves by itself, so that brokers have equally many."""

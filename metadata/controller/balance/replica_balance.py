@@ -1,0 +1,228 @@
+"""Evens the numbers of replicas over the brokers by schedule (`auto.replica.balance.enable`).
+
+A broker that joins has no replicas, and gets none but those of new topics. Where the schedule is enabled, a round
+begins each `auto.replica.balance.check.interval.seconds`, if two brokers differ by more than one replica. It looks at
+every partition in turn, and begins to move a replica of it where that brings two brokers nearer to each other and
+leaves the partition in as many racks. A partition that lacks a replica in sync, or its leader, is left alone.
+
+Moves cost bandwidth, so little is done at a time and nothing in times of trouble:
+
+    MOVING_MAX     partitions move at a time; a round begins only when none does, whoever moved it
+    quiet time     every registered broker has been in service for one interval, under the same registration. So a
+                   rolling restart, or a broker that is away for a while, moves nothing
+
+A pass is strict at first: a move must be one of the fewest that even everything, and must not make the partition's
+topic less even. When no such move is left, a pass takes any that brings two brokers nearer. Racks may forbid the last
+ones; `penstock cluster balance` looks for longer ways, and evens bytes. The schedule is soft state: a new controller
+waits an interval. Not here: how a replica moves (reassignments.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from metadata.controller.balance.replica_counts import spread_of
+from metadata.controller.config import ControllerConfig
+from metadata.controller.context import DecisionContext
+from metadata.controller.reassignments import begun
+from metadata.controller.result import ControllerResult
+from metadata.controller.state import ControllerState
+from metadata.records import PartitionChangeRecord
+from metadata.registrations import PartitionRegistration
+from metadata.requests import TickResponse
+from penstock.balance.racks import keeps_racks, rack_name
+from penstock.errors import ApiError
+
+MOVING_MAX = 20
+"""Partitions that move at a time: few enough that their copies do not crowd out clients."""
+LOOKS_MAX = 2_000
+"""Partitions that one step looks at. They take the event loop 10 ms."""
+RETRY_MS = 1_000
+"""While as many move as may."""
+
+
+class _Look(NamedTuple):
+    partition: PartitionRegistration
+    topic_name: str
+    topic_counts: Counter[int]
+    """Replicas of the topic by broker. Changes as they move."""
+
+
+class _Move(NamedTuple):
+    source: int
+    target: int
+
+
+class _Ends(NamedTuple):
+    """Between which brokers a move may be."""
+
+    sources: frozenset[int]
+    targets: tuple[int, ...]
+    """Those with the fewest replicas first."""
+    is_strict: bool
+
+
+class ReplicaBalance:
+    """The schedule of one controller, and how far its round is."""
+
+    def __init__(self, config: ControllerConfig, now_ms: int) -> None:
+        self._interval_ms = config.replica_balance_check_interval_ms
+        self._due_ms = now_ms + self._interval_ms if config.replica_balance_enable else None
+        """When there is something to do again."""
+        self._registrations: tuple[int, int] | None = None
+        self._quiet_since_ms = now_ms
+        self._pass: Iterator[_Look] | None = None
+        """What is left of the pass under way."""
+        self._is_strict = True
+        self._moved = 0
+        """In this pass."""
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do; None if the schedule is switched off."""
+        return self._due_ms
+
+    def tick(self, context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
+        """The next moves of a round that is due; nothing before, and nothing unless all has been quiet."""
+        if self._due_ms is None:
+            return ControllerResult((), TickResponse())
+        self._watch(context.state, now_ms)
+        if now_ms < self._due_ms:
+            return ControllerResult((), TickResponse())
+        state = context.state
+        room = MOVING_MAX - state.reassigning_count
+        if self._pass is None:
+            if now_ms < self._quiet_since_ms + self._interval_ms:
+                self._due_ms = self._quiet_since_ms + self._interval_ms
+                return ControllerResult((), TickResponse())
+            if state.reassigning_count:
+                room = 0
+            elif spread_of(state.replica_counts.of(state.brokers)) <= 1:
+                self._due_ms = now_ms + self._interval_ms
+                return ControllerResult((), TickResponse())
+        if room <= 0:
+            self._due_ms = now_ms + RETRY_MS
+            return ControllerResult((), TickResponse())
+        changes, moves = self._step(context, self._pass or self._begin_pass(state, is_strict=True), room, now_ms)
+        return ControllerResult(tuple(changes), TickResponse(replica_moves=moves))
+
+    def _watch(self, state: ControllerState, now_ms: int) -> None:
+        """Notes since when all is quiet; ends a round when it is not."""
+        brokers = state.brokers.values()
+        registrations = len(brokers), max((broker.broker_epoch for broker in brokers), default=0)
+        known, self._registrations = self._registrations or registrations, registrations
+        if registrations != known or not all(broker.is_active for broker in brokers):
+            self._quiet_since_ms = now_ms
+            self._pass = None
+
+    def _begin_pass(self, state: ControllerState, is_strict: bool) -> Iterator[_Look]:
+        self._pass, self._is_strict, self._moved = _looks(state), is_strict, 0
+        return self._pass
+
+    def _end_pass(self, state: ControllerState, now_ms: int) -> None:
+        """Another pass follows one that has moved something, and a strict one that has not."""
+        is_even = spread_of(state.replica_counts.of(state.brokers)) <= 1
+        if not self._moved and (is_even or not self._is_strict):
+            self._pass, self._due_ms = None, now_ms + self._interval_ms
+        else:
+            self._begin_pass(state, is_strict=self._moved > 0)
+
+    def _step(
+        self, context: DecisionContext, looks: Iterator[_Look], room: int, now_ms: int
+    ) -> tuple[list[PartitionChangeRecord], int]:
+        """Records, and how many partitions begin to move by them."""
+        state = context.state
+        counts = state.replica_counts.of(state.brokers)
+        ends = _ends(counts, self._is_strict)
+        changes: list[PartitionChangeRecord] = []
+        moves = 0
+        for _ in range(LOOKS_MAX):
+            look = next(looks, None)
+            if look is None or not ends.sources:
+                self._end_pass(state, now_ms)
+                break
+            move = _find_move(state, look, counts, ends)
+            records = None if move is None else _records(context, look, move)
+            if move is None or records is None:
+                continue
+            changes += records
+            moves += 1
+            self._moved += 1
+            for of_brokers in (counts, look.topic_counts):
+                of_brokers[move.source] -= 1
+                of_brokers[move.target] += 1
+            ends = _ends(counts, self._is_strict)
+            if moves == room:
+                break
+        return changes, moves
+
+    def __repr__(self) -> str:
+        return f"ReplicaBalance(due_ms={self._due_ms}, {'a' if self._pass is not None else 'no'} round is under way)"
+
+
+def _looks(state: ControllerState) -> Iterator[_Look]:
+    """Every partition, each as it is when its turn comes."""
+    for topic_id in list(state.topics):
+        topic = state.topics.get(topic_id)
+        if topic is None:
+            continue
+        numbers = list(topic.partitions)
+        topic_counts = Counter(r for p in topic.partitions.values() for r in p.target_replicas)
+        for number in numbers:
+            partition = topic.partitions.get(number) if topic_id in state.topics else None
+            if partition is not None:
+                yield _Look(partition, topic.name, topic_counts)
+
+
+def _find_move(state: ControllerState, look: _Look, counts: Counter[int], ends: _Ends) -> _Move | None:
+    """A move of one replica that makes the brokers more even; None if there is none."""
+    partition, topic = look.partition, look.topic_counts
+    if partition.is_reassigning or not partition.has_leader or len(partition.isr) < len(partition.replicas):
+        return None
+    sources = [replica for replica in partition.replicas if replica in ends.sources]
+    for source in sorted(sources, key=lambda broker_id: (-counts[broker_id], -topic[broker_id])):
+        for target in ends.targets:
+            if counts[source] - counts[target] < 2:
+                break
+            is_even = not ends.is_strict or topic[source] > topic[target]
+            if is_even and target not in partition.replicas and _keeps_racks(state, partition, source, target):
+                return _Move(source, target)
+    return None
+
+
+def _ends(counts: Counter[int], is_strict: bool) -> _Ends:
+    """A move that is one of the fewest goes from a broker above the larger of the two even numbers to one below the
+    smaller; where there are none of the one kind, those at that number stand in."""
+    order = sorted(counts, key=lambda broker_id: (counts[broker_id], broker_id))
+    if not is_strict:
+        return _Ends(frozenset(order), tuple(order), is_strict)
+    least, rest = divmod(counts.total(), len(counts))
+    most = least + (rest > 0)
+    over = [broker_id for broker_id in order if counts[broker_id] > most]
+    under = [broker_id for broker_id in order if counts[broker_id] < least]
+    if not over and not under:
+        return _Ends(frozenset(), (), is_strict)
+    sources = over or [broker_id for broker_id in order if counts[broker_id] == most]
+    targets = under or [broker_id for broker_id in order if counts[broker_id] == least]
+    return _Ends(frozenset(sources), tuple(targets), is_strict)
+
+
+def _keeps_racks(state: ControllerState, partition: PartitionRegistration, source: int, target: int) -> bool:
+    return keeps_racks(partition.replicas, source, target, lambda broker_id: _rack_of(state, broker_id))
+
+
+def _rack_of(state: ControllerState, broker_id: int) -> str:
+    broker = state.brokers.get(broker_id)
+    return rack_name(broker_id, "" if broker is None else broker.rack)
+
+
+def _records(context: DecisionContext, look: _Look, move: _Move) -> list[PartitionChangeRecord] | None:
+    """None where a rule of reassignments forbids it."""
+    replicas = look.partition.replicas
+    target = tuple(move.target if replica == move.source else replica for replica in replicas)
+    try:
+        return begun(context, f"{look.topic_name}-{look.partition.partition}", look.partition, target)
+    except ApiError:
+        return None
