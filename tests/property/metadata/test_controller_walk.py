@@ -35,7 +35,12 @@ NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 120
 DISKS = (0, 1)
 CONFIG = ControllerConfig(
-    CLUSTER_ID, SESSION_TIMEOUT_MS, leader_imbalance_check_interval_ms=1, broker_configs=BROKER_CONFIGS
+    CLUSTER_ID,
+    SESSION_TIMEOUT_MS,
+    leader_imbalance_check_interval_ms=1,
+    replica_balance_enable=True,
+    replica_balance_check_interval_ms=1,
+    broker_configs=BROKER_CONFIGS,
 )
 
 
@@ -211,7 +216,8 @@ class Walk:
 
     def pass_time(self) -> None:
         self.cluster.now_ms += self.rng.choice([1, SESSION_TIMEOUT_MS // 3, SESSION_TIMEOUT_MS])
-        self.cluster.tick()
+        told = self.cluster.commit(self.cluster.controller.tick(self.cluster.now_ms))
+        self.outcomes["moved by schedule"] += told.replica_moves
 
     def create(self) -> None:
         config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])
@@ -304,6 +310,9 @@ class Walk:
         assert statistics.reassigning_partitions == sum(p.is_reassigning for p in partitions)
         assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
         assert statistics.led_elsewhere == sum(p.leader_id != p.replicas[0] for p in partitions)
+        replicas = Counter(replica for p in partitions for replica in p.target_replicas)
+        counts = [replicas[broker_id] for broker_id, broker in cluster.image.brokers.items() if broker.is_active]
+        assert statistics.replica_spread == (max(counts) - min(counts) if counts else 0)
         for partition in partitions:
             self.was_ever_unclean(partition)
             self.check_directories(partition)
@@ -397,6 +406,7 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "InvalidUpdateVersionError",
     }
     assert reached <= outcomes.keys(), outcomes
+    assert outcomes["moved by schedule"] > 0, outcomes
     assert outcomes["altered"] > 50 and elections > 0, outcomes
 
 

@@ -17,6 +17,7 @@ _ROLES = ((False, True), *((True, False),) * 5)
 _MOVER = (OperatorPlan(Task.MOVE, "topic-0", 0.05),)
 _MOVES = directed(roles=_ROLES, operators=_MOVER)
 _UNEVEN = directed(
+    sync_seconds=0.1,
     roles=_ROLES[:5],
     copies=2,
     topics=(TopicPlan("topic-0", 2, 2, {}),),
@@ -51,9 +52,12 @@ MOVES = (
         stories=_UNEVEN,
     ),
     Mutant(
-        "the balance counts a replica that went",
-        "this project's own: a counter that is not taken back",
-        (Edit(ReplicaCounts.drop, "-= 1", "-= 0"),),
+        "the balance counts a replica that moves where it was",
+        "this project's own: what is under way is moved again",
+        (
+            Edit(ReplicaCounts.put, "partition.target_replicas", "partition.original_replicas"),
+            Edit(ReplicaCounts.drop, "partition.target_replicas", "partition.original_replicas"),
+        ),
         stories=_UNEVEN,
     ),
 )
