@@ -157,7 +157,7 @@ def test_a_round_is_done_in_bounded_steps_without_pauses(monkeypatch: pytest.Mon
     assert share == 10
     assert [pass_time(cluster, INTERVAL_MS), *(pass_time(cluster, 1) for _ in range(3))] == [3, 3, 3, 1]
     assert led_by(cluster, 1) == share
-    assert cluster.controller._balance.next_deadline_ms == cluster.now_ms + INTERVAL_MS
+    assert cluster.controller._leader_balance.next_deadline_ms == cluster.now_ms + INTERVAL_MS
 
 
 def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once(monkeyp
     last = mine[-1]
     cluster.alter(2, cluster.proposal("t", (2, 1), last))
     found = [pass_time(cluster, INTERVAL_MS)]
-    while (deadline_ms := cluster.controller._balance.next_deadline_ms) is not None and deadline_ms < cluster.now_ms:
+    while (deadline_ms := cluster.controller._leader_balance.next_deadline_ms) is not None and deadline_ms < cluster.now_ms:
         found.append(pass_time(cluster, 1))
     assert (sum(found), len(found)) == (1, len(mine) // 4 + 1)
     assert cluster.partition("t", last).leader_id == 1
