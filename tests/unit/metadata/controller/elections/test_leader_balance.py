@@ -171,7 +171,9 @@ def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once(monkeyp
     last = mine[-1]
     cluster.alter(2, cluster.proposal("t", (2, 1), last))
     found = [pass_time(cluster, INTERVAL_MS)]
-    while (deadline_ms := cluster.controller._leader_balance.next_deadline_ms) is not None and deadline_ms < cluster.now_ms:
+    while (
+        deadline_ms := cluster.controller._leader_balance.next_deadline_ms
+    ) is not None and deadline_ms < cluster.now_ms:
         found.append(pass_time(cluster, 1))
     assert (sum(found), len(found)) == (1, len(mine) // 4 + 1)
     assert cluster.partition("t", last).leader_id == 1
