@@ -37,20 +37,24 @@ from penstock.errors import ApiError
 
 MOVING_MAX = 20
 """Partitions that move at a time: few enough that their copies do not crowd out clients."""
-LOOKS_MAX = 2_000
-"""Partitions that one step looks at. They take the event loop 10 ms."""
+LOOKS_MAX = 1_000
+"""Partitions that one step looks at. They take the event loop some 10 ms."""
+COUNTED_MAX = 20
+"""So many partitions of a topic are counted in the time of one look."""
 RETRY_MS = 1_000
 """While as many move as may."""
 
 
 class _Look(NamedTuple):
-    partition: PartitionRegistration
+    partition: PartitionRegistration | None
+    """None while a topic's replicas are counted."""
     topic_name: str
     topic_counts: Counter[int]
     """Replicas of the topic by broker. Changes as they move."""
 
 
 class _Move(NamedTuple):
+    partition: PartitionRegistration
     source: int
     target: int
 
@@ -144,7 +148,7 @@ class ReplicaBalance:
                 self._end_pass(state, now_ms)
                 break
             move = _find_move(state, look, counts, ends)
-            records = None if move is None else _records(context, look, move)
+            records = None if move is None else _records(context, look.topic_name, move)
             if move is None or records is None:
                 continue
             changes += records
@@ -163,13 +167,17 @@ class ReplicaBalance:
 
 
 def _looks(state: ControllerState) -> Iterator[_Look]:
-    """Every partition, each as it is when its turn comes."""
+    """Every partition, each as it is when its turn comes, after a count of its topic."""
     for topic_id in list(state.topics):
         topic = state.topics.get(topic_id)
         if topic is None:
             continue
         numbers = list(topic.partitions)
-        topic_counts = Counter(r for p in topic.partitions.values() for r in p.target_replicas)
+        topic_counts: Counter[int] = Counter()
+        for at in range(0, len(numbers), COUNTED_MAX):
+            found = (topic.partitions.get(number) for number in numbers[at : at + COUNTED_MAX])
+            topic_counts.update(replica for p in found if p is not None for replica in p.target_replicas)
+            yield _Look(None, topic.name, topic_counts)
         for number in numbers:
             partition = topic.partitions.get(number) if topic_id in state.topics else None
             if partition is not None:
@@ -179,7 +187,9 @@ def _looks(state: ControllerState) -> Iterator[_Look]:
 def _find_move(state: ControllerState, look: _Look, counts: Counter[int], ends: _Ends) -> _Move | None:
     """A move of one replica that makes the brokers more even; None if there is none."""
     partition, topic = look.partition, look.topic_counts
-    if partition.is_reassigning or not partition.has_leader or len(partition.isr) < len(partition.replicas):
+    if partition is None or partition.is_reassigning or not partition.has_leader:
+        return None
+    if len(partition.isr) < len(partition.replicas):
         return None
     sources = [replica for replica in partition.replicas if replica in ends.sources]
     for source in sorted(sources, key=lambda broker_id: (-counts[broker_id], -topic[broker_id])):
@@ -188,7 +198,7 @@ def _find_move(state: ControllerState, look: _Look, counts: Counter[int], ends: 
                 break
             is_even = not ends.is_strict or topic[source] > topic[target]
             if is_even and target not in partition.replicas and _keeps_racks(state, partition, source, target):
-                return _Move(source, target)
+                return _Move(partition, source, target)
     return None
 
 
@@ -218,11 +228,11 @@ def _rack_of(state: ControllerState, broker_id: int) -> str:
     return rack_name(broker_id, "" if broker is None else broker.rack)
 
 
-def _records(context: DecisionContext, look: _Look, move: _Move) -> list[PartitionChangeRecord] | None:
+def _records(context: DecisionContext, topic_name: str, move: _Move) -> list[PartitionChangeRecord] | None:
     """None where a rule of reassignments forbids it."""
-    replicas = look.partition.replicas
-    target = tuple(move.target if replica == move.source else replica for replica in replicas)
+    partition = move.partition
+    target = tuple(move.target if replica == move.source else replica for replica in partition.replicas)
     try:
-        return begun(context, f"{look.topic_name}-{look.partition.partition}", look.partition, target)
+        return begun(context, f"{topic_name}-{partition.partition}", partition, target)
     except ApiError:
         return None
