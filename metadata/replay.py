@@ -70,7 +70,9 @@ def replay(tables: Tables, record: Record) -> None:
         case BrokerRegistrationChangeRecord():
             _change_broker(tables, record)
         case UnregisterBrokerRecord():
-            _require(tables.find_broker(record.broker_id) is not None, record, "broker is not registered")
+            broker = tables.find_broker(record.broker_id)
+            is_this_one = broker is not None and broker.broker_epoch == record.broker_epoch
+            _require(is_this_one, record, "this registration of the broker is not known")
             tables.drop_broker(record.broker_id)
         case ProducerIdsRecord():
             _require(record.next_producer_id > tables.next_producer_id, record, "these producer ids were given before")

@@ -339,6 +339,19 @@ class AlterPartitionReassignmentsResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class UnregisterBrokerRequest:
+    """A broker that is gone for good is to be forgotten (KIP-631)."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerResponse:
+    error: ApiError | None = None
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
 class TickResponse:
     """What the passing of time has done."""
 

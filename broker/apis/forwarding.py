@@ -25,6 +25,7 @@ from metadata.requests import (
     ElectLeadersResult,
     ReassignmentResult,
     TopicResult,
+    UnregisterBrokerResponse,
 )
 from penstock.errors import RequestTimedOutError, ResourceExhaustedError
 
@@ -102,9 +103,11 @@ class ForwardedRequests:
 
 def _outcomes(
     response: object,
-) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult | ReassignmentResult]:
+) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult | ReassignmentResult | UnregisterBrokerResponse]:
     if isinstance(response, CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse):
         return response.topics
     if isinstance(response, ElectLeadersResponse | AlterPartitionReassignmentsResponse):
         return response.partitions
+    if isinstance(response, UnregisterBrokerResponse):
+        return (response,)
     return response.resources if isinstance(response, AlterConfigsResponse) else ()

@@ -70,6 +70,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "AlterPartitionReassignments": ApiLimits(
         4 * MIB, {"partitions": 10_000, "partitions.replicas": ENTRIES_MAX}, "no replicas and `cancel` ends one"
     ),
+    "UnregisterBroker": ApiLimits(4 * KIB),
     "DescribeConfigs": ApiLimits(
         MIB,
         {"resources": NAMES_MAX, "resources.keys": ENTRIES_MAX},

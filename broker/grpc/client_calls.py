@@ -18,15 +18,13 @@ from broker.grpc.codec import (
     describe_log_dirs,
     describe_metadata,
     describe_quorum,
-    elections,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
     producer_ids,
-    reassignments,
-    topics,
 )
 from broker.grpc.errors import abort
+from broker.grpc.forwarded_calls import FORWARDED
 from broker.network.request_channel import Request, RequestChannel
 from broker.requests import (
     DescribeClusterRequest,
@@ -134,34 +132,32 @@ class ClientCalls:
         body = MetadataRequest(None if request.all_topics else names, request.include_log_dirs)
         return await self._call("Metadata", body, context, metadata.metadata_to_pb)
 
-    async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(topics.create_topics_from_pb(request), request.timeout_ms, context)
-        return await self._call("CreateTopics", body, context, topics.create_topics_response_to_pb)
+    async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await self._forward("CreateTopics", request, context)
 
-    async def CreatePartitions(self, request: pb.CreatePartitionsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(topics.create_partitions_from_pb(request), request.timeout_ms, context)
-        return await self._call("CreatePartitions", body, context, topics.create_partitions_response_to_pb)
+    async def CreatePartitions(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await self._forward("CreatePartitions", request, context)
 
-    async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(topics.delete_topics_from_pb(request), request.timeout_ms, context)
-        return await self._call("DeleteTopics", body, context, topics.delete_topics_response_to_pb)
+    async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await self._forward("DeleteTopics", request, context)
 
     async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(configs.alter_configs_from_pb(request), request.timeout_ms, context)
-        return await self._call("AlterConfigs", body, context, configs.alter_configs_response_to_pb)
+        return await self._forward("AlterConfigs", request, context)
 
     async def ElectLeaders(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(elections.elect_leaders_from_pb(request), request.timeout_ms, context)
-        return await self._call("ElectLeaders", body, context, elections.elect_leaders_response_to_pb)
+        return await self._forward("ElectLeaders", request, context)
 
     async def AlterPartitionReassignments(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(reassignments.request_from_pb(request), request.timeout_ms, context)
-        return await self._call("AlterPartitionReassignments", body, context, reassignments.response_to_pb)
+        return await self._forward("AlterPartitionReassignments", request, context)
 
-    async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
-        if timeout_ms < 0:
-            await abort(context, InvalidRequestError(f"timeout_ms is {timeout_ms}; it must not be negative"))
-        return (body, timeout_ms)
+    async def UnregisterBroker(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await self._forward("UnregisterBroker", request, context)
+
+    async def _forward(self, api: str, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        if request.timeout_ms < 0:
+            await abort(context, InvalidRequestError(f"timeout_ms is {request.timeout_ms}; it must not be negative"))
+        call = FORWARDED[api]
+        return await self._call(api, (call.from_pb(request), request.timeout_ms), context, call.response_to_pb)
 
     async def DescribeConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = configs.describe_configs_from_pb(request)

@@ -15,17 +15,14 @@ import grpc.aio
 from broker.grpc.codec import (
     alter_partition,
     assign_replicas_to_dirs,
-    configs,
     describe_quorum,
-    elections,
     heartbeat,
     producer_ids,
     quorum,
-    reassignments,
     registration,
-    topics,
 )
 from broker.grpc.errors import abort
+from broker.grpc.forwarded_calls import FORWARDED
 from penstock.errors import ApiError, UnknownServerError
 
 _log = logging.getLogger(__name__)
@@ -94,28 +91,29 @@ class ControllerDoor:
         return await _answer(self._handle, body, producer_ids.response_to_pb, context)
 
     async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = topics.create_topics_from_pb(request)
-        return await _answer(self._handle, body, topics.create_topics_response_to_pb, context)
+        return await self._forwarded("CreateTopics", request, context)
 
     async def CreatePartitions(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = topics.create_partitions_from_pb(request)
-        return await _answer(self._handle, body, topics.create_partitions_response_to_pb, context)
+        return await self._forwarded("CreatePartitions", request, context)
 
     async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = topics.delete_topics_from_pb(request)
-        return await _answer(self._handle, body, topics.delete_topics_response_to_pb, context)
+        return await self._forwarded("DeleteTopics", request, context)
 
     async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = configs.alter_configs_from_pb(request)
-        return await _answer(self._handle, body, configs.alter_configs_response_to_pb, context)
+        return await self._forwarded("AlterConfigs", request, context)
 
     async def ElectLeaders(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = elections.elect_leaders_from_pb(request)
-        return await _answer(self._handle, body, elections.elect_leaders_response_to_pb, context)
+        return await self._forwarded("ElectLeaders", request, context)
 
     async def AlterPartitionReassignments(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = reassignments.request_from_pb(request)
-        return await _answer(self._handle, body, reassignments.response_to_pb, context)
+        return await self._forwarded("AlterPartitionReassignments", request, context)
+
+    async def UnregisterBroker(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await self._forwarded("UnregisterBroker", request, context)
+
+    async def _forwarded(self, api: str, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        call = FORWARDED[api]
+        return await _answer(self._handle, call.from_pb(request), call.response_to_pb, context)
 
     async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         async def describe(_request: Any) -> Any:

@@ -15,30 +15,21 @@ import grpc.aio
 from broker.grpc.codec import (
     alter_partition,
     assign_replicas_to_dirs,
-    configs,
     describe_quorum,
-    elections,
     fetch,
     heartbeat,
     producer_ids,
     quorum,
-    reassignments,
     registration,
-    topics,
 )
 from broker.grpc.errors import from_rpc_error
+from broker.grpc.forwarded_calls import APIS_FORWARDED, FORWARDED
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
     AllocateProducerIdsRequest,
-    AlterConfigsRequest,
-    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
     RegisterBrokerRequest,
 )
 from penstock.errors import InvalidRequestError, NetworkError
@@ -148,29 +139,15 @@ class Peers:
             case RegisterBrokerRequest():
                 call, message = stub.RegisterBroker, registration.request_to_pb(request)
                 decode = registration.response_from_pb
-            case CreateTopicsRequest():
-                call, message = stub.CreateTopics, topics.create_topics_to_pb(request, timeout_ms)
-                decode = topics.create_topics_response_from_pb
-            case CreatePartitionsRequest():
-                call, message = stub.CreatePartitions, topics.create_partitions_to_pb(request, timeout_ms)
-                decode = topics.create_partitions_response_from_pb
-            case DeleteTopicsRequest():
-                call, message = stub.DeleteTopics, topics.delete_topics_to_pb(request, timeout_ms)
-                decode = topics.delete_topics_response_from_pb
-            case AlterConfigsRequest():
-                call, message = stub.AlterConfigs, configs.alter_configs_to_pb(request, timeout_ms)
-                decode = configs.alter_configs_response_from_pb
-            case ElectLeadersRequest():
-                call, message = stub.ElectLeaders, elections.elect_leaders_to_pb(request, timeout_ms)
-                decode = elections.elect_leaders_response_from_pb
-            case AlterPartitionReassignmentsRequest():
-                message = reassignments.request_to_pb(request, timeout_ms)
-                call, decode = stub.AlterPartitionReassignments, reassignments.response_from_pb
             case DescribeQuorumRequest():
                 call, message = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest()
                 decode = describe_quorum.response_from_pb
             case _:
-                raise InvalidRequestError(f"no controller call for {type(request).__name__}")
+                api = APIS_FORWARDED.get(type(request))
+                if api is None:
+                    raise InvalidRequestError(f"no controller call for {type(request).__name__}")
+                message = FORWARDED[api].to_pb(request, timeout_ms)
+                call, decode = getattr(stub, api), FORWARDED[api].response_from_pb
         return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
 
     # -- fetch ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from broker.apis.changes.create_partitions import CreatePartitionsApi
 from broker.apis.changes.create_topics import CreateTopicsApi
 from broker.apis.changes.delete_topics import DeleteTopicsApi
 from broker.apis.changes.elect_leaders import ElectLeadersApi
+from broker.apis.changes.unregister_broker import UnregisterBrokerApi
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
@@ -328,6 +329,7 @@ class BrokerParts:
                 "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
                 "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
                 "AlterPartitionReassignments": AlterPartitionReassignmentsApi(self.forwarded).handle,
+                "UnregisterBroker": UnregisterBrokerApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(node.dynamic, image).handle,
             }
         )

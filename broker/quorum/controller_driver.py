@@ -37,6 +37,8 @@ from metadata.requests import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     RegisterBrokerRequest,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
@@ -72,6 +74,7 @@ ANSWERED_WITH_OFFSET = (
     AlterConfigsResponse,
     ElectLeadersResponse,
     AlterPartitionReassignmentsResponse,
+    UnregisterBrokerResponse,
 )
 """Answers that say where in the metadata log the change stands."""
 
@@ -178,12 +181,16 @@ class ControllerDriver:
                 result = controller.elect_leaders(request, now_ms)
             case AlterPartitionReassignmentsRequest():
                 result = controller.alter_partition_reassignments(request, now_ms)
+            case UnregisterBrokerRequest():
+                result = controller.unregister_broker(request, now_ms)
             case _:
                 raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
         offset = await self._commit(controller, result)
         response = result.response
         if isinstance(response, ANSWERED_WITH_OFFSET):
             response = replace(response, metadata_offset=offset)
+        if isinstance(response, UnregisterBrokerResponse) and response.error is None:
+            _log.info("broker %d is forgotten: an operator has unregistered it", request.broker_id)
         return response
 
     async def _commit(self, controller: Controller, result: ControllerResult[Any]) -> int:

@@ -11,13 +11,22 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.controller.sessions import BrokerSessions
-from metadata.controller.state import ControllerState
+from metadata.controller.state import ControllerState, TopicState
 from metadata.records import PartitionChangeRecord
-from metadata.registrations import PartitionRegistration
+from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
-from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError, InvariantViolation
+from penstock.errors import (
+    InconsistentClusterIdError,
+    InvalidConfigError,
+    InvalidRequestError,
+    InvariantViolation,
+    UnknownTopicOrPartitionError,
+)
 from penstock.ids import RandomIds
 from penstock.types import NO_LEADER
+
+NAME_SHOWN = 64
+"""An error shows so much of a name that the request has, and no topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +65,34 @@ class DecisionContext:
         if count > limit:
             raise InvalidRequestError(f"the request names {count} {what}; at most {limit} are allowed")
 
+    def named_topic(self, name: str) -> TopicState:
+        """The topic that has the name now; UnknownTopicOrPartitionError without one."""
+        topic = self.state.topic_named(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(
+                f"topic {name[:NAME_SHOWN]!r} does not exist; `penstock topics list` names those that do"
+            )
+        return topic
+
     def new_topic_id(self) -> str:
         """An id that no topic has, from the injected source."""
         ids = RandomIds(self.rng)
         while self.state.has_topic(topic_id := ids.new_id()):
             continue
         return topic_id
+
+
+def named_partition(topic: TopicState, number: int, seen: set[PartitionKey]) -> PartitionRegistration:
+    """One that a request names, which must exist and not be among `seen`, those named before; it is one of them now."""
+    partition = topic.partitions.get(number)
+    if partition is None:
+        raise UnknownTopicOrPartitionError(
+            f"topic {topic.name} has no partition {number}: it has {len(topic.partitions)}, from 0"
+        )
+    if partition.key in seen:
+        raise InvalidRequestError(f"{topic.name}-{number} is named twice in the request")
+    seen.add(partition.key)
+    return partition
 
 
 def changes_when_leaving(

@@ -20,6 +20,7 @@ from metadata.controller import (
     producer_ids,
     reassignments,
     registration,
+    unregistration,
 )
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import spread_of
@@ -61,6 +62,8 @@ from metadata.requests import (
     RegisterBrokerRequest,
     RegisterBrokerResponse,
     TickResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 
 
@@ -188,6 +191,11 @@ class Controller:
         self, request: AlterPartitionReassignmentsRequest, now_ms: int
     ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
         return reassignments.alter_partition_reassignments(self._context, request)
+
+    def unregister_broker(
+        self, request: UnregisterBrokerRequest, now_ms: int
+    ) -> ControllerResult[UnregisterBrokerResponse]:
+        return unregistration.unregister_broker(self._context, request, now_ms)
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from metadata.controller.context import DecisionContext
+from metadata.controller.context import DecisionContext, named_partition
 from metadata.controller.election import eligible_replicas
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
@@ -27,21 +27,17 @@ from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignedPartition,
     ReassignmentResult,
 )
 from penstock.errors import (
     ApiError,
     InvalidReplicaAssignmentError,
-    InvalidRequestError,
     NoReassignmentInProgressError,
     PolicyViolationError,
-    UnknownTopicOrPartitionError,
 )
 
 LOOKS_MAX = 1_000
 """So many partitions are looked at in one decision."""
-_SHOWN_CHARACTERS = 64
 _SHOWN_REPLICAS = 10
 
 
@@ -64,7 +60,7 @@ def alter_partition_reassignments(
     seen: set[PartitionKey] = set()
     for asked in request.partitions:
         try:
-            partition = _asked_partition(context, asked, seen)
+            partition = named_partition(context.named_topic(asked.topic), asked.partition, seen)
             if asked.replicas is None:
                 changes = [_cancelled(context, asked.name, partition)]
             else:
@@ -111,25 +107,6 @@ class Completions:
         self.last = looked[-1].key if len(looked) == LOOKS_MAX else None
         found = (completion(self.context, partition) for partition in looked)
         return tuple(record for record in found if record is not None)
-
-
-def _asked_partition(
-    context: DecisionContext, asked: ReassignedPartition, seen: set[PartitionKey]
-) -> PartitionRegistration:
-    topic = context.state.topic_named(asked.topic)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(
-            f"topic {asked.topic[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
-        )
-    partition = topic.partitions.get(asked.partition)
-    if partition is None:
-        raise UnknownTopicOrPartitionError(
-            f"topic {topic.name} has no partition {asked.partition}: it has {len(topic.partitions)}, from 0"
-        )
-    if partition.key in seen:
-        raise InvalidRequestError(f"{asked.name} is named twice in the request")
-    seen.add(partition.key)
-    return partition
 
 
 def begun(

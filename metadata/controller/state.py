@@ -188,6 +188,7 @@ class ControllerState:
 
     def drop_broker(self, broker_id: int) -> None:
         del self.brokers[broker_id]
+        self._lost_leadership_at.pop(broker_id, None)
 
     def has_topic(self, topic_id: str) -> bool:
         return topic_id in self.topics

@@ -1,7 +1,8 @@
-"""`penstock brokers drain`: takes everything off a broker, so that it can be stopped for good.
+"""`penstock brokers list|drain|unregister`: shows the registered brokers, takes everything off one, and forgets one that
+is gone for good.
 
 Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
-(penstock/balance/).
+(penstock/balance/), and what is allowed (the controller).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.cli.moves.cluster_reading import read_cluster
 from penstock.cli.moves.performing import perform, wait_for
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note
+from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError
 
@@ -25,16 +26,20 @@ if TYPE_CHECKING:
     from penstock.balance.plan import Plan
     from penstock.cli.moves.performing import Failures
     from penstock.client.admin.admin import Admin
+    from penstock.client.admin.admin_types import BrokerDescription
 
 ROUNDS_MAX = 10
 """Topics that are created meanwhile may place replicas on the broker; after so many rounds they are too many."""
+COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders")
 
-app = typer.Typer(help="Single brokers: take everything off one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Brokers: show them, take everything off one, and forget one that is gone for good.", no_args_is_help=True
+)
 
 
 @app.callback()
 def _brokers() -> None:
-    """Single brokers."""
+    """Brokers: show them, take everything off one, and forget one that is gone for good."""
 
 
 @app.command()
@@ -95,3 +100,46 @@ def _check_registered(state: ClusterState, broker_id: int) -> None:
     if broker_id not in known:
         names = ", ".join(map(str, known))
         raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {names}")
+
+
+@app.command("list")
+def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show the registered brokers, fenced ones too, and how many replicas and leaders each has."""
+    with patient_admin(bootstrap) as admin:
+        found = admin.describe_brokers()
+    rows = [_row(described) for described in found]
+    if as_json:
+        print_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
+    else:
+        print_table(COLUMNS, rows)
+
+
+@app.command()
+def unregister(
+    broker_id: Annotated[int, typer.Argument(metavar="ID", help="The broker's id.", min=0)],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a broker that is gone for good. It must be stopped, and have no replica any more.
+
+    If a process with its id comes back later, it is a new broker. A node that is a voter of the quorum stays one.
+    """
+    with patient_admin(bootstrap) as admin:
+        admin.unregister_broker(broker_id)
+    if as_json:
+        print_json({"broker": broker_id, "unregistered": True})
+    else:
+        print(f"unregistered {broker_id}")
+
+
+def _row(described: BrokerDescription) -> tuple[object, ...]:
+    broker = described.broker
+    state = "fenced" if broker.fenced else "in service"
+    return (
+        broker.node_id,
+        f"{broker.host}:{broker.port}",
+        broker.rack or "-",
+        state,
+        described.replicas,
+        described.leaders,
+    )

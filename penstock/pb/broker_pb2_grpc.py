@@ -103,6 +103,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
                 _registered_method=True)
+        self.UnregisterBroker = channel.unary_unary(
+                '/penstock.v1.Broker/UnregisterBroker',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.FromString,
+                _registered_method=True)
         self.DescribeConfigs = channel.unary_unary(
                 '/penstock.v1.Broker/DescribeConfigs',
                 request_serializer=penstock_dot_v1_dot_configs__pb2.DescribeConfigsRequest.SerializeToString,
@@ -214,6 +219,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UnregisterBroker(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeConfigs(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -311,6 +322,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.AlterPartitionReassignments,
                     request_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.SerializeToString,
+            ),
+            'UnregisterBroker': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnregisterBroker,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.SerializeToString,
             ),
             'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeConfigs,
@@ -689,6 +705,33 @@ class Broker:
             '/penstock.v1.Broker/AlterPartitionReassignments',
             penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
             penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnregisterBroker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/UnregisterBroker',
+            penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.FromString,
             options,
             channel_credentials,
             insecure,

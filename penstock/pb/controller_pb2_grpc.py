@@ -93,6 +93,11 @@ class ControllerStub:
                 request_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
                 _registered_method=True)
+        self.UnregisterBroker = channel.unary_unary(
+                '/penstock.v1.Controller/UnregisterBroker',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.FromString,
+                _registered_method=True)
         self.DescribeQuorum = channel.unary_unary(
                 '/penstock.v1.Controller/DescribeQuorum',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
@@ -169,6 +174,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UnregisterBroker(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeQuorum(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -232,6 +243,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.AlterPartitionReassignments,
                     request_deserializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.SerializeToString,
+            ),
+            'UnregisterBroker': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnregisterBroker,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.SerializeToString,
             ),
             'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeQuorum,
@@ -536,6 +552,33 @@ class Controller:
             '/penstock.v1.Controller/AlterPartitionReassignments',
             penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsRequest.SerializeToString,
             penstock_dot_v1_dot_reassignments__pb2.AlterPartitionReassignmentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnregisterBroker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Controller/UnregisterBroker',
+            penstock_dot_v1_dot_broker__pb2.UnregisterBrokerRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.UnregisterBrokerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -219,6 +219,8 @@ class FakeCluster:
         self.on_create_partitions: Callable[[pb.CreatePartitionsRequest], object] | None = None  # before it is answered
         self.assignments: dict[TopicPartition, tuple[int, ...]] = {}  # by hand
         self.loses_next_election = False  # the answer to it
+        self.extra_brokers: dict[int, bool] = {}  # registered, and no node here: whether each may be forgotten
+        self.loses_next_unregistration = False  # the answer to it
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard

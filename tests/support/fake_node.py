@@ -13,10 +13,12 @@ from penstock.epochs import diverging_epoch
 from penstock.errors import (
     ERRORS,
     ApiError,
+    BrokerIdNotRegisteredError,
     ElectionNotNeededError,
     InvalidPartitionsError,
     NetworkError,
     OffsetOutOfRangeError,
+    PolicyViolationError,
     UnknownTopicIdError,
 )
 from penstock.pb import broker_pb2 as pb
@@ -354,6 +356,20 @@ class FakeNode:
             raise NetworkError("the answer got lost")
         return answer
 
+    def UnregisterBroker(self, request: Any) -> Any:
+        cluster, broker_id = self._cluster, request.broker_id
+        answer = pb.UnregisterBrokerResponse(metadata_offset=cluster.metadata_offset)
+        if broker_id not in (*cluster.node_ids, *cluster.extra_brokers):
+            answer.error.CopyFrom(encode_error(BrokerIdNotRegisteredError(f"broker {broker_id} is not registered")))
+        elif not cluster.extra_brokers.get(broker_id, False):
+            answer.error.CopyFrom(encode_error(PolicyViolationError(f"broker {broker_id} runs")))
+        else:
+            del cluster.extra_brokers[broker_id]
+        if cluster.loses_next_unregistration:
+            cluster.loses_next_unregistration = False
+            raise NetworkError("the answer got lost")
+        return answer
+
     def DescribeConfigs(self, request: Any) -> Any:
         lagging = self._cluster.frozen_metadata.get(self._node_id)
         topics = {topic.name: topic.config for topic in lagging.topics} if lagging else self._cluster.configs
@@ -379,6 +395,8 @@ class FakeNode:
             cluster_id=self._cluster.cluster_id, controller_id=self._cluster.controller_id
         )
         answer.brokers.extend(self._brokers())
+        for broker_id in self._cluster.extra_brokers:
+            answer.brokers.add(node_id=broker_id, host="gone", port=9192, rack="r", fenced=True)
         answer.standing.node_id = self._node_id
         change = self._cluster.on_describe_cluster.get(self._node_id)
         if change is not None:

@@ -93,18 +93,21 @@ class MemoryCluster:
             ids = RandomIds(random.Random(self.random.getrandbits(64)))
             format_node(config, self._layout.cluster_id, disk, ids)
 
-    async def start(self) -> None:
-        """Starts all nodes on what their disks hold, and waits until they are in service."""
-        for index in range(len(self.disks)):
+    async def start(self, count: int | None = None) -> None:
+        """Starts so many more nodes, or all, on what their disks hold, and waits until they are in service."""
+        first = len(self.nodes)
+        for index in range(first, len(self.disks) if count is None else first + count):
             config, environment = self.config(index), self.environment(index)
             log_manager = open_log_dirs(config, environment, lambda progress: None)
             self.nodes.append(Node(config, log_manager, environment))
-        await asyncio.gather(*(node.start() for node in self.nodes))
-        await asyncio.gather(*(node.wait_ready() for node in self.nodes))
+        await asyncio.gather(*(node.start() for node in self.nodes[first:]))
+        await asyncio.gather(*(node.wait_ready() for node in self.nodes[first:]))
 
-    async def stop(self) -> None:
-        await asyncio.gather(*(node.stop() for node in self.nodes))
-        self.nodes.clear()
+    async def stop(self, count: int | None = None) -> None:
+        """Stops so many nodes in order, the last ones, or all."""
+        first = 0 if count is None else len(self.nodes) - count
+        await asyncio.gather(*(node.stop() for node in self.nodes[first:]))
+        del self.nodes[first:]
 
     async def cut_power(self) -> None:
         """Ends all nodes at once; of the writes that were not synced, each disk keeps those that the seed draws."""

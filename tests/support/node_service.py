@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.message_factory import GetMessageClass
+
 from broker.grpc.codec import (
     configs,
     describe_metadata,
@@ -20,18 +22,18 @@ from broker.grpc.codec import (
     metadata,
     produce,
     producer_ids,
-    reassignments,
-    topics,
 )
+from broker.grpc.forwarded_calls import FORWARDED
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, InitProducerIdRequest, MetadataRequest
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, reassignments_pb2
+from penstock.pb import configs_pb2
 from penstock.types import CLIENT_LISTENER, Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_network import MemoryFetchStream, MemoryNetwork
 
 SERVICE = "/penstock.v1.Broker/"
+BROKER = pb.DESCRIPTOR.services_by_name["Broker"]
 
 
 def open_to_clients(cluster: MemoryCluster, network: FakeNetwork, listener: str = CLIENT_LISTENER) -> None:
@@ -75,21 +77,12 @@ class NodeService:
                 encode = describe_metadata.response_to_pb
             case "InitProducerId":
                 body, encode = InitProducerIdRequest(), producer_ids.init_response_to_pb
-            case "CreateTopics":
-                wanted = pb.CreateTopicsRequest.FromString(request)
-                body = (topics.create_topics_from_pb(wanted), wanted.timeout_ms)
-                encode = topics.create_topics_response_to_pb
-            case "AlterPartitionReassignments":
-                moves = reassignments_pb2.AlterPartitionReassignmentsRequest.FromString(request)
-                body = (reassignments.request_from_pb(moves), moves.timeout_ms)
-                encode = reassignments.response_to_pb
-            case "AlterConfigs":
-                changes = configs_pb2.AlterConfigsRequest.FromString(request)
-                body = (configs.alter_configs_from_pb(changes), changes.timeout_ms)
-                encode = configs.alter_configs_response_to_pb
             case "DescribeConfigs":
                 body = configs.describe_configs_from_pb(configs_pb2.DescribeConfigsRequest.FromString(request))
                 encode = configs.describe_configs_to_pb
+            case _ if api in FORWARDED:
+                message = GetMessageClass(BROKER.methods_by_name[api].input_type).FromString(request)
+                body, encode = (FORWARDED[api].from_pb(message), message.timeout_ms), FORWARDED[api].response_to_pb
             case _:
                 raise AssertionError(f"{api}: no test needs it yet")
         return bytes(await self._network.ask(self._endpoint, api, body, lambda a: encode(a).SerializeToString()))

@@ -123,6 +123,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.CreateTopicsRequest, topics.create_topics_from_pb),
     (pb.CreatePartitionsRequest, topics.create_partitions_from_pb),
     (pb.DeleteTopicsRequest, topics.delete_topics_from_pb),
+    (pb.UnregisterBrokerRequest, registration.unregister_from_pb),
+    (pb.UnregisterBrokerResponse, registration.unregister_response_from_pb),
     (pb.DescribeQuorumResponse, describe_quorum.response_from_pb),
     (pb.DescribeMetadataRequest, describe_metadata.request_from_pb),
     (pb.DescribeMetadataResponse, decode_describe_metadata),

@@ -1,10 +1,17 @@
-"""RegisterBroker, between protobuf and values."""
+"""RegisterBroker and UnregisterBroker, between protobuf and values."""
 
 from __future__ import annotations
 
 from broker.grpc.codec.assign_replicas_to_dirs import hosted_from_pb, hosted_to_pb
-from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
-from penstock.pb import controller_pb2
+from broker.grpc.codec.error import error_to_pb
+from metadata.requests import (
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from penstock.error_message import error_in_message
+from penstock.pb import broker_pb2, controller_pb2
 from penstock.types import Endpoint, ListenerEndpoint
 
 
@@ -61,3 +68,19 @@ def response_to_pb(r: RegisterBrokerResponse) -> controller_pb2.RegisterBrokerRe
 
 def response_from_pb(m: controller_pb2.RegisterBrokerResponse) -> RegisterBrokerResponse:
     return RegisterBrokerResponse(m.broker_epoch, tuple(m.unknown_lost_log_dirs))
+
+
+def unregister_from_pb(m: broker_pb2.UnregisterBrokerRequest) -> UnregisterBrokerRequest:
+    return UnregisterBrokerRequest(m.broker_id)
+
+
+def unregister_to_pb(r: UnregisterBrokerRequest, timeout_ms: int) -> broker_pb2.UnregisterBrokerRequest:
+    return broker_pb2.UnregisterBrokerRequest(broker_id=r.broker_id, timeout_ms=timeout_ms)
+
+
+def unregister_response_to_pb(r: UnregisterBrokerResponse) -> broker_pb2.UnregisterBrokerResponse:
+    return broker_pb2.UnregisterBrokerResponse(error=error_to_pb(r.error), metadata_offset=r.metadata_offset)
+
+
+def unregister_response_from_pb(m: broker_pb2.UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_in_message(m.error), m.metadata_offset)

@@ -2600,6 +2600,110 @@ func (x *InitProducerIdResponse) GetProducerEpoch() int32 {
 	return 0
 }
 
+type UnregisterBrokerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BrokerId      int32                  `protobuf:"varint,1,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
+	TimeoutMs     int32                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnregisterBrokerRequest) Reset() {
+	*x = UnregisterBrokerRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnregisterBrokerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnregisterBrokerRequest) ProtoMessage() {}
+
+func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnregisterBrokerRequest.ProtoReflect.Descriptor instead.
+func (*UnregisterBrokerRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *UnregisterBrokerRequest) GetBrokerId() int32 {
+	if x != nil {
+		return x.BrokerId
+	}
+	return 0
+}
+
+func (x *UnregisterBrokerRequest) GetTimeoutMs() int32 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+type UnregisterBrokerResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Error          *Error                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`                                          // BROKER_ID_NOT_REGISTERED; POLICY_VIOLATION while it runs or has replicas
+	MetadataOffset int64                  `protobuf:"varint,2,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"` // where it was forgotten
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *UnregisterBrokerResponse) Reset() {
+	*x = UnregisterBrokerResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnregisterBrokerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnregisterBrokerResponse) ProtoMessage() {}
+
+func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnregisterBrokerResponse.ProtoReflect.Descriptor instead.
+func (*UnregisterBrokerResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *UnregisterBrokerResponse) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *UnregisterBrokerResponse) GetMetadataOffset() int64 {
+	if x != nil {
+		return x.MetadataOffset
+	}
+	return 0
+}
+
 type DescribeClusterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2608,7 +2712,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2724,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2737,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 type DescribeClusterResponse struct {
@@ -2652,7 +2756,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2768,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +2781,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -2756,7 +2860,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2872,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2885,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -2883,7 +2987,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2895,7 +2999,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2908,7 +3012,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -2968,7 +3072,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3084,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3097,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 type DescribeQuorumResponse struct {
@@ -3010,7 +3114,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3126,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3139,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3091,7 +3195,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3207,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3220,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3154,7 +3258,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3270,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3283,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3218,7 +3322,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3334,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3347,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3537,7 +3641,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x16InitProducerIdResponse\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12%\n" +
-	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"\x18\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"U\n" +
+	"\x17UnregisterBrokerRequest\x12\x1b\n" +
+	"\tbroker_id\x18\x01 \x01(\x05R\bbrokerId\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\"m\n" +
+	"\x18UnregisterBrokerResponse\x12(\n" +
+	"\x05error\x18\x01 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12'\n" +
+	"\x0fmetadata_offset\x18\x02 \x01(\x03R\x0emetadataOffset\"\x18\n" +
 	"\x16DescribeClusterRequest\"\xdd\x03\n" +
 	"\x17DescribeClusterResponse\x12\x1d\n" +
 	"\n" +
@@ -3606,7 +3717,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xdf\f\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xc0\r\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3620,7 +3731,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12S\n" +
 	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
 	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n" +
-	"\x1bAlterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a0.penstock.v1.AlterPartitionReassignmentsResponse\x12\\\n" +
+	"\x1bAlterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a0.penstock.v1.AlterPartitionReassignmentsResponse\x12_\n" +
+	"\x10UnregisterBroker\x12$.penstock.v1.UnregisterBrokerRequest\x1a%.penstock.v1.UnregisterBrokerResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
@@ -3640,7 +3752,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -3680,115 +3792,120 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DeleteRecordsResult)(nil),                 // 35: penstock.v1.DeleteRecordsResult
 	(*InitProducerIdRequest)(nil),               // 36: penstock.v1.InitProducerIdRequest
 	(*InitProducerIdResponse)(nil),              // 37: penstock.v1.InitProducerIdResponse
-	(*DescribeClusterRequest)(nil),              // 38: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),             // 39: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                        // 40: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),                    // 41: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 42: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 43: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 44: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 45: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 46: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 47: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 48: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 49: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                               // 50: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 51: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 52: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 53: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 54: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 55: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 56: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 57: penstock.v1.DescribeLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 58: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 59: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 60: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 61: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 62: penstock.v1.DescribeLogDirsResponse
+	(*UnregisterBrokerRequest)(nil),             // 38: penstock.v1.UnregisterBrokerRequest
+	(*UnregisterBrokerResponse)(nil),            // 39: penstock.v1.UnregisterBrokerResponse
+	(*DescribeClusterRequest)(nil),              // 40: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),             // 41: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                        // 42: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),                    // 43: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 44: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 45: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 46: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 47: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 48: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 49: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 50: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 51: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                               // 52: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 53: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 54: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 55: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 56: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 57: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 58: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 59: penstock.v1.DescribeLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 60: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 61: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 62: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 63: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 64: penstock.v1.DescribeLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	50, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	50, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	52, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	52, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	50, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	50, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	51, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	52, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	52, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	53, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	50, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	52, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	50, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	52, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	52, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	54, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	50, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	52, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	47, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	50, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	49, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	52, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	48, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	50, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	50, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	52, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	28, // 27: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	24, // 28: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	26, // 29: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	26, // 30: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	33, // 31: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	35, // 32: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	50, // 33: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	52, // 34: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	40, // 35: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	49, // 36: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	41, // 37: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	0,  // 38: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	44, // 39: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	44, // 40: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 41: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	5,  // 42: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	10, // 43: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	14, // 44: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	18, // 45: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	22, // 46: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	27, // 47: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	30, // 48: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	32, // 49: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	36, // 50: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	53, // 51: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	54, // 52: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	55, // 53: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	56, // 54: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	38, // 55: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	42, // 56: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	45, // 57: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	57, // 58: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	3,  // 59: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 60: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 61: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 62: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 63: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 64: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	29, // 65: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	31, // 66: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	34, // 67: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	37, // 68: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	58, // 69: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	59, // 70: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	60, // 71: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	61, // 72: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	39, // 73: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	43, // 74: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	46, // 75: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	62, // 76: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	59, // [59:77] is the sub-list for method output_type
-	41, // [41:59] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	52, // 33: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	52, // 34: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	54, // 35: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	42, // 36: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	51, // 37: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	43, // 38: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	0,  // 39: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	46, // 40: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	46, // 41: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 42: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	5,  // 43: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	10, // 44: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	14, // 45: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	18, // 46: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	22, // 47: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	27, // 48: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	30, // 49: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	32, // 50: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	36, // 51: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	55, // 52: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	56, // 53: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	57, // 54: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	38, // 55: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	58, // 56: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	40, // 57: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	44, // 58: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	47, // 59: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	59, // 60: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	3,  // 61: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 62: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 63: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 64: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 65: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 66: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	29, // 67: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	31, // 68: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	34, // 69: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	37, // 70: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	60, // 71: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	61, // 72: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	62, // 73: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	39, // 74: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	63, // 75: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	41, // 76: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	45, // 77: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	48, // 78: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	64, // 79: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	61, // [61:80] is the sub-list for method output_type
+	42, // [42:61] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -3807,7 +3924,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

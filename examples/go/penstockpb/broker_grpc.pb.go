@@ -40,6 +40,7 @@ const (
 	Broker_AlterConfigs_FullMethodName                = "/penstock.v1.Broker/AlterConfigs"
 	Broker_ElectLeaders_FullMethodName                = "/penstock.v1.Broker/ElectLeaders"
 	Broker_AlterPartitionReassignments_FullMethodName = "/penstock.v1.Broker/AlterPartitionReassignments"
+	Broker_UnregisterBroker_FullMethodName            = "/penstock.v1.Broker/UnregisterBroker"
 	Broker_DescribeConfigs_FullMethodName             = "/penstock.v1.Broker/DescribeConfigs"
 	Broker_DescribeCluster_FullMethodName             = "/penstock.v1.Broker/DescribeCluster"
 	Broker_DescribeQuorum_FullMethodName              = "/penstock.v1.Broker/DescribeQuorum"
@@ -67,6 +68,7 @@ type BrokerClient interface {
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(ctx context.Context, in *AlterPartitionReassignmentsRequest, opts ...grpc.CallOption) (*AlterPartitionReassignmentsResponse, error)
+	UnregisterBroker(ctx context.Context, in *UnregisterBrokerRequest, opts ...grpc.CallOption) (*UnregisterBrokerResponse, error)
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
@@ -218,6 +220,16 @@ func (c *brokerClient) AlterPartitionReassignments(ctx context.Context, in *Alte
 	return out, nil
 }
 
+func (c *brokerClient) UnregisterBroker(ctx context.Context, in *UnregisterBrokerRequest, opts ...grpc.CallOption) (*UnregisterBrokerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnregisterBrokerResponse)
+	err := c.cc.Invoke(ctx, Broker_UnregisterBroker_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeConfigsResponse)
@@ -288,6 +300,7 @@ type BrokerServer interface {
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error)
+	UnregisterBroker(context.Context, *UnregisterBrokerRequest) (*UnregisterBrokerResponse, error)
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
@@ -341,6 +354,9 @@ func (UnimplementedBrokerServer) ElectLeaders(context.Context, *ElectLeadersRequ
 }
 func (UnimplementedBrokerServer) AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AlterPartitionReassignments not implemented")
+}
+func (UnimplementedBrokerServer) UnregisterBroker(context.Context, *UnregisterBrokerRequest) (*UnregisterBrokerResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method UnregisterBroker not implemented")
 }
 func (UnimplementedBrokerServer) DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeConfigs not implemented")
@@ -590,6 +606,24 @@ func _Broker_AlterPartitionReassignments_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_UnregisterBroker_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnregisterBrokerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).UnregisterBroker(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_UnregisterBroker_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).UnregisterBroker(ctx, req.(*UnregisterBrokerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeConfigs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeConfigsRequest)
 	if err := dec(in); err != nil {
@@ -730,6 +764,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AlterPartitionReassignments",
 			Handler:    _Broker_AlterPartitionReassignments_Handler,
+		},
+		{
+			MethodName: "UnregisterBroker",
+			Handler:    _Broker_UnregisterBroker_Handler,
 		},
 		{
 			MethodName: "DescribeConfigs",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from metadata.config_types import ConfigValue
-from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
+from metadata.controller.configuration.changes import altered_texts, config_records
 from metadata.controller.context import DecisionContext, check_min_insync_replicas, effective_min_isr
 from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.records import TOPIC_RESOURCE, Record
@@ -22,18 +22,13 @@ from metadata.topic_config import (
     topic_config_definition,
     validate_topic_config,
 )
-from penstock.errors import UnknownTopicOrPartitionError
 
 MinIsr = Callable[[PartitionRegistration], int]
 
 
 def topic_records(context: DecisionContext, resource: AlterConfigsResource) -> list[Record]:
     name, defaults = resource.resource_name, context.topic_defaults
-    topic = context.state.topic_named(name)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(
-            f"topic {name[:SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
-        )
+    topic = context.named_topic(name)
     before = context.state.topic_config(name)
 
     def present(key: str) -> ConfigValue:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
+from metadata.controller.context import DecisionContext, named_partition, preferred_elected, preferred_obstacle
 from metadata.controller.election import Circumstances, change_record, elect
 from metadata.controller.result import ControllerResult
-from metadata.controller.state import TopicState
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import (
@@ -29,11 +28,8 @@ from penstock.errors import (
     InvalidRequestError,
     PolicyViolationError,
     PreferredLeaderNotAvailableError,
-    UnknownTopicOrPartitionError,
 )
 from penstock.types import NO_LEADER
-
-_SHOWN_CHARACTERS = 64
 
 
 def elect_leaders(context: DecisionContext, request: ElectLeadersRequest) -> ControllerResult[ElectLeadersResponse]:
@@ -46,13 +42,13 @@ def elect_leaders(context: DecisionContext, request: ElectLeadersRequest) -> Con
     seen: set[PartitionKey] = set()
     for asked in _asked(context, request):
         try:
-            topic = _topic(context, asked.topic)
+            topic = context.named_topic(asked.topic)
         except ApiError as error:
             results += (ElectLeadersResult(asked.topic, number, error) for number in asked.partitions or (-1,))
             continue
         for number in asked.partitions or sorted(topic.partitions):
             try:
-                partition = _partition(topic, number, seen)
+                partition = named_partition(topic, number, seen)
                 change = _change(context, topic.name, partition, election_type)
             except ElectionNotNeededError as error:
                 if asked.partitions:
@@ -79,27 +75,6 @@ def _asked(context: DecisionContext, request: ElectLeadersRequest) -> Iterator[N
     named = sum(max(1, len(asked.partitions)) for asked in request.topics)
     context.check_item_count(named, "partitions")
     yield from request.topics
-
-
-def _topic(context: DecisionContext, name: str) -> TopicState:
-    topic = context.state.topic_named(name)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(
-            f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
-        )
-    return topic
-
-
-def _partition(topic: TopicState, number: int, seen: set[PartitionKey]) -> PartitionRegistration:
-    partition = topic.partitions.get(number)
-    if partition is None:
-        raise UnknownTopicOrPartitionError(
-            f"topic {topic.name} has no partition {number}: it has {len(topic.partitions)}, from 0"
-        )
-    if partition.key in seen:
-        raise InvalidRequestError(f"{topic.name}-{number} is named twice in the request")
-    seen.add(partition.key)
-    return partition
 
 
 def _change(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from metadata.controller.context import DecisionContext
+from metadata.controller.context import NAME_SHOWN, DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import TopicState
 from metadata.controller.topics.assignments import (
@@ -35,11 +35,7 @@ from penstock.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
-
-NAME_SHOWN = 64
-"""An error shows so much of a name that the request has, and no topic."""
 
 
 def create_partitions(
@@ -68,9 +64,7 @@ def create_partitions(
 
 
 def _existing(context: DecisionContext, asked: NewPartitions) -> TopicState:
-    topic = context.state.topic_named(asked.name)
-    if topic is None:
-        raise UnknownTopicOrPartitionError(f"topic {asked.name[:NAME_SHOWN]!r} does not exist")
+    topic = context.named_topic(asked.name)
     if asked.topic_id not in ("", topic.topic_id):
         raise UnknownTopicIdError(
             f"topic {asked.name} has the id {topic.topic_id}, not {asked.topic_id[:NAME_SHOWN]!r}: it was deleted and"

@@ -6,7 +6,14 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, PartitionInfo, TopicDescription
+from penstock.client.admin.admin_types import (
+    BrokerDescription,
+    ConfigEntry,
+    ElectionResult,
+    OffsetInfo,
+    PartitionInfo,
+    TopicDescription,
+)
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.health import ClusterHealth
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
@@ -174,6 +181,18 @@ class Admin:
     def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
         return self._run(self._admin.describe_cluster())
+
+    def describe_brokers(self) -> tuple[BrokerDescription, ...]:
+        """Every registered broker by its id, fenced ones too, with the numbers of its replicas and leaders."""
+        return self._run(self._admin.describe_brokers())
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
+
+        PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
+        later is a new broker. A voter of the quorum that has the id stays one.
+        """
+        self._run(self._admin.unregister_broker(broker_id))
 
     def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""

@@ -40,7 +40,18 @@ class TopicDescription:
         return self.partitions[0].replication_factor if self.partitions else 0
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerDescription:
+    """A registered broker, and how much of the cluster it has."""
+
+    broker: BrokerInfo
+    replicas: int = 0
+    """Partitions that have a replica there, those that come and those that go too."""
+    leaders: int = 0
+
+
 __all__ = [
+    "BrokerDescription",
     "BrokerInfo",
     "ClusterHealth",
     "ClusterInfo",

@@ -15,7 +15,14 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from penstock.client.admin import configs
-from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
+from penstock.client.admin.admin_types import (
+    BrokerDescription,
+    ConfigEntry,
+    ElectionResult,
+    OffsetInfo,
+    TopicDescription,
+)
+from penstock.client.admin.brokers import describe_brokers, forget_broker
 from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
 from penstock.client.admin.configs import config_text
 from penstock.client.admin.delete_records import delete_records
@@ -311,6 +318,21 @@ class AsyncAdmin:
         """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
         deadline_ms = await self._begin()
         return await newest_view(self._cluster, deadline_ms)
+
+    async def describe_brokers(self) -> tuple[BrokerDescription, ...]:
+        """Every registered broker by its id, fenced ones too, with the numbers of its replicas and leaders."""
+        deadline_ms = await self._begin()
+        return await describe_brokers(self._cluster, deadline_ms)
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
+
+        PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
+        later is a new broker. A voter of the quorum that has the id stays one.
+        """
+        checked_number("broker_id", broker_id, 0, MAX_INT32)
+        deadline_ms = await self._begin()
+        await forget_broker(self._cluster, broker_id, deadline_ms)
 
     async def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""

@@ -189,6 +189,12 @@ class Connection:
         response = reassignments_pb2.AlterPartitionReassignmentsResponse
         return wire.decode_reassignments(await self._ask("AlterPartitionReassignments", request, response, timeout_ms))
 
+    async def unregister_broker(self, broker_id: int, timeout_ms: int) -> int:
+        """The metadata offset at which the broker was forgotten; the error if it was not."""
+        request = pb.UnregisterBrokerRequest(broker_id=broker_id, timeout_ms=timeout_ms)
+        answer = await self._ask("UnregisterBroker", request, pb.UnregisterBrokerResponse, timeout_ms)
+        return wire.decode_unregister_broker(answer)
+
     async def describe_configs(self, resources: Iterable[ConfigResource], timeout_ms: int) -> ConfigAnswer:
         request = wire.encode_describe_configs(resources)
         answer = await self._ask("DescribeConfigs", request, configs_pb2.DescribeConfigsResponse, timeout_ms)

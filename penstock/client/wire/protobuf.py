@@ -294,6 +294,12 @@ def decode_reassignments(response: reassignments_pb2.AlterPartitionReassignments
     return ReassignmentAnswer(results, response.metadata_offset)
 
 
+def decode_unregister_broker(response: pb.UnregisterBrokerResponse) -> int:
+    if (error := error_in_message(response.error)) is not None:
+        raise error
+    return response.metadata_offset
+
+
 def encode_describe_configs(resources: Iterable[ConfigResource]) -> configs_pb2.DescribeConfigsRequest:
     request = configs_pb2.DescribeConfigsRequest()
     for resource_type, resource_name in resources:

@@ -73,6 +73,7 @@ class Walk:
             (3, self.assign),
             (1, self.allocate),
             (3, self.reassign),
+            (1, self.unregister),
             (1, self.cluster.fail_over),
         )
 
@@ -177,6 +178,15 @@ class Walk:
         target = tuple(self.rng.sample(BROKERS, self.rng.randint(0, 4)))
         error = self.cluster.reassign(name, None if cancels else target, before.partition)
         self.outcomes[("cancelled" if cancels else "reassigned") if error is None else type(error).__name__] += 1
+
+    def unregister(self) -> None:
+        """An operator forgets a broker, mostly one that has nothing; some come back with what their disks hold."""
+        known = sorted(self.cluster.image.brokers)
+        without = [broker_id for broker_id in known if not self.replicas_of(broker_id)]
+        may_go = without and len(known) > 3 and self.rng.random() < 0.8
+        broker_id = self.rng.choice(without if may_go else BROKERS)
+        error = self.cluster.unregister(broker_id)
+        self.outcomes["unregistered" if error is None else f"kept: {type(error).__name__}"] += 1
 
     def note_moves(self) -> None:
         """A replica that comes is empty, and one that went is nowhere."""
@@ -402,6 +412,9 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "InvalidRequestError",
         "NoReassignmentInProgressError",
         "reassigned",
+        "unregistered",
+        "kept: PolicyViolationError",
+        "kept: BrokerIdNotRegisteredError",
         "cancelled",
         "InvalidUpdateVersionError",
     }

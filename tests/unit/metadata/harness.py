@@ -45,6 +45,7 @@ from metadata.requests import (
     ReassignmentResult,
     RegisterBrokerRequest,
     TopicResult,
+    UnregisterBrokerRequest,
 )
 from penstock.errors import ApiError
 from penstock.types import NO_LEADER
@@ -88,6 +89,10 @@ class Cluster:
             self.log.append(record)
             self._check(before)
         return result.response
+
+    def commit_record(self, record: Record) -> None:
+        """One that no decision of the test makes."""
+        self.commit(ControllerResult((record,), None))
 
     def fail_over(self) -> None:
         """Another node becomes the controller, from the committed image."""
@@ -231,6 +236,11 @@ class Cluster:
         for_all = self.image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
         return {**self.config.topic_defaults, **self.config.broker_configs.typed(for_all, ALL_BROKERS)}
 
+    def unregister(self, broker_id: int) -> ApiError | None:
+        """The broker is to be forgotten."""
+        request = UnregisterBrokerRequest(broker_id)
+        return self.commit(self.controller.unregister_broker(request, self.now_ms)).error
+
     # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _check(self, before: MetadataImage) -> None:
@@ -238,10 +248,17 @@ class Cluster:
             if topic is not before.topics_by_id.get(topic_id):
                 for partition in topic.partitions.values():
                     self._check_partition(partition, before)
+        if not before.brokers.keys() <= self.image.brokers.keys():
+            self._check_replicas()
         if self.image.brokers is not before.brokers or self.image.configs is not before.configs:
             for topic in self.image.topics_by_id.values():
                 for partition in topic.partitions.values():
                     self._check_isr(partition)
+
+    def _check_replicas(self) -> None:
+        for topic in self.image.topics_by_id.values():
+            for partition in topic.partitions.values():
+                assert set(partition.replicas) <= self.image.brokers.keys(), f"I43: on no broker: {partition}"
 
     def _check_partition(self, partition: PartitionRegistration, before: MetadataImage) -> None:
         self._check_isr(partition)
