@@ -12,13 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.apis.changes.alter_configs import AlterConfigsApi
-from broker.apis.changes.alter_partition_reassignments import AlterPartitionReassignmentsApi
-from broker.apis.changes.create_partitions import CreatePartitionsApi
-from broker.apis.changes.create_topics import CreateTopicsApi
-from broker.apis.changes.delete_topics import DeleteTopicsApi
-from broker.apis.changes.elect_leaders import ElectLeadersApi
-from broker.apis.changes.unregister_broker import UnregisterBrokerApi
+from broker.apis.changes.all_changes import changes
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
@@ -321,15 +315,9 @@ class BrokerParts:
                 "DescribeLogDirs": DescribeLogDirsApi(
                     self.config.node_id, node.log_manager, self.disk_rooms.statistics
                 ).handle,
-                "CreateTopics": CreateTopicsApi(self.forwarded).handle,
-                "CreatePartitions": CreatePartitionsApi(self.forwarded).handle,
-                "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
+                **changes(self.forwarded),
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,
-                "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
-                "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
-                "AlterPartitionReassignments": AlterPartitionReassignmentsApi(self.forwarded).handle,
-                "UnregisterBroker": UnregisterBrokerApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(node.dynamic, image).handle,
             }
         )
