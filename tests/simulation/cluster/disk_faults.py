@@ -59,6 +59,7 @@ class DiskWork:
         return machine.name in self._open
 
     def began(self, machine: Machine, end: Ends) -> Ends:
+        """Something is, until the end that is returned is called."""
         self._open[machine.name] = end
         return lambda: self._end(machine.name)
 
@@ -102,7 +103,8 @@ class DiskWork:
         machine.start()
 
         def end() -> None:
-            if machine.is_in_service:
+            is_new = machine.config.node_id in self.world.invariants.metadata.forgotten
+            if machine.is_in_service and not is_new:
                 self.world.fail(f"{machine.name} is in service without {', '.join(lost)}, which was not given up")
             machine.kill()
             if why := self._last_copy(machine):

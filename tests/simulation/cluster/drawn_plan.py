@@ -50,6 +50,8 @@ GROW_SHARE = 0.25
 """Of the plans; one of their topics gets more partitions."""
 TUNE_SHARE = 0.25
 """Of the plans; the configuration of brokers changes."""
+FORGET_SHARE = 0.4
+"""Of the plans with more brokers than a topic has replicas; brokers are drained there, and forgotten."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -139,7 +141,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
-    return _with_replica_balance(draw, _with_tuning(draw, plan))
+    return _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -187,6 +189,14 @@ def _with_tuning(draw: random.Random, plan: Plan) -> Plan:
     if draw.random() >= TUNE_SHARE:
         return plan
     return replace(plan, operators=(*plan.operators, OperatorPlan(Task.TUNE, "topic-0", draw.choice((0.3, 2.0)))))
+
+
+def _with_forgetting(draw: random.Random, plan: Plan) -> Plan:
+    """An operator forgets brokers; not the only one that could have a replica."""
+    is_forgetful, pause_s = draw.random() < FORGET_SHARE, draw.choice((1.0, 3.0))
+    if not is_forgetful or len(plan.brokers) <= max(topic.replication_factor for topic in plan.topics):
+        return plan
+    return replace(plan, operators=(*plan.operators, OperatorPlan(Task.FORGET, plan.topics[0].name, pause_s)))
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

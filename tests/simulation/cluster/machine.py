@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from broker.config.node_config import NodeConfig
@@ -30,6 +30,8 @@ from tests.support.losing_fs import LosingFileSystem
 RESTART_SECONDS = 1.0
 """After which a service manager starts a process again that ended with an error."""
 DESCRIPTORS_MAX = 4096
+NEW_BROKER = "it is new. Start it without --lost-log-dirs"
+"""In the refusal of a broker that gives up what it never had."""
 Failed = Callable[[str, str, BaseException | None], None]
 """(Who, what, the error) of an error that nobody has caught."""
 
@@ -136,6 +138,8 @@ class Machine:
     def _over(self, process: Process, error: BaseException | None) -> None:
         if error is not None:
             self.refusals.append(error)
+            if NEW_BROKER in str(error):  # it was forgotten: its operator does what the error says
+                self.config = replace(self.config, lost_log_dirs=())
         if self.process is process:
             self._end(process)
             if error is not None:

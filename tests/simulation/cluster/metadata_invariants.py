@@ -1,4 +1,4 @@
-"""I8 to I11, I32 and I41, of the images that the nodes make: equal where their offsets are, and with what each may say.
+"""I8 to I11, I32, I41 and I43, of the nodes' images: equal where their offsets are, and with what each may say.
 
 `newest` is the image with the highest offset that any node has had. The controller answers only when its own image has
 what it decided, so no leader of a partition can know of a later ISR than this image does.
@@ -32,6 +32,8 @@ class MetadataInvariants:
         self._known: dict[PartitionKey, PartitionRegistration] = {}
         self._leaders: dict[tuple[PartitionKey, int], int] = {}
         self._ids: dict[str, list[str]] = {}
+        self.forgotten: set[int] = set()
+        """Brokers that an operator has unregistered since the start; those that came back too."""
 
     def ids_of(self, topic: str) -> list[str]:
         """Of every topic that ever had this name, the newest last."""
@@ -61,6 +63,7 @@ class MetadataInvariants:
             return []
         for topic in image.topics_by_id.values():
             self._check_numbers(name, topic, self.newest.topics_by_id.get(topic.topic_id))
+        self.forgotten |= self.newest.brokers.keys() - image.brokers.keys()
         self.newest = image
         for topic in image.topics_by_id.values():
             ids = self._ids.setdefault(topic.name, [])
@@ -74,6 +77,7 @@ class MetadataInvariants:
         ]
         for partition in changed:
             self._changed(name, image, partition)
+        self._check_replicas(name, image)
         self._check_isrs(name, image)
         self._check_elrs(name, image)
         return changed
@@ -104,6 +108,17 @@ class MetadataInvariants:
         if not partition.isr or not set(partition.isr) <= set(partition.replicas):
             raise Violated(f"I11: {what}: the ISR {partition.isr} is not part of {partition.replicas}")
         self._known[partition.key] = partition
+
+    def _check_replicas(self, name: str, image: MetadataImage) -> None:
+        """I43: also when a broker was forgotten and no partition changed."""
+        for topic in image.topics_by_id.values() if self.forgotten else ():
+            for partition in topic.partitions.values():
+                gone = set(partition.replicas) - image.brokers.keys()
+                if gone:
+                    raise Violated(
+                        f"I43: {name}: {topic.name}-{partition.partition} has replicas {partition.replicas}, and"
+                        f" {sorted(gone)} are not registered, at metadata offset {image.offset}"
+                    )
 
     def _check_isrs(self, name: str, image: MetadataImage) -> None:
         """I11: also when a broker changed and no partition did."""

@@ -82,7 +82,7 @@ def _is_out(world: World, machine: Machine, beyond: int) -> bool:
     image, node_id = newest_image(world), machine.config.node_id
     partitions = [part for topic in image.topics_by_name.values() for part in topic.partitions.values()]
     broker = image.brokers.get(node_id)
-    is_known = broker is not None and broker.fenced and image.offset >= beyond
+    is_known = (broker is None or broker.fenced) and image.offset >= beyond  # None: it was forgotten
     return is_known and not any(node_id in (*part.isr, *part.elr) for part in partitions)
 
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from metadata.image import MetadataImage
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
@@ -43,6 +43,16 @@ BACKLOG_MAX = 20
 """With no more records before it, this holds for each record."""
 
 
+class Site(Protocol):
+    """What the machines' operator does and knows."""
+
+    def take_out(self, broker_id: int, seconds: float) -> None:
+        """Stops a broker in order, and starts it again later."""
+
+    def lacks_a_disk(self) -> bool:
+        """Whether a disk is lost, and the cluster does not know of it yet."""
+
+
 class Clients:
     """See the module."""
 
@@ -56,11 +66,12 @@ class Clients:
         failed: Failed,
         ledger: Ledger,
         invariants: ClientInvariants,
+        site: Site,
     ) -> None:
         self.network, self.plan, self._endpoints = network, plan, endpoints
         self.bootstrap = ",".join(map(str, endpoints))
-        self._leaders_move = any(operator.task is Task.MOVE for operator in plan.operators)
-        self.ledger, self._invariants = ledger, invariants
+        self._leaders_move = any(operator.task in (Task.MOVE, Task.FORGET) for operator in plan.operators)
+        self.ledger, self._invariants, self.site = ledger, invariants, site
         self.process = network.scheduler.process(self.name)
         self.time = MachineTime(network.scheduler)
         self._loop = ProcessLoop(self.process, self.time, lambda what, error: failed(self.name, what, error))

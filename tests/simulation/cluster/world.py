@@ -74,7 +74,7 @@ class Outcome:
     given_back: int = 0
     """Leaderships that went back to the preferred leaders by schedule."""
     moves: Counter[str] = field(default_factory=Counter)
-    """Reassignments that were begun and cancelled."""
+    """Reassignments that were begun and cancelled, and brokers that were forgotten, or kept."""
     faults: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
@@ -110,8 +110,8 @@ class World:
         endpoints = [Endpoint(HOST, self._layout.ports[index].broker + step) for index in plan.brokers]
         self.invariants = Invariants(self.scheduler, self.machines)
         ledger = ToldLedger(self.invariants, plan)
-        self.clients = Clients(self.network, plan, endpoints, self._failed, ledger, self.invariants.clients)
         self.disks = DiskWork(self)
+        self.clients = Clients(self.network, plan, endpoints, self._failed, ledger, self.invariants.clients, self)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
         self._transcript = Transcript(self) if transcript else None
@@ -193,7 +193,8 @@ class World:
         outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
         outcome.worst_ack_ms = clients.worst_ack_ms
         outcome.given_back = self.invariants.given_back()
-        outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith("moves ")})
+        shown = ("moves ", "brokers ")
+        outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith(shown)})
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
         outcome.snapshots = self.invariants.quorum.snapshots
@@ -240,6 +241,25 @@ class World:
                 end()
 
         self._at(self.scheduler.now_s + fault.seconds, over)
+
+    def lacks_a_disk(self) -> bool:
+        """Whether a disk is lost, and the cluster does not know of it yet (workload.Site)."""
+        return self.invariants.has_excused()
+
+    def take_out(self, broker_id: int, seconds: float) -> None:
+        """An operator stops a broker in order, and starts it again later; not one whose disks he has to mend."""
+        machine = self.machines[broker_id]
+        if self._is_healing or self.disks.is_open(machine) or self.disks.why_not_stopped(machine):
+            return
+        self.say(f"{machine.name} is taken out of service for {seconds:.2f} s")
+        machine.is_held = True
+        machine.stop()
+
+        def end() -> None:
+            machine.is_held = False
+            machine.start()
+
+        self._at(self.scheduler.now_s + seconds, self.disks.began(machine, end))
 
     _is_healing = False
     rolls_under_way = 0

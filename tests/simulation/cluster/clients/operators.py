@@ -19,6 +19,7 @@ from penstock.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
     PenstockError,
+    PolicyViolationError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -33,6 +34,8 @@ LIMITS_MS = (1_000, 4_000, 10_000)
 PARTITIONS_MAX = 8
 """A topic gets no more; each costs every step of the invariants something."""
 CANCELS_SHARE = 0.25
+LOOKS = 4
+"""So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -58,6 +61,7 @@ class Operator:
             Task.GROW: self._grow,
             Task.MOVE: self._move,
             Task.TUNE: self._tune,
+            Task.FORGET: self._forget,
         }
 
     async def work(self) -> None:
@@ -223,7 +227,12 @@ class Operator:
         self._report("half-config", f"{changes} was acknowledged for broker {broker}")
 
     async def _grow(self, admin: AsyncAdmin) -> None:
-        """Adds one or two partitions; or asks for fewer than there are, which must be refused."""
+        """Adds one or two partitions; or asks for fewer than there are, which must be refused.
+
+        Not where a disk is lost: a replica that is placed there has no log, and nobody says so.
+        """
+        if self.clients.site.lacks_a_disk():
+            return
         name, counts = self.topic.name, self.clients.counts
         known = self._counted(name, await self._in_time("describe_topic", admin.describe_topic(name)))
         is_wrong = known > 1 and (known >= PARTITIONS_MAX or self._draw.random() < 0.2)
@@ -274,6 +283,41 @@ class Operator:
         calls["moves begun"] += sum(told[tp] is None and wanted[tp] is not None for tp in told)
         calls["moves cancelled"] += sum(told[tp] is None and wanted[tp] is None for tp in told)
         await self._in_time("list_partition_reassignments", admin.list_partition_reassignments())
+
+    async def _forget(self, admin: AsyncAdmin) -> None:
+        """Moves the replicas of a broker away, stops it for a while, and asks that it is forgotten."""
+        brokers = await self._in_time("describe_brokers", admin.describe_brokers())
+        known = [described.broker.node_id for described in brokers]
+        broker_id = self._draw.choice(known)
+        for _ in range(LOOKS):
+            wanted = await self._drained(admin, broker_id, [other for other in known if other != broker_id])
+            if not wanted:
+                break
+            await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
+            await asyncio.sleep(self._draw.random())
+        self.clients.site.take_out(broker_id, 1 + 5 * self._draw.random())
+        for _ in range(LOOKS):
+            await asyncio.sleep(self._draw.random())
+            try:
+                await self._in_time("unregister_broker", admin.unregister_broker(broker_id))
+            except PolicyViolationError:
+                self.clients.calls["brokers kept"] += 1
+            else:
+                self.clients.calls["brokers forgotten"] += 1
+                break
+
+    async def _drained(
+        self, admin: AsyncAdmin, broker_id: int, others: list[int]
+    ) -> dict[TopicPartition, list[int] | None]:
+        """The moves that put another broker in the place of this one, in every topic that has a replica there."""
+        wanted = dict[TopicPartition, list[int] | None]()
+        for topic in await self._in_time("describe_topics", admin.describe_topics()):
+            for partition in topic.partitions:
+                free = [other for other in others if other not in partition.replicas]
+                if broker_id in partition.replicas and free:
+                    target = [r for r in partition.replicas if r not in (broker_id, *partition.removing_replicas)]
+                    wanted[TopicPartition(topic.name, partition.partition)] = [*target, self._draw.choice(free)]
+        return wanted
 
 
 def require_deleted(clients: Clients, begins: dict[TopicPartition, int]) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes with replicas that move to other brokers (KIP-455), as far as a whole cluster shows them.
+"""Mistakes with replicas that move (KIP-455) and brokers that are forgotten (KIP-631), as a whole cluster shows them.
 
 What the controller may decide is hunted in the random walk over its decisions (tests/property/metadata/).
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.partition import Partition
+from metadata.controller import unregistration
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import ReplicaCounts
+from metadata.controller.state import ControllerState
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import OperatorPlan, Task, TopicPlan
@@ -25,6 +27,7 @@ _UNEVEN = directed(
     auto_replica_balance_check_interval_seconds=1,
 )
 """Two partitions of two replicas, of which one broker has two and another none."""
+_FORGETTING = directed(roles=_ROLES, operators=(*_MOVER, OperatorPlan(Task.FORGET, "topic-0", 0.1)), tellings=6)
 
 MOVES = (
     Mutant(
@@ -59,5 +62,17 @@ MOVES = (
             Edit(ReplicaCounts.drop, "partition.target_replicas", "partition.original_replicas"),
         ),
         stories=_UNEVEN,
+    ),
+    Mutant(
+        "a broker that has replicas out of sync is forgotten",
+        "KIP-631",
+        (Edit(unregistration._names_of_replicas, "in p.replicas", "in p.isr"),),
+        stories=_FORGETTING,
+    ),
+    Mutant(
+        "the controller goes on moving replicas to a broker that is forgotten",
+        "KIP-631",
+        (Edit(ControllerState.drop_broker, "del self.brokers[broker_id]", "pass"),),
+        stories=_FORGETTING,
     ),
 )
