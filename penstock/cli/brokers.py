@@ -1,5 +1,4 @@
-"""`penstock brokers list|drain|unregister`: shows the registered brokers, takes everything off one, and forgets one that
-is gone for good.
+"""`penstock brokers list|drain|unregister`: shows the registered brokers, takes everything off one, and forgets one.
 
 Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
 (penstock/balance/), and what is allowed (the controller).

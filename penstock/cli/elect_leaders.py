@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import ConfigError, ElectionNotNeededError
+from penstock.errors import ElectionNotNeededError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
@@ -24,13 +24,8 @@ _QUESTION = (
 
 
 def elect_leaders(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
-    ] = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
-    ] = None,
+    names: TopicNames = None,
+    partition: OnlyPartitions = None,
     everything: Annotated[bool, typer.Option("--all", help="All partitions of all topics.")] = False,
     unclean: Annotated[
         bool,
@@ -44,11 +39,7 @@ def elect_leaders(
     as_json: AsJson = False,
 ) -> None:
     """Elect leaders: the first replica of each partition, where it is in sync; with --unclean, any that is there."""
-    topics = list(dict.fromkeys(names or ()))
-    if everything == bool(topics):
-        raise ConfigError("give either topics or --all")
-    if partition and len(topics) != 1:
-        raise ConfigError("-p needs exactly one topic, because partitions are its own")
+    topics = topics_or_all(names, partition, everything)
     what = "all topics" if everything else ", ".join(topics)
     if unclean and not yes:
         typer.confirm(_QUESTION.format(what=what), abort=True, err=True)

@@ -42,6 +42,23 @@ def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
 
 
 TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.", autocompletion=complete_topic)]
+TopicNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
+]
+OnlyPartitions = Annotated[
+    list[int] | None,
+    typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
+]
+
+
+def topics_or_all(names: list[str] | None, partitions: list[int] | None, everything: bool) -> list[str]:
+    """The topics that a command is about, each once; none for `--all`. ConfigError where it does not say which."""
+    topics = list(dict.fromkeys(names or ()))
+    if everything == bool(topics):
+        raise ConfigError("give either topics or --all")
+    if partitions and len(topics) != 1:
+        raise ConfigError("-p needs exactly one topic, because partitions are its own")
+    return topics
 
 
 def parse_pairs(pairs: Iterable[str], option: str = "-c") -> dict[str, str]:

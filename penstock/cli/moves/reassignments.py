@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.moves.move_progress import CopyPace, left_bytes, wait_moved
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
 from penstock.cli.output import count, note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
@@ -94,23 +94,14 @@ def list_reassignments(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson
 
 @app.command()
 def cancel(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
-    ] = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
-    ] = None,
+    names: TopicNames = None,
+    partition: OnlyPartitions = None,
     everything: Annotated[bool, typer.Option("--all", help="Every move that goes on.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Cancel moves: the partitions have their earlier replicas again, and what was copied is deleted."""
-    topics = set(names or ())
-    if everything == bool(topics):
-        raise ConfigError("give either topics or --all")
-    if partition and len(topics) != 1:
-        raise ConfigError("-p needs exactly one topic, because partitions are its own")
+    topics = set(topics_or_all(names, partition, everything))
     with patient_admin(bootstrap) as admin:
         chosen = _chosen(admin, topics, partition)
         results = admin.alter_partition_reassignments(dict.fromkeys(chosen)) if chosen else {}

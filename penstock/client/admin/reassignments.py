@@ -1,7 +1,7 @@
 """Begins, replaces and cancels reassignments (KIP-455): asked of any broker, which forwards them to the controller.
 
-Over when every broker in service has heard of the outcome; the copying goes on. Not here: what is allowed; the
-controller knows that.
+Many go in several requests (portions.py). Over when every broker in service has heard of the outcome; the copying goes
+on. Not here: what is allowed; the controller knows that.
 """
 
 from __future__ import annotations
@@ -9,18 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.client.admin.configs import wait_heard
+from penstock.client.admin.portions import after_others, portions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ReassignmentAnswer
 from penstock.errors import ApiError, NoReassignmentInProgressError
-from penstock.types import TopicPartition
+from penstock.types import NO_OFFSET, TopicPartition
 
 
 async def alter_reassignments(
     cluster: ClusterClient, wanted: Mapping[TopicPartition, Sequence[int] | None], deadline_ms: int
 ) -> dict[TopicPartition, ApiError | None]:
     """What became of each partition: None, or why nothing did."""
+    results: dict[TopicPartition, ApiError | None] = {}
+    metadata_offset = NO_OFFSET
+    for portion in portions(wanted, lambda tp: len(wanted[tp] or ())):
+        with after_others(len(results), len(wanted)):
+            answer = await _altered(cluster, {tp: wanted[tp] for tp in portion}, deadline_ms)
+        results |= answer.results
+        metadata_offset = max(metadata_offset, answer.metadata_offset)
+    if any(error is None for error in results.values()):
+        await wait_heard(cluster, metadata_offset, deadline_ms)
+    return results
+
+
+async def _altered(
+    cluster: ClusterClient, wanted: Mapping[TopicPartition, Sequence[int] | None], deadline_ms: int
+) -> ReassignmentAnswer:
+    """The answer to one request."""
     maybe_done = False  # an attempt failed, and its outcome is unknown
 
     async def alter(connection: Connection, timeout_ms: int) -> ReassignmentAnswer:
@@ -32,9 +49,8 @@ async def alter_reassignments(
             raise
 
     answer = await cluster.ask_any(alter, deadline_ms)
-    if any(error is None for error in answer.results.values()):
-        await wait_heard(cluster, answer.metadata_offset, deadline_ms)
-    return {tp: _after_attempts(error, maybe_done) for tp, error in answer.results.items()}
+    results = {tp: _after_attempts(error, maybe_done) for tp, error in answer.results.items()}
+    return ReassignmentAnswer(results, answer.metadata_offset)
 
 
 def _after_attempts(error: ApiError | None, maybe_done: bool) -> ApiError | None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.admin.configs import VISIBLE_POLL_MS
+from penstock.client.admin.portions import PARTITIONS_MAX, after_others
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
 from penstock.client.cluster.arguments import MAX_INT32
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
@@ -92,10 +95,16 @@ class TopicChanges:
         topic = await self.find(name, deadline_ms)
         first = len(topic.partitions)
         by_hand = {first + at: replicas for at, replicas in enumerate(assignments)}
-        asked = NewPartitions(name, topic.topic_id, total, by_hand)
-        answer = await self._add(asked, deadline_ms, validate_only)
+        *steps, last = _steps(NewPartitions(name, topic.topic_id, total, by_hand), first)
+        if validate_only or steps:  # nothing is added where the whole would be refused
+            await self._add(NewPartitions(name, topic.topic_id, total, by_hand), deadline_ms, validate_only=True)
         if validate_only:
             return description(topic)
+        for asked in steps:
+            with after_others(asked.total - first - PARTITIONS_MAX, total - first):
+                await self._add(asked, deadline_ms, validate_only=False)
+        with after_others(len(steps) * PARTITIONS_MAX, total - first):
+            answer = await self._add(last, deadline_ms, validate_only=False)
         await configs.wait_heard(self._cluster, answer.metadata_offset, deadline_ms)
         with configs.done_but(f"topic {name!r} has {total} partitions now"):
             snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
@@ -104,7 +113,7 @@ class TopicChanges:
             raise _deleted_by_another(name, topic.topic_id)
         return description(found)
 
-    async def _add(self, asked: NewPartitions, deadline_ms: int, validate_only: bool) -> TopicAnswer:
+    async def _add(self, asked: NewPartitions, deadline_ms: int, *, validate_only: bool) -> TopicAnswer:
         """A refusal after an attempt without an answer was caused by that attempt if the topic is now as it was asked
         for, which the number of partitions in the outcome says."""
         maybe_added = False  # an attempt failed, and its outcome is unknown
@@ -186,6 +195,17 @@ class TopicChanges:
 
     def __repr__(self) -> str:
         return f"TopicChanges({self._cluster!r})"
+
+
+def _steps(asked: NewPartitions, first: int) -> list[NewPartitions]:
+    """The same in requests for a bounded number of partitions each; `first` is the number of the first new one."""
+    totals = [*range(first + PARTITIONS_MAX, asked.total, PARTITIONS_MAX), asked.total]
+    if len(totals) == 1:
+        return [asked]
+    return [
+        replace(asked, total=total, assignment={p: r for p, r in asked.assignment.items() if before <= p < total})
+        for before, total in pairwise((first, *totals))
+    ]
 
 
 async def _done(answer: Awaitable[TopicAnswer]) -> TopicOutcome:
