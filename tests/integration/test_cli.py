@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from penstock.testing import Cluster
 from penstock.testing.layout import free_ports
+from tests.support import command_line
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
 Result = subprocess.CompletedProcess[bytes]
@@ -32,13 +34,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def penstock(cluster: Cluster) -> Run:
     """Runs the command with PENSTOCK_BOOTSTRAP set to the cluster."""
-    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": cluster.bootstrap}
-
-    def run(*arguments: str, stdin: bytes = b"") -> Result:
-        command = [*PENSTOCK, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=120, check=False)
-
-    return run
+    return functools.partial(command_line.penstock, bootstrap=cluster.bootstrap)
 
 
 def ok(result: Result) -> bytes:
@@ -221,10 +217,9 @@ def test_ctrl_c_ends_consume_with_130(penstock: Run, cluster: Cluster) -> None:
 def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
     port = 10_000 + os.getpid() % 20_000
     command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]
-    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}"}
 
     def client(*arguments: str, stdin: bytes = b"") -> bytes:
-        return ok(subprocess.run([*PENSTOCK, *arguments], input=stdin, capture_output=True, env=environ, check=False))
+        return ok(command_line.penstock(*arguments, stdin=stdin, bootstrap=f"127.0.0.1:{port}"))
 
     for start in range(2):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:

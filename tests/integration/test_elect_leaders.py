@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,17 +10,14 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client.admin.admin_types import PartitionInfo
 from penstock.testing import Cluster
+from tests.support.command_line import penstock
 from tests.support.waiting import wait_until
 
-PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()", "elect-leaders")
 TP = TopicPartition("t", 0)
 
 
 def elect(cluster: Cluster, *arguments: str, answer: bytes = b"") -> tuple[int, str, str]:
-    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": cluster.bootstrap}
-    done = subprocess.run(
-        [*PENSTOCK, *arguments], input=answer, capture_output=True, env=environ, timeout=60, check=False
-    )
+    done = penstock("elect-leaders", *arguments, stdin=answer, bootstrap=cluster.bootstrap)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

@@ -6,7 +6,6 @@ The tests share one cluster, and each leaves it whole.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 
 from penstock import Admin
 from penstock.testing import Cluster
+from tests.support import command_line
 from tests.support.waiting import wait_until
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
@@ -40,14 +40,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def penstock(cluster: Cluster) -> Run:
-    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": cluster.bootstrap}
-
     def run(*commands: str) -> list[Result]:
-        """All at once."""
-        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ}
-        running = [subprocess.Popen([*PENSTOCK, *command.split()], **piped) for command in commands]
-        ended = [(process, *process.communicate(timeout=60)) for process in running]
-        return [Result(process.args, process.returncode, out, err) for process, out, err in ended]
+        """One after the other."""
+        return [command_line.penstock(*command.split(), bootstrap=cluster.bootstrap) for command in commands]
 
     return run
 

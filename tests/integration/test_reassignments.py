@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 
 from penstock import Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from tests.support.command_line import penstock
 from tests.support.waiting import wait_until
 
 ORDERS = TopicPartition("orders", 0)
 NODES = 4
 """Three, and one that joins."""
-
-
-def penstock(*arguments: object) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
 
 
 def has_data(cluster: Cluster, node: int) -> bool:
@@ -60,7 +53,7 @@ def test_a_partition_moves_by_the_commands_and_loses_and_doubles_nothing() -> No
             (move,) = json.loads(penstock("reassignments", "list", "--json", *at).stdout)
             assert (move["adding_replicas"], move["removing_replicas"]) == ([first[0]], [first[2]])
             cluster.start(first[0])
-            wait_until(lambda: penstock("reassignments", "list", "--json", *at).stdout.strip() == "[]", 60)
+            wait_until(lambda: penstock("reassignments", "list", "--json", *at).stdout.strip() == b"[]", 60)
             cluster.wait_in_sync()
             enough = len(acked) + 20
             wait_until(lambda: len(acked) >= enough)
@@ -68,7 +61,7 @@ def test_a_partition_moves_by_the_commands_and_loses_and_doubles_nothing() -> No
             ends.set()
             writing.join(60)
         refused = penstock("reassignments", "cancel", "orders", "-p", 0, *at)
-        assert refused.returncode == 1 and "is not being reassigned" in refused.stderr
+        assert refused.returncode == 1 and b"is not being reassigned" in refused.stderr
         with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([ORDERS])
             read: list[tuple[int, bytes | None]] = []
