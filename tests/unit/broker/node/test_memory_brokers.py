@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
 from broker.metrics.quorum_readings import quorum_readings
+from metadata.requests import BrokerHeartbeatResponse
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError, PolicyViolationError
 from storage.log.log import Log
@@ -163,6 +164,31 @@ def test_a_forgotten_node_that_comes_back_with_its_old_disk_is_new_and_serves_no
         await until(lambda: len({now.bytes_on(index) for index in (1, 2, FOURTH)}) == 1)
 
     told(2, story)
+
+
+def test_a_forgotten_process_that_only_hung_registers_anew_with_its_next_heartbeat() -> None:
+    async def story(now: Story) -> None:
+        await now.cluster.start(1)
+        node = now.cluster.nodes[FOURTH]
+        assert node.broker is not None
+        lifecycle, goes_on = node.broker.lifecycle, asyncio.Event()
+        epoch, heartbeat = lifecycle.broker_epoch, lifecycle._heartbeat
+
+        async def late(*, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+            await goes_on.wait()
+            return await heartbeat(want_shut_down=want_shut_down)
+
+        lifecycle._heartbeat = late  # type: ignore[method-assign]
+        await until(lambda: now.metrics("penstock_fenced_brokers") == {1})
+        await now.admin.unregister_broker(FOURTH)
+        assert [node_id for node_id, _, _ in await now.brokers()] == list(FIRST)
+        goes_on.set()
+        await until(lambda: lifecycle.broker_epoch > epoch and lifecycle.unfenced.is_set())
+        assert lifecycle.statistics().registrations_anew == 1
+        await now.move(orders=(FOURTH, 1, 2))
+        await until(lambda: len({now.bytes_on(index) for index in (1, 2, FOURTH)}) == 1)
+
+    told(4, story)
 
 
 def test_a_node_that_is_a_voter_too_stays_one_when_its_broker_is_forgotten() -> None:
