@@ -9,27 +9,23 @@ configs.py, offsets.py, delete_records.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Unpack
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import (
-    BrokerDescription,
     ConfigEntry,
     ElectionResult,
     OffsetInfo,
     TopicDescription,
 )
-from penstock.client.admin.brokers import describe_brokers, forget_broker
-from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
+from penstock.client.admin.cluster_calls import ClusterCalls
 from penstock.client.admin.configs import config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
-from penstock.client.admin.health import ClusterHealth, judge
-from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress, describe_log_dirs, progress
-from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
+from penstock.client.admin.log_dirs import ReassignmentProgress, describe_log_dirs, progress
 from penstock.client.admin.reassignments import alter_reassignments
 from penstock.client.admin.topic_answers import description, existing
 from penstock.client.admin.topic_changes import TopicChanges
@@ -51,7 +47,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.wire.messages import ClusterInfo, PartitionInfo, QuorumInfo, TopicInfo
+from penstock.client.wire.messages import PartitionInfo, TopicInfo
 from penstock.client.wire.topic_messages import NewTopic
 from penstock.errors import ApiError, ClientClosedError
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
@@ -63,7 +59,7 @@ OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max
 
 @with_method_hints(ADMIN_METHODS)
 @with_option_help(AdminConfig)
-class AsyncAdmin:
+class AsyncAdmin(ClusterCalls):
     """Administers a cluster from one event loop."""
 
     def __init__(
@@ -311,65 +307,6 @@ class AsyncAdmin:
         wanted = configs.checked_changes('{"log.retention.ms": 86400000}', changes, append, subtract)
         deadline_ms = await self._begin()
         await configs.alter(self._cluster, resource, wanted, deadline_ms, validate_only=validate_only)
-
-    # -- cluster and quorum --------------------------------------------------------------------------------------------
-
-    async def describe_cluster(self) -> ClusterInfo:
-        """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
-        deadline_ms = await self._begin()
-        return await newest_view(self._cluster, deadline_ms)
-
-    async def describe_brokers(self) -> tuple[BrokerDescription, ...]:
-        """Every registered broker by its id, fenced ones too, with the numbers of its replicas and leaders."""
-        deadline_ms = await self._begin()
-        return await describe_brokers(self._cluster, deadline_ms)
-
-    async def unregister_broker(self, broker_id: int) -> None:
-        """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
-
-        PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
-        later is a new broker. A voter of the quorum that has the id stays one.
-        """
-        checked_number("broker_id", broker_id, 0, MAX_INT32)
-        deadline_ms = await self._begin()
-        await forget_broker(self._cluster, broker_id, deadline_ms)
-
-    async def cluster_health(self) -> ClusterHealth:
-        """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
-        deadline_ms = await self._begin()
-        views, quorum = every_view(self._cluster, deadline_ms), quorum_view(self._cluster, deadline_ms)
-        return judge(*await asyncio.gather(views, quorum))
-
-    async def describe_quorum(self) -> QuorumInfo:
-        """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
-        deadline_ms = await self._begin()
-        return await quorum_view(self._cluster, deadline_ms)
-
-    async def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
-        """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
-
-        None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
-        """
-        offset = None if at_offset is None else checked_number("at_offset", at_offset, 0)
-        deadline_ms = await self._begin()
-        return await digests_of_all(self._cluster, offset, deadline_ms)
-
-    async def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
-        """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
-        offset that it has."""
-        offset = None if at_offset is None else checked_number("at_offset", at_offset, 0)
-        node = None if node_id is None else checked_number("node_id", node_id, 0, MAX_INT32)
-        deadline_ms = await self._begin()
-        return await content_of_one(self._cluster, offset, node, deadline_ms)
-
-    async def describe_log_dirs(
-        self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
-    ) -> dict[int, BrokerLogDirs]:
-        """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
-        wanted = None if broker_ids is None else {checked_number("broker_ids", i, 0, MAX_INT32) for i in broker_ids}
-        named = [checked_topic(topic) for topic in topics]
-        deadline_ms = await self._begin()
-        return await describe_log_dirs(self._cluster, wanted, named, deadline_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 

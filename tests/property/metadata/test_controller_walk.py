@@ -33,6 +33,8 @@ from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, C
 BROKERS = range(1, 6)
 NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 120
+UNCLEAN_SEED = 70
+"""A walk with an unclean election, which few have."""
 DISKS = (0, 1)
 CONFIG = ControllerConfig(
     CLUSTER_ID,
@@ -383,7 +385,7 @@ def test_invariants_hold_after_every_record_of_any_history(seed: int) -> None:
 def test_walks_reach_what_they_are_meant_to_reach() -> None:
     outcomes: Counter[str] = Counter()
     elections = 0
-    for seed in range(40):
+    for seed in (*range(40), UNCLEAN_SEED):
         walk = Walk(seed)
         for _ in range(STEPS):
             walk.step()

@@ -296,7 +296,7 @@ class World:
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
-        self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I43: brokers have equally many replicas")
+        self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I44: brokers have equally many replicas")
         self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
@@ -371,7 +371,7 @@ class World:
         return found
 
     def _replicas_apart(self) -> bool:
-        """I43: whether two brokers differ by more than one replica, where replicas are balanced by schedule; looked at
+        """I44: whether two brokers differ by more than one replica, where replicas are balanced by schedule; looked at
         while nothing moves, because a balance that is never done passes that by."""
         node = next((machine.node for machine in self.machines if machine.node is not None), None)
         if node is None or not self.machines[0].config.auto_replica_balance_enable:

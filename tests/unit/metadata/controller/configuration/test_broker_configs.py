@@ -279,7 +279,7 @@ def test_a_value_for_all_that_would_change_too_many_partitions_at_once_is_refuse
 
 def test_the_schedule_of_preferred_leaders_follows_the_values_for_all() -> None:
     cluster = cluster_of(1)
-    balance = cluster.controller._balance
+    balance = cluster.controller._leader_balance
 
     def due_ms() -> int | None:
         cluster.heartbeat(1)
