@@ -69,7 +69,8 @@ class MoveThrottle:
 
     @property
     def _least(self) -> int:
-        return min(CHUNK_BYTES * 1000, self._rate * BURST_MS)
+        """Well below what is saved up: while one side waits for the other, nothing is lost."""
+        return min(CHUNK_BYTES * 1000, max(self._rate * BURST_MS // 4, 1000))
 
     def _refill(self, now_ms: int) -> None:
         passed_ms = 0 if self._seen_ms is None else max(now_ms - self._seen_ms, 0)

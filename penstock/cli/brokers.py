@@ -15,6 +15,7 @@ from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
 from penstock.cli.moves.performing import perform, wait_for
 from penstock.cli.moves.plan_output import show_plan
+from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
@@ -44,6 +45,7 @@ def _brokers() -> None:
 @app.command()
 def drain(
     broker_id: Annotated[int, typer.Argument(metavar="ID", help="The broker.")],
+    throttle: Throttle = None,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -63,7 +65,7 @@ def drain(
         show_plan(plan)
     failed: Failures = {}
     if not dry_run:
-        with Admin(bootstrap) as admin:
+        with Admin(bootstrap) as admin, throttled(admin, throttle):
             failed = _drain(admin, broker_id, plan)
     finish(plan, failed, as_json, dry_run)
 

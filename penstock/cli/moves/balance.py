@@ -15,6 +15,7 @@ from penstock.balance.planner import make_plan
 from penstock.cli.moves.cluster_reading import check_sizes, read_cluster
 from penstock.cli.moves.performing import perform
 from penstock.cli.moves.plan_output import plan_json, show_plan
+from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.watch import patient_admin
@@ -36,6 +37,7 @@ def balance(
             help="What is evened: replicas and racks; leaders, which copies nothing; bytes, within 10 % of the mean.",
         ),
     ] = "replicas,leaders",
+    throttle: Throttle = None,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -56,7 +58,7 @@ def balance(
         show_plan(plan)
     failed: Failures = {}
     if not dry_run and not plan.is_empty:
-        with Admin(bootstrap) as admin:
+        with Admin(bootstrap) as admin, throttled(admin, throttle):
             failed = perform(admin, plan)
     finish(plan, failed, as_json, dry_run)
 

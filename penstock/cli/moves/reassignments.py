@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.moves.move_progress import CopyPace, left_bytes, wait_moved
+from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
 from penstock.cli.output import count, note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
@@ -49,6 +50,7 @@ def start(
             "--plan", metavar="FILE", help='JSON: {"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,1]}]}.'
         ),
     ] = None,
+    throttle: Throttle = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until every replica that comes is in sync.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -62,7 +64,9 @@ def start(
             wanted[tp] = replicas
     if not wanted:
         raise ConfigError("give partitions with their new replicas, like orders-0=4,5,1, or --plan FILE")
-    with patient_admin(bootstrap) as admin:
+    if throttle is not None and not wait:
+        raise ConfigError("--throttle ends with the command; give --wait, too")
+    with patient_admin(bootstrap) as admin, throttled(admin, throttle):
         results = admin.alter_partition_reassignments(wanted)
         others = _waited_for(admin, wanted, results) if wait else {}
     for tp, replicas in sorted(others.items()):

@@ -25,7 +25,7 @@ from tests.support.virtual_time import run_virtual, virtual_clock
 STAYS, MOVES = TopicPartition("t", 0), TopicPartition("t", 1)
 FOLLOWER = 2
 WALL_MS = 1_700_000_000_000
-SLOW = CHUNK_BYTES
+SLOW = 4 * CHUNK_BYTES
 """Bytes a second."""
 
 
@@ -88,9 +88,9 @@ def test_a_copy_is_held_and_what_is_in_sync_is_served_meanwhile(tmp_path: Path) 
         assert [result.partition for result in leader.last()] == [STAYS]
         leader.ask()
         assert len(leader.answers) == 1
-        await asyncio.sleep(0.9)
-        assert len(leader.answers) == 1
         await asyncio.sleep(0.2)
+        assert len(leader.answers) == 1
+        await asyncio.sleep(0.1)
         (copied,) = leader.last()
         assert (copied.partition, leader.throttle.bytes_total) == (MOVES, len(copied.records))
         leader.ask(at(MOVES, 1))
@@ -103,7 +103,7 @@ def test_a_copy_is_held_and_what_is_in_sync_is_served_meanwhile(tmp_path: Path) 
 
 def test_an_answer_copies_no_more_than_there_is_room(tmp_path: Path) -> None:
     async def scenario(leader: Leader) -> None:
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.25)
         leader.ask(at(MOVES))
         (copied,) = leader.last()
         assert len(copied.records) < 2 * CHUNK_BYTES, "one batch, of four"

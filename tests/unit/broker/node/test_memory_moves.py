@@ -16,6 +16,7 @@ from tests.support.fake_network import FakeNetwork
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 from tests.support.memory_network import MemoryFetchStream
 from tests.support.node_service import open_to_clients
+from tests.support.virtual_time import virtual_clock
 
 NODES = 5
 LIMIT_SECONDS = 60
@@ -33,13 +34,16 @@ class Traffic:
         self.acked: list[tuple[int, bytes | None]] = []
         self.read: list[tuple[int, bytes | None]] = []
         self.ends = self.all_acked = False
+        self.slowest_ms = 0
+        """Of all acks."""
 
     async def produce(self) -> None:
         async with AsyncProducer(self.bootstrap, environment=self.environment, linger_ms=0) as producer:
             number = 0
             while not self.ends:
-                value = b"%d" % number
+                value, began_ms = b"%d" % number, virtual_clock().now_ms()
                 self.acked.append(((await (await producer.send("orders", value))).offset, value))
+                self.slowest_ms = max(self.slowest_ms, virtual_clock().now_ms() - began_ms)
                 number += 1
         self.all_acked = True
 
@@ -58,6 +62,16 @@ class Traffic:
         node = self.cluster.nodes[index]
         topic = node.loader.image.topic(ORDERS.topic)
         return None if topic is None else node.log_manager.get(ORDERS, topic.topic_id)
+
+    def size_on(self, index: int) -> int:
+        log = self.log_on(index)
+        return 0 if log is None else log.size_bytes
+
+    def copied_to(self, index: int) -> int:
+        """Bytes, as a replica that moves."""
+        broker = self.cluster.nodes[index].broker
+        assert broker is not None
+        return broker.follower_throttle.bytes_total
 
     def bytes_on(self, index: int) -> bytes:
         log = self.log_on(index)
@@ -186,3 +200,24 @@ def test_the_replicas_are_equal_byte_by_byte_after_a_move() -> None:
         assert len({traffic.bytes_on(index) for index in target}) == 1
 
     told(3, story)
+
+
+def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
+    rate, grown = 60_000, 240_000
+
+    async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
+        leader = replicas[0]
+        await until(lambda: traffic.size_on(leader) >= grown)
+        keys = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+        await admin.alter_broker_config(None, dict.fromkeys(keys, rate))
+        began, target, slowest = virtual_clock().now_ms(), (*replicas[:2], others(replicas)[0]), traffic.slowest_ms
+        traffic.slowest_ms = 0
+        await moved(admin, target)
+        took_s = (virtual_clock().now_ms() - began) / 1000
+        copied = traffic.copied_to(target[2])
+        assert copied >= grown and 0.9 * rate <= copied / took_s <= 1.05 * rate, (copied, took_s)
+        assert traffic.slowest_ms <= 2 * max(slowest, 20), "records of producers wait for no copy"
+        await admin.alter_broker_config(None, dict.fromkeys(keys))
+        await settled(traffic, target)
+
+    told(4, story)

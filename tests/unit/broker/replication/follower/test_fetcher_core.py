@@ -292,25 +292,24 @@ def moving(throttle: MoveThrottle, *names: TopicPartition) -> FetcherCore:
 
 
 def test_a_replica_that_moves_asks_for_no_more_than_the_throttle_has_room_for() -> None:
-    throttle = MoveThrottle(CHUNK_BYTES)
+    throttle = MoveThrottle(4 * CHUNK_BYTES)
     made = moving(throttle, P)
     assert asked(made) == [(Q, 10)], "one that is in sync is never held"
-    assert made.held_ms > 0 and not made.has_changes(0)
-    throttle.room(1_000)
-    (wanted,) = made.next_turn(1_000).partitions
+    assert made.held_ms == 250 and not made.has_changes(249)
+    (wanted,) = made.next_turn(250).partitions
     assert (wanted.partition, wanted.max_bytes, made.held_ms) == (P, CHUNK_BYTES, 0)
-    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=90, records=bytes(CHUNK_BYTES)), 2, 1_000)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=90, records=bytes(CHUNK_BYTES)), 2, 250)
     made.appended(P, 5, 12, 5)
-    assert asked(made, 1_900) == []
-    assert asked(made, 2_001) == [(P, 12)]
+    assert asked(made, 475) == []
+    assert asked(made, 501) == [(P, 12)]
     assert throttle.bytes_total == CHUNK_BYTES
 
 
 def test_the_room_is_shared_by_the_replicas_of_a_turn() -> None:
-    throttle = MoveThrottle(CHUNK_BYTES)
+    throttle = MoveThrottle(4 * CHUNK_BYTES)
     made = moving(throttle, P, Q)
     throttle.room(0)
-    assert asked(made, 1_000) == [(P, 10)]
+    assert asked(made, 250) == [(P, 10)]
     assert made.held_ms > 0
 
 

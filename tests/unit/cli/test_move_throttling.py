@@ -1,0 +1,74 @@
+"""The throttle of a command that moves replicas: what was there before holds again, and a stop says that it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from penstock.cli.moves.reassignments import start
+from penstock.cli.moves.throttling import KEYS, throttled
+from penstock.client.admin.admin import Admin
+from penstock.client.wire.messages import ConfigEntry
+from penstock.errors import ConfigError
+
+LEADER, FOLLOWER = KEYS
+
+
+class Brokers:
+    """The configuration of all brokers."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = dict(values)
+
+    def describe_broker_config(self, node_id: int | None) -> dict[str, ConfigEntry]:
+        assert node_id is None
+        source = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+        return {key: ConfigEntry(key, value, source, "LONG", "") for key, value in self.values.items()}
+
+    def alter_broker_config(self, node_id: int | None, changes: Mapping[str, Any]) -> None:
+        assert node_id is None
+        for key, value in changes.items():
+            if value is None:
+                self.values.pop(key, None)
+            else:
+                self.values[key] = str(value)
+
+    @property
+    def admin(self) -> Admin:
+        return cast(Admin, self)
+
+
+def test_within_the_command_both_sides_are_throttled_and_then_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({"log.retention.ms": "7"})
+    with throttled(brokers.admin, 1000):
+        assert brokers.values == {"log.retention.ms": "7", LEADER: "1000", FOLLOWER: "1000"}
+    assert brokers.values == {"log.retention.ms": "7"} and not capsys.readouterr().err
+
+
+def test_a_throttle_that_was_there_comes_back_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({FOLLOWER: "50"})
+    with throttled(brokers.admin, 1000):
+        assert brokers.values == {LEADER: "1000", FOLLOWER: "1000"}
+    assert brokers.values == {FOLLOWER: "50"}
+    told = capsys.readouterr().err
+    assert "no for leaders and 50 for followers" in told and f"--unset {LEADER} --unset {FOLLOWER}" in told
+
+
+def test_a_command_that_is_stopped_leaves_the_throttle_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({})
+    with pytest.raises(KeyboardInterrupt), throttled(brokers.admin, 1000):
+        raise KeyboardInterrupt
+    assert brokers.values == {LEADER: "1000", FOLLOWER: "1000"}
+    assert "stays" in capsys.readouterr().err
+
+
+def test_without_a_throttle_nothing_is_asked_and_nothing_changes() -> None:
+    with throttled(cast(Admin, None), None):
+        pass
+
+
+def test_a_throttle_that_nobody_would_take_away_is_refused() -> None:
+    with pytest.raises(ConfigError, match="give --wait, too"):
+        start(["orders-0=1"], throttle=5)
