@@ -232,15 +232,17 @@ class SessionPartitions:
                 if self._cold.is_awaited(wanted.partition):
                     return None
                 limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
+                cold = self._cold.found(wanted.partition)
                 watched.is_copy = self.is_replica and leading.is_moving(self._replica_id)
-                if watched.is_copy:
+                if watched.is_copy and cold is None:  # once it is read it goes out, and gives its place to other reads
                     limit = min(limit, self._throttle.room(self._clock.now_ms()) - self._copying)
                     if limit <= 0:
                         self._held[wanted.partition] = None
+                        self._throttle.note_hold()
                         return None
-                cold = self._cold.found(wanted.partition)
                 found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold)
                 if isinstance(found, ColdRead):
+                    self._copying += limit if watched.is_copy else 0
                     log_dir, is_replica = source.log.log_dir, self.is_replica
                     self._cold.begin(wanted.partition, log_dir, found, is_replica=is_replica, answer_bytes=leased)
                     return None

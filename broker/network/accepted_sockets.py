@@ -100,6 +100,8 @@ def _one_address(host: str) -> str:
         address = ipaddress.ip_address(host)
     except ValueError:
         return ""
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
     return "" if address.is_unspecified or "%" in host else str(address)
 
 

@@ -1,7 +1,8 @@
 """What several listeners share: how many connections there may be, and how many new ones in a second. Pure.
 
 Listeners that have more connections together than they may are brought down alike: the one with the most loses some
-first. So a flood at one of them takes no connection from another that has few. New connections are counted over
+first. So a flood at one of them takes no connection from another that has few. The shared rate of new connections goes
+to whoever comes first: a listener that strangers reach needs a rate of its own. New connections are counted over
 BURST_SECONDS, as Kafka counts them (KIP-612: 11 samples of a second): all clients of a node that has restarted come
 back at once.
 """

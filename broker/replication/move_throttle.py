@@ -12,7 +12,7 @@ much is missing afterwards, so that the rate holds over time. Pure: the caller b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.types import TopicPartition
 
@@ -62,10 +62,13 @@ class MoveThrottle:
 
     def hold_ms(self, now_ms: int) -> int:
         """How long a copy without room is held before it looks again."""
-        self.holds += 1
         self._refill(now_ms)
         missing = max(self._least - self._room, 0)
         return min(missing // self._rate + 1, HOLD_MS_MAX)
+
+    def note_hold(self) -> None:
+        """A copy is held, or held once more."""
+        self.holds += 1
 
     @property
     def _least(self) -> int:
@@ -86,5 +89,5 @@ class MovingCopies:
     """The throttle of one direction, and what it is for: `is_moving` says whether the partition's replica here is being
     added and not in sync."""
 
-    throttle: MoveThrottle
-    is_moving: Callable[[TopicPartition], bool]
+    throttle: MoveThrottle = field(default_factory=MoveThrottle)
+    is_moving: Callable[[TopicPartition], bool] = lambda partition: False

@@ -25,11 +25,7 @@ from enum import Enum
 
 from broker.replication.move_throttle import MovingCopies
 from broker.requests import FetchPartition, PartitionFetchResult
-from penstock.errors import (
-    ApiError,
-    FencedLeaderEpochError,
-    OffsetOutOfRangeError,
-)
+from penstock.errors import ApiError, FencedLeaderEpochError, OffsetOutOfRangeError
 from penstock.types import EpochEndOffset, TopicPartition
 
 TURN_PARTITIONS_MAX = 2_000
@@ -151,8 +147,8 @@ class FetcherCore:
     """The partitions that one fetcher follows from one source broker."""
 
     def __init__(self, backoff_ms: int, partition_bytes_max: int, copies: MovingCopies | None = None) -> None:
-        """`copies`: which of the partitions are throttled, and by what; None: nothing is."""
-        self._copies = copies
+        """`copies`: which of the partitions are throttled, and by what."""
+        self._copies = copies or MovingCopies()
         self._backoff_ms = backoff_ms
         self._partition_bytes_max = partition_bytes_max
         self._states: dict[TopicPartition, FetchState] = {}
@@ -233,13 +229,13 @@ class FetcherCore:
             if state.retry_at_ms > now_ms or state.state is ReplicaState.TRUNCATING:
                 continue
             bytes_max = self._partition_bytes_max
-            if self._copies is not None and self._copies.is_moving(partition):
+            if self._is_throttled(partition, state):
                 bytes_max = min(bytes_max, self._copies.throttle.room(now_ms) - copying)
                 if bytes_max <= 0:
-                    self.held_ms = self._copies.throttle.hold_ms(now_ms)
-                    state.retry_at_ms = now_ms + self.held_ms
+                    self._hold(partition, state, now_ms)
                     continue
                 copying += bytes_max
+            self._forgotten.pop(partition, None)
             state.state, state.asked_in = ReplicaState.FETCHING, self._turns
             del self._changed[partition]
             self._in_session.add(partition)
@@ -255,6 +251,20 @@ class FetcherCore:
                 )
             )
         return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
+
+    def _is_throttled(self, partition: TopicPartition, state: FetchState) -> bool:
+        """A copy, unless it has all that is committed: the leader may count it as in sync before this node hears of it,
+        and then no high watermark is above what it has."""
+        return state.lag != 0 and self._copies.is_moving(partition)
+
+    def _hold(self, partition: TopicPartition, state: FetchState, now_ms: int) -> None:
+        """Asked for when the throttle has room; out of the session until then, or the leader would go on sending the
+        records from its old position."""
+        self.held_ms = self._copies.throttle.hold_ms(now_ms)
+        self._copies.throttle.note_hold()
+        state.retry_at_ms = now_ms + self.held_ms
+        if partition in self._in_session:
+            self._forgotten[partition] = None
 
     def _forget(self) -> list[TopicPartition]:
         """The partitions that leave the leader's session with this turn."""
@@ -284,7 +294,7 @@ class FetcherCore:
         state.lag = max(0, result.high_watermark - state.fetch_offset)
         if result.records:
             self._appending[partition] = None
-            if self._copies is not None and self._copies.is_moving(partition):
+            if self._copies.is_moving(partition):
                 self._copies.throttle.spend(len(result.records), now_ms)
         effects: list[Effect] = [
             Append(partition, result.records, result.high_watermark, result.log_start_offset)

@@ -7,6 +7,7 @@ import asyncio
 import errno
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -58,8 +59,9 @@ class Broker:
         self.budget = budget or MemoryBudget(ANSWERS_BYTES_MAX, 1)
         memory = SessionMemory(self.budget.open("test"), MemoryBudget(ANSWERS_BYTES_MAX, 1).open("test"))
         fail = FailedRequests(pytest.fail).fail
+        self.throttle = MoveThrottle()
         self.session = FetchSession(
-            self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io, MoveThrottle()
+            self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io, self.throttle
         )
 
     def __getitem__(self, number: int) -> Partition:
@@ -81,8 +83,10 @@ class Broker:
         assert isinstance(request.response, FetchResponse)
         self.answers.append(request.response)
 
-    def ask(self, *wanted: FetchPartition, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1) -> None:
-        body = FetchRequest(1, -1, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+    def ask(
+        self, *wanted: FetchPartition, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1, replica_id: int = -1
+    ) -> None:
+        body = FetchRequest(1, replica_id, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
         self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
 
     async def step(self, between: Callable[[], object] = lambda: None) -> None:
@@ -507,5 +511,24 @@ def test_a_file_system_that_cannot_tell_is_read_at_once() -> None:
         broker.fs.tells = False
         broker.ask(at(0))
         assert told(broker.answers[0]) == {0: 10} and broker.io.submitted == 0
+
+    run(scenario)
+
+
+def test_a_copy_that_was_read_from_the_disk_goes_out_although_the_throttle_has_no_room_by_now() -> None:
+    """Held, it would keep its place in the log dir from the reads of replicas that are in sync."""
+
+    async def scenario(broker: Broker) -> None:
+        moving = replace(state(isr=(1,)), adding_replicas=(2,), partition_epoch=1)
+        broker[0].become_leader(moving, 0)
+        broker.fs.go_cold()
+        broker.ask(at(0), replica_id=2)
+        assert not broker.answers and len(broker.io.queue) == 1
+        broker.throttle.set_rate(1)
+        broker.throttle.spend(10**9, 0)
+        await broker.step()
+        assert told(broker.answers[0]) == {0: 10}
+        broker.ask(at(0), replica_id=2)
+        assert len(broker.answers) == 1 and not broker.io.queue, "the next one is held"
 
     run(scenario)

@@ -321,3 +321,42 @@ def test_a_replica_that_is_in_sync_by_now_is_held_no_more() -> None:
     assert asked(made) == []
     names.clear()
     assert asked(made, HOLD_MS_MAX) == [(P, 10)]
+
+
+def test_a_replica_that_is_held_leaves_the_session_until_it_is_asked_for_again() -> None:
+    """Else the leader goes on sending the records from its old position, and they are dropped here."""
+    throttle = MoveThrottle(4 * CHUNK_BYTES)
+    made = moving(throttle, P)
+    throttle.room(0)
+    assert asked(made, 250) == [(P, 10), (Q, 10)]
+    records = PartitionFetchResult(P, "id", 10, high_watermark=90, records=bytes(4 * CHUNK_BYTES))
+    assert made.on_result(records, 1, 250)
+    made.next_turn(250)
+    made.appended(P, 5, 12, 5)
+    made.session_lost()
+    turn = made.next_turn(250)
+    assert ([p.partition for p in turn.partitions], turn.forgotten) == ([Q], [])
+    made.on_result(PartitionFetchResult(Q, "id", 10, high_watermark=10), turn.number, 250)
+    again = made.next_turn(10_000)
+    assert [p.partition for p in again.partitions] == [P] and made.held_ms == 0
+    throttle.spend(10**9, 10_000)
+    made.log_start_durable(P, 5, 3)
+    held = made.next_turn(10_000)
+    assert (held.partitions, held.forgotten, made.held_ms > 0) == ([], [P], True)
+    throttle.set_rate(10**12)
+    last = made.next_turn(20_000)
+    assert ([p.partition for p in last.partitions], last.forgotten) == ([P], [])
+
+
+def test_a_replica_that_has_all_that_is_committed_is_not_held() -> None:
+    """The leader may count it as in sync before the metadata says so here: acks would wait for the throttle."""
+    throttle = MoveThrottle()
+    made = moving(throttle, P, Q)
+    asked(made, 250)
+    throttle.set_rate(1)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=10, records=b"new"), 1, 250)
+    made.appended(P, 5, 11, 5)
+    made.on_result(PartitionFetchResult(Q, "id", 10, high_watermark=11, records=b"new"), 1, 250)
+    made.appended(Q, 5, 11, 5)
+    throttle.spend(10**9, 250)
+    assert asked(made, 251) == [(P, 11)]
