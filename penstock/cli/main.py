@@ -51,7 +51,6 @@ app = typer.Typer(
 )
 app.add_typer(topics.app, name="topics")
 app.add_typer(reassignments.app, name="reassignments")
-app.add_typer(brokers.app, name="brokers")
 app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
 cluster.cluster_app.command("balance")(balance.balance)

@@ -202,15 +202,27 @@ class Cluster:
     def add_node(self, config: Mapping[str, object] | None = None) -> int:
         """Adds a node to the running cluster, a broker and no controller, and returns its index when it is ready. It
         has the keys of the last node, and over them those of `config`."""
-        if len(self) == NODES_MAX:
+        index, before = len(self), self._open_layout()
+        if index == NODES_MAX:
             raise ConfigError(f"the cluster has {NODES_MAX} nodes, which is the most")
-        layout = self._open_layout().grown(len(self) + 1)
-        self._configs.append({**self._configs[-1], **(config or {})})
+        own = {**self._configs[-1], **(config or {})}
+        for attempts_left in reversed(range(PORT_ATTEMPTS)):
+            layout = before.grown(index + 1)
+            layout.write_node(index, own)
+            node = self._process(layout, index)
+            try:
+                node.spawn()
+                wait_all_ready([node], self._start_timeout_s)
+                break
+            except BaseException as error:
+                node.kill()
+                before.remove_node(index)
+                if attempts_left == 0 or not isinstance(error, NodeFailedError) or "in use" not in str(error):
+                    raise
+        self._configs.append(own)
+        self._nodes.append(node)
         self._layout = layout
-        layout.write_node(len(self) - 1, self._configs[-1])
-        self._nodes.append(self._process(layout, len(self) - 1))
-        self.start(len(self) - 1)
-        return len(self) - 1
+        return index
 
     def pause(self, index: int) -> None:
         """SIGSTOP: the node stands still, its connections stay open."""

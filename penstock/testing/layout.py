@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -125,6 +126,12 @@ class Layout:
         """Those of a node that is added; the configurations of the others stay as they are."""
         with self._writable():
             self._write_node(index, config)
+            self._write_state()
+
+    def remove_node(self, index: int) -> None:
+        """Takes away what `write_node` of a larger layout wrote: the node never ran."""
+        shutil.rmtree(self.node_directory(index), ignore_errors=True)
+        with self._writable():
             self._write_state()
 
     @contextmanager

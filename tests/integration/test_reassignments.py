@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
+
 from penstock import Consumer, Producer, TopicPartition
-from penstock.testing import Cluster
+from penstock.testing import Cluster, NodeFailedError
 from tests.support.command_line import penstock
 from tests.support.waiting import wait_until
 
@@ -42,7 +44,10 @@ def test_a_partition_moves_by_the_commands_and_loses_and_doubles_nothing() -> No
         at = "--bootstrap", cluster.bootstrap
         cluster.topic("orders", 1, 3, {"min.insync.replicas": "2"})
         first = json.loads(penstock("topics", "describe", "orders", "--json", *at).stdout)["partitions"][0]["replicas"]
+        with pytest.raises(NodeFailedError, match="unknown key"):
+            cluster.add_node({"no.such.key": 1})
         spare = cluster.add_node()
+        assert spare == len(first)
         writing = threading.Thread(target=produce)
         writing.start()
         try:
