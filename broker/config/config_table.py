@@ -148,19 +148,19 @@ QUORUM = (
             1,
             unit="s",
         ),
-    ),
-    _bool(
-        "auto.replica.balance.enable",
-        False,
-        "Replicas move by schedule until brokers differ by one at most, a few partitions at a time, and only while "
-        "every broker is in service. Read by the active controller, as the next one. Not a key of Kafka's.",
-    ),
-    _int(
-        "auto.replica.balance.check.interval.seconds",
-        300,
-        "How often that is looked at, and for how long every broker must have been in service. Not a key of Kafka's.",
-        1,
-        unit="s",
+        _bool(
+            "auto.replica.balance.enable",
+            False,
+            "Replicas move by schedule until brokers differ by one at most, a few partitions at a time, and only while "
+            "every broker is in service. Read by the active controller, as the next one. Not a key of Kafka's.",
+        ),
+        _int(
+            "auto.replica.balance.check.interval.seconds",
+            300,
+            "How often that is looked at; so long every broker must have been in service. Not a key of Kafka's.",
+            1,
+            unit="s",
+        ),
     ),
 )
 

@@ -94,7 +94,7 @@ class Controller:
         cluster = ClusterDefaults(config, self._state)
         self._context = DecisionContext(config, self._state, self._sessions, rng, cluster)
         self._leader_balance = LeaderBalance(cluster, now_ms)
-        self._replica_balance = ReplicaBalance(config, now_ms)
+        self._replica_balance = ReplicaBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)
         self._session_expirations = 0
         self._has_settled_elrs = False

@@ -14,17 +14,18 @@ Moves cost bandwidth, so little is done at a time and nothing in times of troubl
 A pass is strict at first: a move must be one of the fewest that even everything, and must not make the partition's
 topic less even. When no such move is left, a pass takes any that brings two brokers nearer. Racks may forbid the last
 ones; `penstock cluster balance` looks for longer ways, and evens bytes. The schedule is soft state: a new controller
-waits an interval. Not here: how a replica moves (reassignments.py).
+waits an interval, and so does a schedule that is switched on. One that is switched off begins no move; those under way
+end. Not here: how a replica moves (reassignments.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from metadata.controller.balance.replica_counts import spread_of
-from metadata.controller.config import ControllerConfig
+from metadata.controller.configuration.cluster_defaults import ReplicaBalanceSettings
 from metadata.controller.context import DecisionContext
 from metadata.controller.reassignments import begun
 from metadata.controller.result import ControllerResult
@@ -68,13 +69,22 @@ class _Ends(NamedTuple):
     is_strict: bool
 
 
+class HasReplicaBalanceSettings(Protocol):
+    """What the schedule goes by; it may change at any time."""
+
+    @property
+    def replica_balance(self) -> ReplicaBalanceSettings: ...
+
+
 class ReplicaBalance:
     """The schedule of one controller, and how far its round is."""
 
-    def __init__(self, config: ControllerConfig, now_ms: int) -> None:
-        self._interval_ms = config.replica_balance_check_interval_ms
-        self._due_ms = now_ms + self._interval_ms if config.replica_balance_enable else None
-        """When there is something to do again."""
+    def __init__(self, settings: HasReplicaBalanceSettings, now_ms: int) -> None:
+        self._settings = settings
+        self._ended_ms = now_ms
+        """When the last round was over; when the schedule began, or was last seen switched off."""
+        self._again_ms: int | None = None
+        """When a round that is under way, or waits until nothing moves, goes on; None between rounds."""
         self._registrations: tuple[int, int] | None = None
         self._quiet_since_ms = now_ms
         self._pass: Iterator[_Look] | None = None
@@ -86,29 +96,33 @@ class ReplicaBalance:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do; None if the schedule is switched off."""
-        return self._due_ms
+        settings = self._settings.replica_balance
+        if not settings.is_enabled:
+            return None
+        if self._again_ms is not None:
+            return self._again_ms
+        return max(self._ended_ms, self._quiet_since_ms) + settings.interval_ms
 
     def tick(self, context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
         """The next moves of a round that is due; nothing before, and nothing unless all has been quiet."""
-        if self._due_ms is None:
-            return ControllerResult((), TickResponse())
-        self._watch(context.state, now_ms)
-        if now_ms < self._due_ms:
-            return ControllerResult((), TickResponse())
         state = context.state
+        self._watch(state, now_ms)
+        due_ms = self.next_deadline_ms
+        if due_ms is None:
+            self._end_round(now_ms)
+        if due_ms is None or now_ms < due_ms:
+            return ControllerResult((), TickResponse())
         room = MOVING_MAX - state.reassigning_count
         if self._pass is None:
-            if now_ms < self._quiet_since_ms + self._interval_ms:
-                self._due_ms = self._quiet_since_ms + self._interval_ms
-                return ControllerResult((), TickResponse())
             if state.reassigning_count:
                 room = 0
             elif spread_of(state.replica_counts.of(state.brokers)) <= 1:
-                self._due_ms = now_ms + self._interval_ms
+                self._end_round(now_ms)
                 return ControllerResult((), TickResponse())
         if room <= 0:
-            self._due_ms = now_ms + RETRY_MS
+            self._again_ms = now_ms + RETRY_MS
             return ControllerResult((), TickResponse())
+        self._again_ms = now_ms
         changes, moves = self._step(context, self._pass or self._begin_pass(state, is_strict=True), room, now_ms)
         return ControllerResult(tuple(changes), TickResponse(replica_moves=moves))
 
@@ -119,7 +133,11 @@ class ReplicaBalance:
         known, self._registrations = self._registrations or registrations, registrations
         if registrations != known or not all(broker.is_active for broker in brokers):
             self._quiet_since_ms = now_ms
-            self._pass = None
+            self._pass = self._again_ms = None
+
+    def _end_round(self, now_ms: int) -> None:
+        self._pass = self._again_ms = None
+        self._ended_ms = now_ms
 
     def _begin_pass(self, state: ControllerState, is_strict: bool) -> Iterator[_Look]:
         self._pass, self._is_strict, self._moved = _looks(state), is_strict, 0
@@ -129,7 +147,7 @@ class ReplicaBalance:
         """Another pass follows one that has moved something, and a strict one that has not."""
         is_even = spread_of(state.replica_counts.of(state.brokers)) <= 1
         if not self._moved and (is_even or not self._is_strict):
-            self._pass, self._due_ms = None, now_ms + self._interval_ms
+            self._end_round(now_ms)
         else:
             self._begin_pass(state, is_strict=self._moved > 0)
 
@@ -163,7 +181,8 @@ class ReplicaBalance:
         return changes, moves
 
     def __repr__(self) -> str:
-        return f"ReplicaBalance(due_ms={self._due_ms}, {'a' if self._pass is not None else 'no'} round is under way)"
+        state = "a round is under way" if self._pass is not None else "no round is under way"
+        return f"ReplicaBalance(due_ms={self.next_deadline_ms}, {state})"
 
 
 def _looks(state: ControllerState) -> Iterator[_Look]:

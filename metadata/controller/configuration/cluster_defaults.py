@@ -23,6 +23,13 @@ class BalanceSettings(NamedTuple):
     interval_ms: int
 
 
+class ReplicaBalanceSettings(NamedTuple):
+    """When replicas move by schedule."""
+
+    is_enabled: bool
+    interval_ms: int
+
+
 class ClusterDefaults:
     """Of one controller."""
 
@@ -53,6 +60,16 @@ class ClusterDefaults:
             bool(values.get("auto.leader.rebalance.enable", config.leader_rebalance_enable)),
             percentage if isinstance(percentage, int) else config.leader_imbalance_percentage,
             1_000 * seconds if isinstance(seconds, int) else config.leader_imbalance_check_interval_ms,
+        )
+
+    @property
+    def replica_balance(self) -> ReplicaBalanceSettings:
+        self._renew()
+        config, values = self._config, self._values
+        seconds = values.get("auto.replica.balance.check.interval.seconds")
+        return ReplicaBalanceSettings(
+            bool(values.get("auto.replica.balance.enable", config.replica_balance_enable)),
+            1_000 * seconds if isinstance(seconds, int) else config.replica_balance_check_interval_ms,
         )
 
     def _renew(self) -> None:

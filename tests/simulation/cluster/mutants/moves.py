@@ -51,7 +51,7 @@ MOVES = (
     Mutant(
         "replicas never move by schedule",
         "seam: ticks",
-        (Edit(ReplicaBalance.tick, "now_ms < self._due_ms", "True"),),
+        (Edit(ReplicaBalance.tick, "now_ms < due_ms", "True"),),
         stories=_UNEVEN,
     ),
     Mutant(

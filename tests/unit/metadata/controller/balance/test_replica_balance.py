@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.controller.balance import replica_balance
 from metadata.controller.config import ControllerConfig
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
@@ -86,9 +87,9 @@ def test_a_schedule_that_is_switched_off_moves_nothing_and_wakes_nobody() -> Non
 
 def test_the_deadline_is_the_next_round() -> None:
     cluster = grown(config=replace(CONFIG, leader_rebalance_enable=False, session_timeout_ms=10 * INTERVAL_MS))
-    assert cluster.controller.next_deadline_ms() == INTERVAL_MS
-    pass_time(cluster, INTERVAL_MS - 1)
     assert cluster.controller.next_deadline_ms() == 1 + INTERVAL_MS, "the fourth broker was first seen at 1"
+    pass_time(cluster, INTERVAL_MS - 1)
+    assert cluster.controller.next_deadline_ms() == 1 + INTERVAL_MS
 
 
 def test_only_some_partitions_move_at_a_time_and_the_next_when_those_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,3 +216,67 @@ def test_topics_that_are_deleted_in_the_middle_of_a_pass_are_passed_over(monkeyp
     cluster.delete("a", "b")
     settle(cluster)
     assert max(counts(cluster)) - min(counts(cluster)) <= 1
+
+
+def configure(cluster: Cluster, **changes: str | None) -> None:
+    """For all brokers, while they run."""
+    prefix = "auto.replica.balance."
+    texts = {prefix + key.replace("_", "."): value for key, value in changes.items()}
+    assert cluster.configure("", texts, "broker") is None
+
+
+RUNNING = replace(CONFIG, replica_balance_enable=False, broker_configs=BROKER_CONFIGS)
+
+
+@pytest.mark.parametrize("off_ms", [0, 1, 10 * INTERVAL_MS])
+def test_a_schedule_that_is_switched_on_begins_an_interval_later(off_ms: int) -> None:
+    cluster = grown(config=RUNNING)
+    assert pass_time(cluster, off_ms) == 0
+    configure(cluster, enable="true")
+    assert cluster.controller.next_deadline_ms() is not None
+    assert pass_time(cluster, INTERVAL_MS - 1) == 0
+    assert pass_time(cluster, 1) == 6 and counts(cluster) == [6, 6, 6, 6]
+
+
+def test_a_schedule_that_is_switched_off_begins_no_move_and_ends_those_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
+    cluster = grown(config=replace(RUNNING, replica_balance_enable=True))
+    assert pass_time(cluster, INTERVAL_MS) == 2
+    configure(cluster, enable="false")
+    assert settle(cluster) == 0 and counts(cluster)[3] == 2
+    assert not any(p.is_reassigning for p in cluster.image.topics_by_name["t"].partitions.values())
+    configure(cluster, enable=None)
+    assert pass_time(cluster, INTERVAL_MS - 1) == 0, "the file's value is in force again, and a new round begins"
+    assert pass_time(cluster, 1) == 2
+
+
+def test_another_interval_counts_at_once() -> None:
+    cluster = grown(config=replace(RUNNING, replica_balance_enable=True))
+    pass_time(cluster, 5_000)
+    configure(cluster, check_interval_seconds="20")
+    assert pass_time(cluster, 14_999) == 0 and pass_time(cluster, 1) == 6
+    finish_copies(cluster)
+    cluster = grown(config=replace(RUNNING, replica_balance_enable=True))
+    configure(cluster, check_interval_seconds="600")
+    assert pass_time(cluster, 599_999) == 0 and pass_time(cluster, 1) == 6
+
+
+def test_a_new_controller_goes_by_what_was_switched_on() -> None:
+    cluster = grown(config=RUNNING)
+    configure(cluster, enable="true", check_interval_seconds="10")
+    cluster.fail_over()
+    assert pass_time(cluster, 9_999) == 0 and pass_time(cluster, 1) == 6
+
+
+def test_a_broker_that_restarts_while_the_schedule_is_off_counts_when_it_is_switched_on() -> None:
+    cluster = grown(config=RUNNING)
+    pass_time(cluster, INTERVAL_MS)
+    cluster.come_back(2, previous_broker_epoch=cluster.image.brokers[2].broker_epoch)
+    cluster.heartbeat(2)
+    for number, partition in cluster.image.topics_by_name["t"].partitions.items():
+        cluster.alter(partition.leader_id, cluster.proposal("t", partition.replicas, number))
+    configure(cluster, enable="true")
+    pass_time(cluster, 1)
+    assert pass_time(cluster, INTERVAL_MS - 1) == 0 and pass_time(cluster, 1) == 6
