@@ -16,6 +16,7 @@ from penstock import AsyncAdmin, TopicPartition
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.cluster.producer_ids import init_producer_id
 from penstock.errors import (
+    BrokerIdNotRegisteredError,
     InvalidConfigError,
     InvalidPartitionsError,
     PenstockError,
@@ -36,6 +37,9 @@ PARTITIONS_MAX = 8
 CANCELS_SHARE = 0.25
 LOOKS = 4
 """So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
+THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLE_RATES = (None, "20000", "500000")
+"""What moves is larger than what the lowest lets pass in the time of a plan; it is taken away in the end."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -51,6 +55,8 @@ class Operator:
         self._partitions = self.topic.partitions
         self._unsure: set[tuple[str, str]] = set()
         """Keys and values that were set with an unknown outcome: they may become so at any time."""
+        self._throttled: dict[int | None, None] = {}
+        """The brokers that may have a throttle by this operator; None: all."""
         self._do = {
             Task.ASK: self._ask,
             Task.REMAKE: self._remake,
@@ -74,6 +80,7 @@ class Operator:
                     await self._do[self.plan.task](admin)
                 except PenstockError as error:
                     self.clients.refused[type(error).__name__] += 1
+            await self._unthrottle(admin)
 
     async def _opened(self) -> AsyncAdmin:
         while True:
@@ -201,6 +208,7 @@ class Operator:
             "log.segment.bytes": [None, "16384", "1073741824"],
             "log.index.interval.bytes": [None, "512", "4096"],
             "log.cleaner.backoff.ms": [None, "500", "2000"],
+            **{key: list(THROTTLE_RATES) for key in THROTTLES},
         }
         if broker is None:
             values["min.insync.replicas"] = [None, *(str(n + 1) for n in range(self.topic.replication_factor))]
@@ -209,6 +217,9 @@ class Operator:
         if self._draw.random() < 0.2:
             await self._be_refused(admin, broker, {key: value, "num.io.threads": 2})
             return
+        if key in THROTTLES:
+            self._throttled[broker] = None
+            self.clients.calls["throttles changed"] += 1
         name = f"{broker} {key}"
         self._unsure.add((name, str(value)))
         await self._in_time("alter_broker_config", admin.alter_broker_config(broker, {key: value}))
@@ -217,6 +228,20 @@ class Operator:
         found = told.value if told is not None else None
         if broker is None and found != value and (name, str(found)) not in self._unsure:
             self._report("stale-config", f"all brokers {key}: {found} was told, {value} was set and acknowledged")
+
+    async def _unthrottle(self, admin: AsyncAdmin) -> None:
+        """What moves may arrive: the cluster is about to be whole. A broker that was forgotten has no throttle."""
+        while self._throttled and not self.clients.is_over:
+            broker = next(iter(self._throttled))
+            try:
+                changes: dict[str, Any] = dict.fromkeys(THROTTLES)
+                await self._in_time("alter_broker_config", admin.alter_broker_config(broker, changes))
+            except BrokerIdNotRegisteredError:
+                pass
+            except PenstockError:
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            del self._throttled[broker]
 
     async def _be_refused(self, admin: AsyncAdmin, broker: int | None, changes: dict[str, Any]) -> None:
         try:

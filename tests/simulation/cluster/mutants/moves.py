@@ -5,9 +5,11 @@ What the controller may decide is hunted in the random walk over its decisions (
 
 from __future__ import annotations
 
+from broker.apis.fetch_session import FetchSession
 from broker.quorum.metadata_publisher import MetadataPublisher
+from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
-from metadata.controller import unregistration
+from metadata.controller import reassignments, unregistration
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.state import ControllerState
@@ -74,5 +76,39 @@ MOVES = (
         "KIP-631",
         (Edit(ControllerState.drop_broker, "del self.brokers[broker_id]", "pass"),),
         stories=_FORGETTING,
+    ),
+    Mutant(
+        "a replica that was removed stays in sync",
+        "KIP-455",
+        (
+            Edit(
+                reassignments._change,
+                "isr = tuple(member for member in partition.isr if member in wanted.all)",
+                "isr = partition.isr",
+            ),
+        ),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "the throttle holds up replicas in sync",
+        "KIP-73: a throttle that starves the ISR",
+        (
+            Edit(
+                LeaderState.is_moving,
+                "broker_id in self.adding and broker_id not in self.maximal_isr",
+                "broker_id in self.followers",
+            ),
+        ),
+        stories=directed(leader_replication_throttled_rate=10),
+    ),
+    Mutant(
+        "a copy that the throttle holds is never released",
+        "seam: timers",
+        (Edit(FetchSession._held_no_more, "self._partitions.release_held() and", "False and"),),
+        stories=directed(
+            roles=_ROLES,
+            operators=(OperatorPlan(Task.MOVE, "topic-0", 0.5),),
+            leader_replication_throttled_rate=4_000,
+        ),
     ),
 )
