@@ -9,6 +9,7 @@ from metadata.registrations import PartitionRegistration
 from metadata.requests import ElectionType, ElectLeadersRequest, NamedPartitions, NewTopic, ReassignedPartition
 from metadata.requests import ReplicaAssignment as Assigned
 from penstock.errors import (
+    IneligibleReplicaError,
     InvalidReplicaAssignmentError,
     InvalidRequestError,
     InvalidUpdateVersionError,
@@ -315,3 +316,20 @@ def test_all_that_move_are_looked_at_in_turn() -> None:
     others = state.reassigning_partitions(first[-1].key, 10)
     assert [p.partition for p in (*first, *others)] == list(range(5)) and len(first) == 2
     assert state.reassigning_partitions(others[-1].key, 2) == []
+
+
+@pytest.mark.parametrize("target", [(1, 2, 4), (4, 2, 3), (4, 5, 1)])
+def test_a_move_to_a_broker_that_is_dead_waits_loses_nothing_and_can_be_taken_back(target: tuple[int, ...]) -> None:
+    cluster = cluster_with((1, 2, 3))
+    cluster.let_die(4)
+    before = cluster.partition("t")
+    assert cluster.reassign("t", target) is None
+    cluster.tick()
+    moving = cluster.partition("t")
+    assert moving.is_reassigning and (moving.isr, moving.leader_id) == (before.isr, before.leader_id)
+    (refused,) = cluster.alter(moving.leader_id, cluster.proposal("t", (*moving.isr, 4)))
+    assert is_error(refused.error, IneligibleReplicaError, "4"), "a dead broker is not in sync"
+    assert cluster.reassign("t", None) is None
+    after = cluster.partition("t")
+    assert sorted(after.replicas) == [1, 2, 3], "in the order that the move gave them, as in Kafka"
+    assert not after.is_reassigning and (after.isr, after.leader_id) == (before.isr, before.leader_id)

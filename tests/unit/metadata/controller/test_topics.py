@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX
 from metadata.codec import encode_record
 from metadata.controller.config import ControllerConfig
-from metadata.requests import CreateTopicsRequest, NewTopic, ReplicaAssignment
+from metadata.requests import (
+    CreateTopicsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    NamedPartitions,
+    NewPartitions,
+    NewTopic,
+    ReplicaAssignment,
+)
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import (
     InvalidConfigError,
@@ -19,6 +29,7 @@ from penstock.errors import (
     PolicyViolationError,
     TopicExistsError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
@@ -66,9 +77,10 @@ def test_numbers_that_are_left_out_are_the_clusters_defaults() -> None:
 )
 def test_name_that_is_not_allowed_says_why(name: str, says: str) -> None:
     cluster = Cluster(brokers=1)
+    before = cluster.image
     error = cluster.create(name).error
     assert is_error(error, InvalidTopicError, says)
-    assert len(str(error)) < 200
+    assert len(str(error)) < 200 and cluster.image is before
 
 
 def test_longest_name_is_allowed() -> None:
@@ -104,8 +116,10 @@ def test_topic_named_twice_is_refused_each_time_and_others_are_made() -> None:
 
 @pytest.mark.parametrize("partitions", [0, -2, -(10**9), 10_001, 10**9])
 def test_impossible_number_of_partitions_is_refused(partitions: int) -> None:
-    error = Cluster(brokers=1).create("t", partitions=partitions).error
-    assert is_error(error, InvalidPartitionsError, str(partitions), "10000")
+    cluster = Cluster(brokers=1)
+    before = cluster.image
+    error = cluster.create("t", partitions=partitions).error
+    assert is_error(error, InvalidPartitionsError, str(partitions), "10000") and cluster.image is before
 
 
 def test_clusters_bound_counts_what_exists_and_what_the_request_makes() -> None:
@@ -140,8 +154,9 @@ def test_largest_topic_can_be_made_with_any_of_its_configs() -> None:
 def test_impossible_replication_factor_says_how_many_brokers_are_live(factor: int) -> None:
     cluster = Cluster(brokers=3)
     cluster.heartbeat(3, fence=True)
+    before = cluster.image
     error = cluster.create("t", replication_factor=factor).error
-    assert is_error(error, InvalidReplicationFactorError, str(factor), "2 of 3 registered")
+    assert is_error(error, InvalidReplicationFactorError, str(factor), "2 of 3 registered") and cluster.image is before
 
 
 def test_a_default_that_is_too_large_is_named_as_the_default() -> None:
@@ -261,6 +276,38 @@ def test_deleted_topic_is_gone_with_its_configuration_and_comes_back_as_another(
     new = cluster.create("t")
     assert new.error is None and new.topic_id != old.topic_id
     assert cluster.image.topic_config("t") == {}
+
+
+ELECTION = ElectLeadersRequest(ElectionType.PREFERRED, (NamedPartitions("t", (0,)),))
+NAMED: dict[str, Callable[[Cluster], Exception | None]] = {
+    "new partitions": lambda cluster: cluster.add_partitions(NewPartitions("t", 5))[0].error,
+    "a configuration": lambda cluster: cluster.configure("t", {"retention.ms": "5"}),
+    "no configuration": lambda cluster: cluster.configure("t", {"retention.ms": None}),
+    "other replicas": lambda cluster: cluster.reassign("t", (2,)),
+    "no other replicas": lambda cluster: cluster.reassign("t", None),
+    "another leader": lambda cluster: cluster.commit(cluster.controller.elect_leaders(ELECTION, 0)).partitions[0].error,
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_a_topic_that_was_deleted_is_unknown_to_whatever_is_asked_for_it(what: str) -> None:
+    cluster = Cluster(brokers=2)
+    cluster.create("t", config={"retention.ms": "1"})
+    cluster.delete("t")
+    before = cluster.image
+    assert is_error(NAMED[what](cluster), UnknownTopicOrPartitionError, "t")
+    assert cluster.image is before
+
+
+def test_a_deletion_that_is_late_spares_the_topic_that_was_made_anew() -> None:
+    """It names the id of the topic that it was meant for."""
+    cluster = Cluster(brokers=1)
+    old = cluster.create("t")
+    cluster.delete("t")
+    cluster.create("t")
+    before = cluster.image
+    (result,) = cluster.delete(old.topic_id)
+    assert is_error(result.error, UnknownTopicIdError, old.topic_id) and cluster.image is before
 
 
 def test_delete_of_an_unknown_or_repeated_id_is_an_error_of_that_id_only() -> None:
