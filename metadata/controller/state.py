@@ -66,6 +66,8 @@ class ControllerState:
         self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
         """Since `take_leader_changes` was called last."""
+        self.replica_set_changes = 0
+        """So many reassignments began, replaced others, or were cancelled. One that completes is not counted again."""
         self.preferred_leaders = PreferredLeaders()
         self.replica_counts = ReplicaCounts()
         self._ids_by_name: dict[str, str] = {}
@@ -252,6 +254,7 @@ class ControllerState:
             change = LeaderChange(self.topics[after.topic_id].name, before, after)
             self.leader_changes.append(change)
             self.unclean_elections += change.is_unclean
+        self.replica_set_changes += set(before.target_replicas) != set(after.target_replicas)
 
     def _unindex(self, partition: PartitionRegistration) -> None:
         for member in partition.isr:

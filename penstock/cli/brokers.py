@@ -92,7 +92,8 @@ def _drain(admin: Admin, broker_id: int, plan: Plan) -> Failures:
         plan = make_plan(state, frozenset())
     raise PenstockError(
         f"broker {broker_id} still has replicas of {len(left)} partitions after {ROUNDS_MAX} rounds, one is"
-        f" {left[0].name}: others place replicas there all the time; stop that, and run the command again"
+        f" {left[0].name}: others place replicas there all the time. Stop that, and set"
+        " auto.replica.balance.enable=false if it is on; then run the command again"
     )
 
 

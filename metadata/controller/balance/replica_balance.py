@@ -7,9 +7,11 @@ leaves the partition in as many racks. A partition that lacks a replica in sync,
 
 Moves cost bandwidth, so little is done at a time and nothing in times of trouble:
 
-    MOVING_MAX     partitions move at a time; a round begins only when none does, whoever moved it
+    MOVING_MAX     partitions move at a time
     quiet time     every registered broker has been in service for one interval, under the same registration. So a
-                   rolling restart, or a broker that is away for a while, moves nothing
+                   rolling restart, or a broker that is away for a while, moves nothing. Nor did anybody else move a
+                   replica, or cancel a move: a broker that is being drained, or just was, gets nothing. What another
+                   controller's schedule began counts as somebody else's
 
 A pass is strict at first: a move must be one of the fewest that even everything, and must not make the partition's
 topic less even. When no such move is left, a pass takes any that brings two brokers nearer. Racks may forbid the last
@@ -87,6 +89,9 @@ class ReplicaBalance:
         """When a round that is under way, or waits until nothing moves, goes on; None between rounds."""
         self._registrations: tuple[int, int] | None = None
         self._quiet_since_ms = now_ms
+        self._known_changes = 0
+        """Of replica sets, in the state: those that were seen, and those that the last step asked for."""
+        self._others_move = False
         self._pass: Iterator[_Look] | None = None
         """What is left of the pass under way."""
         self._is_strict = True
@@ -99,6 +104,8 @@ class ReplicaBalance:
         settings = self._settings.replica_balance
         if not settings.is_enabled:
             return None
+        if self._others_move:
+            return self._quiet_since_ms + RETRY_MS  # it must be seen when they end
         if self._again_ms is not None:
             return self._again_ms
         return max(self._ended_ms, self._quiet_since_ms) + settings.interval_ms
@@ -110,15 +117,12 @@ class ReplicaBalance:
         due_ms = self.next_deadline_ms
         if due_ms is None:
             self._end_round(now_ms)
-        if due_ms is None or now_ms < due_ms:
+        if due_ms is None or self._others_move or now_ms < due_ms:
             return ControllerResult((), TickResponse())
         room = MOVING_MAX - state.reassigning_count
-        if self._pass is None:
-            if state.reassigning_count:
-                room = 0
-            elif spread_of(state.replica_counts.of(state.brokers)) <= 1:
-                self._end_round(now_ms)
-                return ControllerResult((), TickResponse())
+        if self._pass is None and spread_of(state.replica_counts.of(state.brokers)) <= 1:
+            self._end_round(now_ms)
+            return ControllerResult((), TickResponse())
         if room <= 0:
             self._again_ms = now_ms + RETRY_MS
             return ControllerResult((), TickResponse())
@@ -127,11 +131,17 @@ class ReplicaBalance:
         return ControllerResult(tuple(changes), TickResponse(replica_moves=moves))
 
     def _watch(self, state: ControllerState, now_ms: int) -> None:
-        """Notes since when all is quiet; ends a round when it is not."""
+        """Notes since when all is quiet; ends a round when it is not. Without a round, all moves are others'."""
         brokers = state.brokers.values()
         registrations = len(brokers), max((broker.broker_epoch for broker in brokers), default=0)
         known, self._registrations = self._registrations or registrations, registrations
-        if registrations != known or not all(broker.is_active for broker in brokers):
+        is_changed = self._known_changes != state.replica_set_changes
+        self._known_changes = state.replica_set_changes
+        if is_changed:
+            self._pass = None
+        self._others_move = self._pass is None and state.reassigning_count > 0
+        is_whole = registrations == known and all(broker.is_active for broker in brokers)
+        if is_changed or self._others_move or not is_whole:
             self._quiet_since_ms = now_ms
             self._pass = self._again_ms = None
 
@@ -178,6 +188,7 @@ class ReplicaBalance:
             ends = _ends(counts, self._is_strict)
             if moves == room:
                 break
+        self._known_changes += moves
         return changes, moves
 
     def __repr__(self) -> str:

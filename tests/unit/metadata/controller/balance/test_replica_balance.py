@@ -102,13 +102,50 @@ def test_only_some_partitions_move_at_a_time_and_the_next_when_those_are_done(mo
     assert settle(cluster) == 2 and counts(cluster) == [6, 6, 6, 6]
 
 
-def test_no_round_begins_while_somebody_else_moves_replicas() -> None:
-    cluster = grown()
+def test_no_round_begins_until_an_interval_after_the_last_move_that_somebody_else_began() -> None:
+    cluster = grown(config=replace(CONFIG, session_timeout_ms=10 * INTERVAL_MS))
     first = cluster.partition("t")
     assert cluster.reassign("t", (*first.replicas[:1], 4)) is None
     assert pass_time(cluster, INTERVAL_MS) == 0 and pass_time(cluster, INTERVAL_MS) == 0
+    deadline_ms = cluster.controller.next_deadline_ms()
+    assert deadline_ms is not None and deadline_ms <= cluster.now_ms + replica_balance.RETRY_MS, "it sees when they end"
     finish_copies(cluster)
+    assert pass_time(cluster, INTERVAL_MS - 1) == 0
     assert pass_time(cluster, replica_balance.RETRY_MS) == 5
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_broker_that_was_drained_gets_nothing_for_an_interval(is_seen: bool) -> None:
+    """Also where the copies are so small that nobody looks before they are done."""
+    cluster = grown()
+    pass_time(cluster, INTERVAL_MS)
+    finish_copies(cluster)
+    pass_time(cluster, 3 * INTERVAL_MS // 2)
+    for number, partition in cluster.image.topics_by_name["t"].partitions.items():
+        if 4 in partition.replicas:
+            stays = next(replica for replica in partition.replicas if replica != 4)
+            assert cluster.reassign("t", (stays, stays % 3 + 1), number) is None
+            pass_time(cluster, is_seen)
+            finish_copies(cluster)
+    assert counts(cluster)[3] == 0
+    pass_time(cluster, 1)
+    assert pass_time(cluster, INTERVAL_MS - 2) == 0
+    assert pass_time(cluster, replica_balance.RETRY_MS) > 0, "the schedule goes by the numbers then"
+
+
+@pytest.mark.parametrize("other", ["begins", "cancels"])
+def test_a_round_ends_when_somebody_else_changes_a_move(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
+    cluster = grown()
+    assert pass_time(cluster, INTERVAL_MS) == 2
+    partitions = cluster.image.topics_by_name["t"].partitions.items()
+    number, partition = next(each for each in partitions if each[1].is_reassigning is (other == "cancels"))
+    fewer = None if other == "cancels" else partition.replicas[:1]
+    assert cluster.reassign("t", fewer, number) is None
+    finish_copies(cluster)
+    pass_time(cluster, 1)
+    assert pass_time(cluster, INTERVAL_MS - 1) == 0
+    assert pass_time(cluster, replica_balance.RETRY_MS) == 2
 
 
 def test_a_step_looks_at_so_many_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
