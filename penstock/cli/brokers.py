@@ -1,7 +1,7 @@
 """`penstock brokers list|drain|unregister`: shows the registered brokers, takes everything off one, and forgets one.
 
 Exit code 1 if a partition was refused, or the broker still has replicas in the end. Not here: the plan
-(penstock/balance/), and what is allowed (the controller).
+(penstock/balance/), how a broker is drained (penstock/cli/moves/draining.py), and what is allowed (the controller).
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ import typer
 from penstock.balance.planner import make_plan
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
-from penstock.cli.moves.performing import perform, wait_for
+from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_table
+from penstock.cli.output import print_json, print_table
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import BrokerIdNotRegisteredError, PenstockError
+from penstock.errors import BrokerIdNotRegisteredError
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState
-    from penstock.balance.plan import Plan
     from penstock.cli.moves.performing import Failures
-    from penstock.client.admin.admin import Admin
     from penstock.client.admin.admin_types import BrokerDescription
 
-ROUNDS_MAX = 10
-"""Topics that are created meanwhile may place replicas on the broker; after so many rounds they are too many."""
 COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders")
 
 app = typer.Typer(
@@ -53,7 +49,7 @@ def drain(
     """Move every replica and leadership off a broker, and wait until it has none; clients go on.
 
     Topics that are created meanwhile may place replicas there again: they are moved, too. Refused where too few brokers
-    are left for the replicas of a partition.
+    are left for the replicas of a partition. Moves to the broker that go on are cancelled.
     """
     from penstock import Admin
 
@@ -66,35 +62,8 @@ def drain(
     failed: Failures = {}
     if not dry_run:
         with Admin(bootstrap) as admin, throttled(admin, throttle):
-            failed = _drain(admin, broker_id, plan)
+            failed = drain_broker(admin, broker_id, plan)
     finish(plan, failed, as_json, dry_run)
-
-
-def _drain(admin: Admin, broker_id: int, plan: Plan) -> Failures:
-    """Until the broker has nothing, or a partition is refused."""
-    for _ in range(ROUNDS_MAX):
-        failed = perform(admin, plan)
-        if failed:
-            return failed
-        moving = {tp for tp, info in admin.list_partition_reassignments().items() if broker_id in info.replicas}
-        if moving:
-            note(f"waiting for {len(moving)} partitions that somebody else moves to broker {broker_id}, or off it")
-            wait_for(admin, moving)
-        state = read_cluster(admin, [broker_id])
-        left = [p for p in state.partitions if broker_id in p.replicas]
-        if not left:
-            note(
-                f"broker {broker_id} has no replicas. Stop it soon: a topic that is created while it is in service may"
-                " place some there again"
-            )
-            return {}
-        note(f"broker {broker_id} got replicas of {len(left)} partitions meanwhile, one is {left[0].name}; again")
-        plan = make_plan(state, frozenset())
-    raise PenstockError(
-        f"broker {broker_id} still has replicas of {len(left)} partitions after {ROUNDS_MAX} rounds, one is"
-        f" {left[0].name}: others place replicas there all the time. Stop that, and set"
-        " auto.replica.balance.enable=false if it is on; then run the command again"
-    )
 
 
 def _check_registered(state: ClusterState, broker_id: int) -> None:

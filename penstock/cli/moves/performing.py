@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace, left_bytes
+from penstock.cli.moves.waiting import what_was_begun_goes_on
 from penstock.cli.output import note
 from penstock.cli.patience.watch import described_trouble
 from penstock.errors import ElectionNotNeededError, UnknownTopicOrPartitionError
@@ -36,29 +36,10 @@ Failures = dict["TopicPartition", "ApiError"]
 def perform(admin: Admin, plan: Plan) -> Failures:
     """Until everything is done; why it was not, of each partition that was refused. A topic that is deleted meanwhile
     is no failure, and a partition that somebody else begins to move is left alone."""
-    with _what_was_begun_goes_on():
+    with what_was_begun_goes_on():
         failed = _move(admin, plan.moves)
         failed |= _reorder(admin, [each for each in plan.reassignments if not each.added])
         return failed | _elect(admin, plan)
-
-
-def wait_for(admin: Admin, partitions: set[TopicPartition]) -> None:
-    """Until none of these moves any more."""
-    with _what_was_begun_goes_on():
-        while partitions & admin.list_partition_reassignments().keys():
-            time.sleep(POLL_SECONDS)
-
-
-@contextmanager
-def _what_was_begun_goes_on() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        note(
-            "stopped. What was begun goes on: `penstock reassignments list` shows it, and `penstock reassignments"
-            " cancel --all` takes it back. The same command, run again, does the rest"
-        )
-        raise
 
 
 def _move(admin: Admin, moves: Sequence[Reassignment]) -> Failures:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 
+import pytest
+
+import penstock
 from penstock import TopicPartition
+from penstock.cli import brokers
+from penstock.cli.moves import balance, performing, waiting
 from penstock.client.admin.admin_types import (
     BrokerInfo,
     ClusterInfo,
@@ -19,6 +25,7 @@ from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.wire.log_dirs import LogDirInfo, ReplicaLogInfo
 from penstock.errors import ApiError, ElectionNotNeededError, NetworkError
 
+SKEWED = [(1, 2)] * 12
 LOOKS = 2
 """So often a move is still under way when somebody looks."""
 
@@ -74,14 +81,18 @@ class FakeCluster:
         self, wanted: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, ApiError | None]:
         for tp, target in wanted.items():
-            assert target is not None
-            if tp not in self.refused:
+            if tp in self.refused:
+                continue
+            if target is None:
+                self.cancel(tp)
+            else:
                 self.begun.append(tp)
                 self.begin(tp, tuple(target))
         self.most_moving = max(self.most_moving, len(self._looks))
         return {tp: self.refused.get(tp) for tp in wanted}
 
     def begin(self, tp: TopicPartition, target: tuple[int, ...], looks: int = LOOKS) -> None:
+        self.cancel(tp)
         before = self.partitions[tp]
         adding = tuple(replica for replica in target if replica not in before.replicas)
         removing = tuple(replica for replica in before.replicas if replica not in target)
@@ -90,6 +101,12 @@ class FakeCluster:
         )
         if adding or removing:
             self._looks[tp] = looks
+
+    def cancel(self, tp: TopicPartition) -> None:
+        info = self.partitions[tp]
+        original = tuple(replica for replica in info.replicas if replica not in info.adding_replicas)
+        self.partitions[tp] = replace(info, replicas=original, adding_replicas=(), removing_replicas=())
+        self._looks.pop(tp, None)
 
     def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:
         self.on_look()
@@ -126,3 +143,31 @@ class FakeCluster:
 
     def counts(self) -> dict[int, int]:
         return {id_: sum(id_ in info.replicas for info in self.partitions.values()) for id_ in self.brokers}
+
+
+class FakeTime:
+    """Stands for the module `time`: a sleep is over at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def asked_by_commands(monkeypatch: pytest.MonkeyPatch, made: FakeCluster) -> FakeCluster:
+    """The cluster answers every command, and time passes only where one waits."""
+
+    @contextmanager
+    def admin(bootstrap: str) -> Iterator[FakeCluster]:
+        yield made
+
+    monkeypatch.setattr(penstock, "Admin", lambda bootstrap: made)
+    monkeypatch.setattr(balance, "patient_admin", admin)
+    monkeypatch.setattr(brokers, "patient_admin", admin)
+    monkeypatch.setattr(performing, "time", FakeTime())
+    monkeypatch.setattr(waiting, "time", FakeTime())
+    return made

@@ -1,49 +1,22 @@
-"""`penstock cluster balance` and `brokers drain`: plans are performed a few partitions at a time, to their end."""
+"""`penstock cluster balance`: plans are performed a few partitions at a time, to their end."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import islice, repeat
-from typing import Any
 
 import pytest
 import typer
 
-import penstock
 from penstock import TopicPartition
-from penstock.balance.cluster import DrainImpossibleError, Goal
-from penstock.cli import brokers
+from penstock.balance.cluster import Goal
 from penstock.cli.moves import balance, performing
 from penstock.cli.moves.cluster_reading import SizesUnknownError, read_cluster
 from penstock.errors import (
-    BrokerIdNotRegisteredError,
     ConfigError,
     InvalidReplicaAssignmentError,
-    PenstockError,
     UnknownTopicOrPartitionError,
 )
 from tests.unit.cli.moves.fake_cluster import FakeCluster
-
-SKEWED = [(1, 2)] * 12
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    return asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED))
-
-
-def asked_by_commands(monkeypatch: pytest.MonkeyPatch, made: FakeCluster) -> FakeCluster:
-    @contextmanager
-    def admin(bootstrap: str) -> Any:
-        yield made
-
-    monkeypatch.setattr(penstock, "Admin", lambda bootstrap: made)
-    monkeypatch.setattr(balance, "patient_admin", admin)
-    monkeypatch.setattr(brokers, "patient_admin", admin)
-    monkeypatch.setattr(performing, "POLL_SECONDS", 0)
-    return made
 
 
 def test_a_balance_evens_replicas_and_leaders_and_a_second_one_does_nothing(
@@ -142,60 +115,3 @@ def test_bytes_need_every_size(cluster: FakeCluster) -> None:
 def test_what_is_no_goal_is_refused(by: str) -> None:
     with pytest.raises(ConfigError, match="must be one of bytes, leaders, replicas"):
         balance.balance(by=by)
-
-
-def test_a_drain_takes_everything_off_a_broker(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    brokers.drain(1)
-    assert cluster.counts() == {1: 0, 2: 12, 3: 12}
-    assert not any(info.leader_id == 1 for info in cluster.partitions.values())
-    assert "broker 1 has no replicas. Stop it soon" in capsys.readouterr().err
-
-
-def test_a_drain_that_is_only_shown_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    brokers.drain(1, dry_run=True, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert told["replicas_moved"] == 12 and not told["performed"] and not cluster.begun
-
-
-def test_a_topic_that_is_created_during_a_drain_is_moved_too(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    created = iter([(1, 3), (2, 1)])
-    add_at_most(cluster, created)
-    brokers.drain(1)
-    assert cluster.counts()[1] == 0 and len(cluster.partitions) == 14
-    assert "got replicas of" in capsys.readouterr().err
-
-
-def add_at_most(cluster: FakeCluster, replicas: Iterator[tuple[int, ...]]) -> None:
-    """At each look a partition more, until there is none."""
-
-    def add() -> None:
-        for following in islice(replicas, 1):
-            cluster.add(following)
-
-    cluster.on_look = add
-
-
-def test_a_drain_gives_up_when_others_place_replicas_there_all_the_time(cluster: FakeCluster) -> None:
-    add_at_most(cluster, repeat((1, 2)))
-    with pytest.raises(PenstockError, match=r"after 10 rounds, one is t-\d+: .* auto.replica.balance.enable=false"):
-        brokers.drain(1)
-
-
-def test_a_drain_waits_for_what_somebody_else_moves_to_the_broker(
-    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.begin(TopicPartition("t", 0), (3, 2), looks=40)
-    brokers.drain(1)
-    assert "somebody else moves" in capsys.readouterr().err and cluster.counts()[1] == 0
-
-
-def test_a_broker_that_nobody_knows_and_one_that_cannot_be_drained_are_refused(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(BrokerIdNotRegisteredError, match="broker 9 is not registered; these are: 1, 2, 3"):
-        brokers.drain(9)
-    asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED, fenced=[3]))
-    with pytest.raises(DrainImpossibleError, match="broker 1 cannot be drained: t-0"):
-        brokers.drain(1)

@@ -1,0 +1,139 @@
+"""`penstock brokers drain`: everything goes off a broker, whatever others move meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice, repeat
+
+import pytest
+
+from penstock import TopicPartition
+from penstock.balance.cluster import DrainImpossibleError
+from penstock.cli import brokers
+from penstock.cli.moves import waiting
+from penstock.errors import BrokerIdNotRegisteredError, InvalidReplicaAssignmentError, PenstockError
+from tests.unit.cli.moves.fake_cluster import SKEWED, FakeCluster, asked_by_commands
+
+FIRST = TopicPartition("t", 0)
+FOREVER = 1 << 30
+
+
+def test_a_drain_takes_everything_off_a_broker(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers.drain(1)
+    assert cluster.counts() == {1: 0, 2: 12, 3: 12}
+    assert not any(info.leader_id == 1 for info in cluster.partitions.values())
+    assert "broker 1 has no replicas. Stop it soon" in capsys.readouterr().err
+
+
+def test_a_drain_that_is_only_shown_changes_nothing(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers.drain(1, dry_run=True, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["replicas_moved"] == 12 and not told["performed"] and not cluster.begun
+
+
+def test_a_topic_that_is_created_during_a_drain_is_moved_too(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = iter([(1, 3), (2, 1)])
+    add_at_most(cluster, created)
+    brokers.drain(1)
+    assert cluster.counts()[1] == 0 and len(cluster.partitions) == 14
+    assert "got replicas of" in capsys.readouterr().err
+
+
+def add_at_most(cluster: FakeCluster, replicas: Iterator[tuple[int, ...]]) -> None:
+    """At each look a partition more, until there is none."""
+
+    def add() -> None:
+        for following in islice(replicas, 1):
+            cluster.add(following)
+
+    cluster.on_look = add
+
+
+def test_a_drain_gives_up_when_others_place_replicas_there_all_the_time(cluster: FakeCluster) -> None:
+    add_at_most(cluster, repeat((1, 2)))
+    with pytest.raises(PenstockError, match=r"after 10 rounds, one is t-\d+: .* auto.replica.balance.enable=false"):
+        brokers.drain(1)
+
+
+def test_a_drain_waits_for_what_somebody_else_moves_off_the_broker(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.begin(FIRST, (3, 2), looks=200)
+    brokers.drain(1)
+    told = capsys.readouterr().err
+    assert "somebody else moves" in told and cluster.counts()[1] == 0
+    assert "1 partitions still move, one is t-0" in told and "`penstock reassignments cancel t -p 0`" in told
+
+
+@pytest.mark.parametrize("fenced", [[1], []])
+def test_a_move_to_the_broker_is_cancelled_before_it_is_drained(
+    fenced: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dead broker would never get its copy."""
+    made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), [(2, 3)] * 3, fenced))
+    made.begin(FIRST, (1, 2), looks=FOREVER)
+    brokers.drain(1)
+    assert made.partitions[FIRST].replicas == (2, 3) and not made.list_partition_reassignments()
+    assert "t-0: its move to broker 1, which is being drained, was cancelled" in capsys.readouterr().err
+
+
+def test_a_move_to_other_brokers_too_goes_on_without_the_drained_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3, 4), [(2, 3)], fenced=[1]))
+    made.begin(FIRST, (1, 2, 4), looks=FOREVER)
+    brokers.drain(1)
+    told = capsys.readouterr().err
+    assert "t-0: its move goes on to the replicas [2, 4], without broker 1" in told
+    assert made.partitions[FIRST].adding_replicas == (4,)
+
+
+def test_a_move_that_would_leave_too_few_replicas_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3, 4), [(2, 3)], fenced=[1]))
+    made.begin(FIRST, (1, 4), looks=FOREVER)
+    brokers.drain(1)
+    assert made.partitions[FIRST].replicas == (2, 3)
+
+
+def test_a_move_to_the_broker_that_may_not_be_cancelled_is_waited_for_and_then_taken_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), [(2, 3)]))
+    made.begin(FIRST, (1, 2), looks=20)
+    made.refused[FIRST] = InvalidReplicaAssignmentError("t-0: too few would be in sync")
+    made.on_look = lambda: None if made.partitions[FIRST].is_reassigning else made.refused.clear()
+    brokers.drain(1)
+    assert made.counts()[1] == 0
+    assert "the move to broker 1 goes on: t-0: too few would be in sync" in capsys.readouterr().err
+
+
+def test_a_drain_ends_where_a_move_waits_for_a_broker_that_is_out_of_service(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = asked_by_commands(monkeypatch, FakeCluster((1, 2, 3, 4), SKEWED, fenced=[4]))
+    made.begin(FIRST, (4, 2), looks=FOREVER)
+    with pytest.raises(waiting.MoveStuckError, match=r"t-0 is being moved to broker 4, which is out of") as stuck:
+        brokers.drain(1)
+    assert "`penstock reassignments cancel t -p 0`" in str(stuck.value) and "for 60 s" in str(stuck.value)
+    told = capsys.readouterr().err
+    assert 10 <= told.count("the cluster: out of service: broker 4") <= 12, "every five seconds for a minute"
+    assert made.counts()[1] == 1, "the others have moved"
+
+
+def test_less_of_anything_begins_the_standstill_anew() -> None:
+    standstill = waiting.Standstill()
+    seen = [(3, 50), (3, 50), (3, 60), (3, 60), (3, 59), (3, 59), (2, 90), (2, 90)]
+    assert [standstill.saw(*each, at) for at, each in enumerate(seen)] == [0, 1, 2, 3, 0, 1, 0, 1]
+
+
+def test_a_broker_that_nobody_knows_and_one_that_cannot_be_drained_are_refused(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BrokerIdNotRegisteredError, match="broker 9 is not registered; these are: 1, 2, 3"):
+        brokers.drain(9)
+    asked_by_commands(monkeypatch, FakeCluster((1, 2, 3), SKEWED, fenced=[3]))
+    with pytest.raises(DrainImpossibleError, match="broker 1 cannot be drained: t-0"):
+        brokers.drain(1)
