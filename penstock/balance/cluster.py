@@ -44,6 +44,7 @@ class BalancedPartition:
     leader_id: int = -1
     size_bytes: int | None = None  # of one replica; None: not known
     moving: bool = False
+    topic_id: str = ""  # a topic that is created again has another
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ is stopped half-way is better stopped before them. Not here: how a plan is made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
 
@@ -21,6 +21,7 @@ class Reassignment:
     before: tuple[int, ...]
     after: tuple[int, ...]
     size_bytes: int | None = None  # of one replica; None: not known
+    topic_id: str = ""  # a topic that is created again has another
 
     @property
     def added(self) -> tuple[int, ...]:
@@ -114,9 +115,6 @@ def after_plan(state: ClusterState, plan: Plan) -> ClusterState:
         if key not in replicas and key not in leaders:
             return partition
         after = replicas.get(key, partition.replicas)
-        leader_id = leaders.get(key, partition.leader_id)
-        return BalancedPartition(
-            partition.topic, partition.index, after, leader_id, partition.size_bytes, partition.moving
-        )
+        return replace(partition, replicas=after, leader_id=leaders.get(key, partition.leader_id))
 
     return ClusterState(state.brokers, tuple(map(changed, state.partitions)))

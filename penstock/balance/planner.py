@@ -51,7 +51,9 @@ def make_plan(state: ClusterState, goals: Set[Goal], bytes_tolerance: float = BY
 
 def _plan(state: ClusterState, layout: ReplicaLayout, elect_all: bool) -> Plan:
     changed = [
-        Reassignment(partition.topic, partition.index, partition.replicas, after, partition.size_bytes)
+        Reassignment(
+            partition.topic, partition.index, partition.replicas, after, partition.size_bytes, partition.topic_id
+        )
         for partition, after in zip(layout.partitions, layout.replicas, strict=True)
         if partition.replicas != after
     ]

@@ -5,17 +5,20 @@ Not here: the plan (penstock/balance/).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
     from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
     from penstock.client.admin.log_dirs import BrokerLogDirs
     from penstock.types import TopicPartition
+
+ASKED_FOR_EACH_MAX = 50
+"""Of more topics than that, all are asked for at once."""
 
 
 class SizesUnknownError(PenstockError):
@@ -29,9 +32,18 @@ def read_cluster(admin: Admin, draining: Collection[int] = ()) -> ClusterState:
         for broker in admin.describe_cluster().brokers
     )
     log_dirs = admin.describe_log_dirs()
-    topics = admin.describe_topics()
-    partitions = tuple(_partition(topic, info, log_dirs) for topic in topics for info in topic.partitions)
-    return ClusterState(brokers, partitions)
+    return ClusterState(brokers, tuple(_partitions(admin.describe_topics(), log_dirs)))
+
+
+def read_partitions(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, BalancedPartition]:
+    """The partitions of these topics as they are now, without sizes; a topic that was deleted has none."""
+    from penstock import TopicPartition
+
+    if len(topics) <= ASKED_FOR_EACH_MAX:
+        described = [topic for name in sorted(topics) if (topic := _described(admin, name)) is not None]
+    else:
+        described = [topic for topic in admin.describe_topics() if topic.name in topics]
+    return {TopicPartition(each.topic, each.index): each for each in _partitions(described, {})}
 
 
 def check_sizes(state: ClusterState) -> None:
@@ -44,6 +56,19 @@ def check_sizes(state: ClusterState) -> None:
         )
 
 
+def _described(admin: Admin, topic: str) -> TopicDescription | None:
+    try:
+        return admin.describe_topic(topic)
+    except UnknownTopicOrPartitionError:
+        return None
+
+
+def _partitions(
+    topics: Iterable[TopicDescription], log_dirs: Mapping[int, BrokerLogDirs]
+) -> Iterator[BalancedPartition]:
+    return (_partition(topic, info, log_dirs) for topic in topics for info in topic.partitions)
+
+
 def _partition(
     topic: TopicDescription, info: PartitionInfo, log_dirs: Mapping[int, BrokerLogDirs]
 ) -> BalancedPartition:
@@ -51,7 +76,9 @@ def _partition(
 
     target = tuple(replica for replica in info.replicas if replica not in info.removing_replicas)
     size = _size(TopicPartition(topic.name, info.partition), topic.topic_id, info, log_dirs)
-    return BalancedPartition(topic.name, info.partition, target, info.leader_id, size, info.is_reassigning)
+    return BalancedPartition(
+        topic.name, info.partition, target, info.leader_id, size, info.is_reassigning, topic.topic_id
+    )
 
 
 def _size(tp: TopicPartition, topic_id: str, info: PartitionInfo, log_dirs: Mapping[int, BrokerLogDirs]) -> int | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.cli.moves.cluster_reading import read_partitions
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace, left_bytes
 from penstock.cli.moves.waiting import what_was_begun_goes_on
 from penstock.cli.output import note
@@ -18,7 +19,7 @@ from penstock.cli.patience.watch import described_trouble
 from penstock.errors import ElectionNotNeededError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
-    from penstock.balance.plan import Plan, Reassignment
+    from penstock.balance.plan import Plan, PreferredElection, Reassignment
     from penstock.client.admin.admin import Admin
     from penstock.errors import ApiError
     from penstock.types import TopicPartition
@@ -35,30 +36,33 @@ Failures = dict["TopicPartition", "ApiError"]
 
 def perform(admin: Admin, plan: Plan) -> Failures:
     """Until everything is done; why it was not, of each partition that was refused. A topic that is deleted meanwhile
-    is no failure, and a partition that somebody else begins to move is left alone."""
+    is no failure, and a partition that somebody else moves, or has changed, is left alone."""
     with what_was_begun_goes_on():
-        failed = _move(admin, plan.moves)
-        failed |= _reorder(admin, [each for each in plan.reassignments if not each.added])
-        return failed | _elect(admin, plan)
+        failed, changed = _move(admin, plan.moves)
+        refused, reordered = _reorder(admin, [each for each in plan.reassignments if not each.added])
+        return failed | refused | _elect(admin, plan, changed | reordered)
 
 
-def _move(admin: Admin, moves: Sequence[Reassignment]) -> Failures:
+def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
+    """Which were refused, and which have moved."""
     waiting = deque(moves)
     moving: set[TopicPartition] = set()
+    moved: set[TopicPartition] = set()
     failed: Failures = {}
     pace, said_at = CopyPace(), time.monotonic()
     while waiting or moving:
         under_way = admin.reassignment_progress()
         moving &= under_way.keys()
         begun = [waiting.popleft() for _ in range(min(MOVING_MAX - len(moving), len(waiting)))]
-        refused, accepted = _reassign(admin, begun, under_way.keys())
+        refused, accepted = _reassign(admin, begun)
         failed |= refused
         moving |= accepted
+        moved |= accepted
         now = time.monotonic()
         pace.saw(left_bytes({tp: move for tp, move in under_way.items() if tp in moving}), now)
         if now - said_at >= SAY_SECONDS or not (waiting or moving):
             said_at = now
-            done = len(moves) - len(waiting) - len(moving)
+            done = len(moved) - len(moving)
             trouble = described_trouble(admin.describe_cluster())
             note(
                 f"{done} of {len(moves)} partitions moved, {len(moving)} under way; {pace.told()}"
@@ -66,43 +70,64 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> Failures:
             )
         if moving:
             time.sleep(POLL_SECONDS)
-    return failed
+    return failed, moved
 
 
-def _reorder(admin: Admin, orders: Sequence[Reassignment]) -> Failures:
+def _reorder(admin: Admin, orders: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
+    """Copies nothing: each partition has these replicas already."""
     failed: Failures = {}
+    changed: set[TopicPartition] = set()
     for batch in _batches(orders):
-        failed |= _reassign(admin, batch, admin.list_partition_reassignments().keys())[0]
-    return failed
+        refused, accepted = _reassign(admin, batch)
+        failed |= refused
+        changed |= accepted
+    return failed, changed
 
 
-def _reassign(
-    admin: Admin, batch: Sequence[Reassignment], under_way: Iterable[TopicPartition]
-) -> tuple[Failures, set[TopicPartition]]:
-    """Which were refused, and which began."""
-    from penstock import TopicPartition
-
-    wanted = {TopicPartition(each.topic, each.index): each.after for each in batch}
-    for tp in wanted.keys() & set(under_way):
-        note(f"{tp} is moved by somebody else; it is left alone")
-        del wanted[tp]
+def _reassign(admin: Admin, batch: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
+    """Which were refused, and which began. The plan may be hours old, so each partition is looked at again."""
+    wanted = _unchanged(admin, batch)
     results = admin.alter_partition_reassignments(wanted) if wanted else {}
     begun = {tp for tp, error in results.items() if error is None}
     return _failures({tp: error for tp, error in results.items() if error is not None}), begun
 
 
-def _elect(admin: Admin, plan: Plan) -> Failures:
-    """Of partitions with other replicas too: their leader may have changed since the plan was made."""
-    from penstock import TopicPartition
+def _unchanged(admin: Admin, batch: Sequence[Reassignment]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Those that are as they were when the plan was made, and what replicas they get. One that is not might lose the
+    replicas that somebody gave it since, or copy what the plan does not tell."""
+    present = read_partitions(admin, {each.topic for each in batch}) if batch else {}
+    wanted: dict[TopicPartition, tuple[int, ...]] = {}
+    for each in batch:
+        tp = _named(each)
+        now = present.get(tp)
+        if now is None:
+            continue
+        if now.moving:
+            note(f"{tp} is moved by somebody else; it is left alone")
+        elif (now.topic_id, now.replicas) != (each.topic_id, each.before):
+            note(f"{tp} has changed since the plan was made; it is left alone. Run the command again")
+        else:
+            wanted[tp] = each.after
+    return wanted
 
-    named = {(each.topic, each.index) for each in plan.reassignments}
-    named |= {(each.topic, each.index) for each in plan.elections}
+
+def _elect(admin: Admin, plan: Plan, changed: set[TopicPartition]) -> Failures:
+    """Of partitions with other replicas too: their leader may have changed since the plan was made. Not of those that
+    were to get other replicas, and did not."""
+    left_alone = {_named(each) for each in plan.reassignments} - changed
+    named = changed | ({_named(each) for each in plan.elections} - left_alone)
     failed: Failures = {}
-    for batch in _batches([TopicPartition(*name) for name in sorted(named)]):
+    for batch in _batches(sorted(named)):
         results = admin.elect_leaders(batch)
         errors = {tp: result.error for tp, result in results.items() if result.error is not None}
         failed |= _failures({tp: e for tp, e in errors.items() if not isinstance(e, ElectionNotNeededError)})
     return failed
+
+
+def _named(each: Reassignment | PreferredElection) -> TopicPartition:
+    from penstock import TopicPartition
+
+    return TopicPartition(each.topic, each.index)
 
 
 def _failures(errors: Failures) -> Failures:

@@ -23,7 +23,7 @@ from penstock.client.admin.admin_types import (
 )
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.wire.log_dirs import LogDirInfo, ReplicaLogInfo
-from penstock.errors import ApiError, ElectionNotNeededError, NetworkError
+from penstock.errors import ApiError, ElectionNotNeededError, NetworkError, UnknownTopicOrPartitionError
 
 SKEWED = [(1, 2)] * 12
 LOOKS = 2
@@ -40,6 +40,7 @@ class FakeCluster:
         self.partitions: dict[TopicPartition, PartitionInfo] = {}
         for replicas in partitions:
             self.add(replicas)
+        self.topic_id: str | None = "id"
         self.silent: set[int] = set()
         self.refused: dict[TopicPartition, ApiError] = {}
         self.most_moving = 0
@@ -66,7 +67,12 @@ class FakeCluster:
         return ClusterInfo("cluster", 0, tuple(self.brokers.values()), 0, standing)
 
     def describe_topics(self) -> list[TopicDescription]:
-        return [TopicDescription("t", "id", tuple(self.partitions.values()))]
+        return [self.describe_topic("t")]
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        if self.topic_id is None:
+            raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
+        return TopicDescription(name, self.topic_id, tuple(self.partitions.values()))
 
     def describe_log_dirs(self) -> dict[int, BrokerLogDirs]:
         return {id_: self._log_dirs(id_) for id_ in self.brokers}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import typer
@@ -115,3 +116,44 @@ def test_bytes_need_every_size(cluster: FakeCluster) -> None:
 def test_what_is_no_goal_is_refused(by: str) -> None:
     with pytest.raises(ConfigError, match="must be one of bytes, leaders, replicas"):
         balance.balance(by=by)
+
+
+def test_a_partition_that_has_changed_since_the_plan_was_made_is_left_alone(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A balance takes hours. What an operator did meanwhile is not undone."""
+    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+    plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
+    last = TopicPartition(plan.moves[-1].topic, plan.moves[-1].index)
+    leader_id = 3 - cluster.partitions[last].leader_id
+
+    def change() -> None:
+        cluster.partitions[last] = replace(cluster.partitions[last], replicas=(3, leader_id), leader_id=leader_id)
+
+    cluster.on_look = change
+    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    info = cluster.partitions[last]
+    assert (info.replicas, info.leader_id) == ((3, leader_id), leader_id), "no election either"
+    told = capsys.readouterr().err
+    assert f"{last} has changed since the plan was made" in told and "7 of 8 partitions moved" in told
+
+
+def test_an_order_of_replicas_that_is_old_is_left_alone_and_copies_nothing(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = balance.make_plan(read_cluster(cluster), {Goal.LEADERS})  # type: ignore[arg-type]
+    changed = TopicPartition(plan.reassignments[0].topic, plan.reassignments[0].index)
+    cluster.partitions[changed] = replace(cluster.partitions[changed], replicas=(3, 2))
+    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    assert cluster.partitions[changed].replicas == (3, 2) and cluster.most_moving == 0
+    assert f"{changed} has changed since the plan was made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("topic_id", "said"), [("another", 8), (None, 0)])
+def test_a_topic_that_was_created_again_or_deleted_is_left_alone(
+    topic_id: str | None, said: int, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
+    cluster.topic_id = topic_id
+    assert performing.perform(cluster, plan) == {} and not cluster.begun  # type: ignore[arg-type]
+    assert capsys.readouterr().err.count("has changed since the plan was made") == said
