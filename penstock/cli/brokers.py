@@ -6,6 +6,7 @@ Exit code 1 if a partition was refused, or the broker still has replicas in the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,8 +24,8 @@ from penstock.errors import BrokerIdNotRegisteredError
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState
-    from penstock.cli.moves.performing import Failures
     from penstock.client.admin.admin_types import BrokerDescription
+    from penstock.types import TopicPartition
 
 COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders")
 
@@ -59,7 +60,7 @@ def drain(
     plan = make_plan(state, frozenset())
     if not as_json:
         show_plan(plan)
-    failed: Failures = {}
+    failed: Mapping[TopicPartition, str] = {}
     if not dry_run:
         with Admin(bootstrap) as admin, throttled(admin, throttle):
             failed = drain_broker(admin, broker_id, plan)

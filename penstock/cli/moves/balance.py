@@ -6,6 +6,7 @@ Exit code 1 if a partition was refused. Run again, it plans from what is there t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,7 @@ from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.balance.plan import Plan
-    from penstock.cli.moves.performing import Failures
+    from penstock.types import TopicPartition
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost, and change nothing.")]
 
@@ -56,10 +57,10 @@ def balance(
     plan = make_plan(state, goals)
     if not as_json:
         show_plan(plan)
-    failed: Failures = {}
+    failed: dict[TopicPartition, str] = {}
     if not dry_run and not plan.is_empty:
         with Admin(bootstrap) as admin, throttled(admin, throttle):
-            failed = perform(admin, plan)
+            failed = perform(admin, plan).failed
     finish(plan, failed, as_json, dry_run)
 
 
@@ -72,15 +73,13 @@ def parse_goals(text: str) -> frozenset[Goal]:
     return frozenset(known[word] for word in text.split(","))
 
 
-def finish(plan: Plan, failed: Failures, as_json: bool, dry_run: bool) -> None:
+def finish(plan: Plan, failed: Mapping[TopicPartition, str], as_json: bool, dry_run: bool) -> None:
     """Says what became of the plan; exit code 1 where something was refused."""
     if as_json:
-        errors = [
-            {"topic": tp.topic, "partition": tp.partition, "error": str(error)} for tp, error in sorted(failed.items())
-        ]
+        errors = [{"topic": tp.topic, "partition": tp.partition, "error": why} for tp, why in sorted(failed.items())]
         print_json({**plan_json(plan), "performed": not dry_run, "failed": errors})
     else:
-        for _, error in sorted(failed.items()):
-            note(str(error))
+        for _, why in sorted(failed.items()):
+            note(why)
     if failed:
         raise typer.Exit(1)

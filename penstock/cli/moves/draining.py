@@ -18,22 +18,24 @@ from penstock.errors import NoReassignmentInProgressError, PenstockError, Unknow
 
 if TYPE_CHECKING:
     from penstock.balance.plan import Plan
-    from penstock.cli.moves.performing import Failures
     from penstock.client.admin.admin import Admin
     from penstock.client.admin.admin_types import PartitionInfo
+    from penstock.types import TopicPartition
 
 ROUNDS_MAX = 10
 """Topics that are created meanwhile may place replicas on the broker; after so many rounds they are too many."""
 
 
-def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> Failures:
-    """Until the broker has nothing, or a partition is refused. PenstockError if it gets more all the time, or a move
-    does not end."""
+def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartition, str]:
+    """Until the broker has nothing, or partitions are refused: why. PenstockError if it gets more all the time, or a
+    move does not end."""
     for _ in range(ROUNDS_MAX):
         _take_back(admin, broker_id)
-        failed = perform(admin, plan)
-        if failed:
-            return failed
+        performed = perform(admin, plan)
+        if performed.refused:
+            return performed.failed
+        for _, why in sorted(performed.failed.items()):
+            note(why)  # the broker may be empty for all that
         _take_back(admin, broker_id)
         moving = {tp for tp, info in admin.list_partition_reassignments().items() if broker_id in info.replicas}
         if moving:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.cli.moves.cluster_reading import read_partitions
@@ -34,13 +35,26 @@ T = TypeVar("T")
 Failures = dict["TopicPartition", "ApiError"]
 
 
-def perform(admin: Admin, plan: Plan) -> Failures:
-    """Until everything is done; why it was not, of each partition that was refused. A topic that is deleted meanwhile
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What could not be done of a plan; empty where everything was."""
+
+    refused: Failures  # partitions that keep their replicas
+    not_elected: Failures  # partitions that another replica leads than the preferred one
+
+    @property
+    def failed(self) -> dict[TopicPartition, str]:
+        """Why, of each partition."""
+        return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()}
+
+
+def perform(admin: Admin, plan: Plan) -> Performed:
+    """Until everything is done that can be. A topic that is deleted meanwhile
     is no failure, and a partition that somebody else moves, or has changed, is left alone."""
     with what_was_begun_goes_on():
         failed, changed = _move(admin, plan.moves)
         refused, reordered = _reorder(admin, [each for each in plan.reassignments if not each.added])
-        return failed | refused | _elect(admin, plan, changed | reordered)
+        return Performed(failed | refused, _elect(admin, plan, changed | reordered))
 
 
 def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:

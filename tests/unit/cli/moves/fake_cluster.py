@@ -43,6 +43,7 @@ class FakeCluster:
         self.topic_id: str | None = "id"
         self.silent: set[int] = set()
         self.refused: dict[TopicPartition, ApiError] = {}
+        self.not_electable: dict[TopicPartition, ApiError] = {}
         self.most_moving = 0
         self.begun: list[TopicPartition] = []
         self.on_look: Callable[[], None] = lambda: None
@@ -142,6 +143,8 @@ class FakeCluster:
 
     def _elect(self, tp: TopicPartition) -> ElectionResult:
         info = self.partitions[tp]
+        if tp in self.not_electable:
+            return ElectionResult(info.leader_id, self.not_electable[tp])
         if info.leader_id == info.replicas[0]:
             return ElectionResult(info.leader_id, ElectionNotNeededError("it leads"))
         self.partitions[tp] = replace(info, leader_id=info.replicas[0])

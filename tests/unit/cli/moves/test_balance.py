@@ -15,6 +15,7 @@ from penstock.cli.moves.cluster_reading import SizesUnknownError, read_cluster
 from penstock.errors import (
     ConfigError,
     InvalidReplicaAssignmentError,
+    PreferredLeaderNotAvailableError,
     UnknownTopicOrPartitionError,
 )
 from tests.unit.cli.moves.fake_cluster import FakeCluster
@@ -79,7 +80,7 @@ def test_a_partition_that_somebody_else_begins_to_move_is_left_alone(
     plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
     first = TopicPartition(plan.moves[0].topic, plan.moves[0].index)
     cluster.begin(first, (3, 1), looks=50)
-    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    assert performing.perform(cluster, plan).failed == {}  # type: ignore[arg-type]
     assert first not in cluster.begun and f"{first} is moved by somebody else" in capsys.readouterr().err
 
 
@@ -131,7 +132,7 @@ def test_a_partition_that_has_changed_since_the_plan_was_made_is_left_alone(
         cluster.partitions[last] = replace(cluster.partitions[last], replicas=(3, leader_id), leader_id=leader_id)
 
     cluster.on_look = change
-    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    assert performing.perform(cluster, plan).failed == {}  # type: ignore[arg-type]
     info = cluster.partitions[last]
     assert (info.replicas, info.leader_id) == ((3, leader_id), leader_id), "no election either"
     told = capsys.readouterr().err
@@ -144,7 +145,7 @@ def test_an_order_of_replicas_that_is_old_is_left_alone_and_copies_nothing(
     plan = balance.make_plan(read_cluster(cluster), {Goal.LEADERS})  # type: ignore[arg-type]
     changed = TopicPartition(plan.reassignments[0].topic, plan.reassignments[0].index)
     cluster.partitions[changed] = replace(cluster.partitions[changed], replicas=(3, 2))
-    assert performing.perform(cluster, plan) == {}  # type: ignore[arg-type]
+    assert performing.perform(cluster, plan).failed == {}  # type: ignore[arg-type]
     assert cluster.partitions[changed].replicas == (3, 2) and cluster.most_moving == 0
     assert f"{changed} has changed since the plan was made" in capsys.readouterr().err
 
@@ -155,5 +156,14 @@ def test_a_topic_that_was_created_again_or_deleted_is_left_alone(
 ) -> None:
     plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
     cluster.topic_id = topic_id
-    assert performing.perform(cluster, plan) == {} and not cluster.begun  # type: ignore[arg-type]
+    assert performing.perform(cluster, plan).failed == {} and not cluster.begun  # type: ignore[arg-type]
     assert capsys.readouterr().err.count("has changed since the plan was made") == said
+
+
+def test_a_leader_that_cannot_be_elected_is_a_failure_of_a_balance(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.not_electable = {tp: PreferredLeaderNotAvailableError(f"{tp} has none") for tp in cluster.partitions}
+    with pytest.raises(typer.Exit):
+        balance.balance(by="leaders")
+    assert "t-1 has none" in capsys.readouterr().err

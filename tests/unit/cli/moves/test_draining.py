@@ -12,7 +12,12 @@ from penstock import TopicPartition
 from penstock.balance.cluster import DrainImpossibleError
 from penstock.cli import brokers
 from penstock.cli.moves import waiting
-from penstock.errors import BrokerIdNotRegisteredError, InvalidReplicaAssignmentError, PenstockError
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    InvalidReplicaAssignmentError,
+    PenstockError,
+    PreferredLeaderNotAvailableError,
+)
 from tests.unit.cli.moves.fake_cluster import SKEWED, FakeCluster, asked_by_commands
 
 FIRST = TopicPartition("t", 0)
@@ -121,6 +126,16 @@ def test_a_drain_ends_where_a_move_waits_for_a_broker_that_is_out_of_service(
     told = capsys.readouterr().err
     assert 10 <= told.count("the cluster: out of service: broker 4") <= 12, "every five seconds for a minute"
     assert made.counts()[1] == 1, "the others have moved"
+
+
+def test_a_drain_is_done_where_the_broker_is_empty_though_a_leader_could_not_be_elected(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.not_electable[FIRST] = PreferredLeaderNotAvailableError("t-0: its first replica is not in sync")
+    brokers.drain(1)
+    told = capsys.readouterr().err
+    assert "t-0: its first replica is not in sync" in told and "broker 1 has no replicas" in told
+    assert cluster.counts()[1] == 0
 
 
 def test_less_of_anything_begins_the_standstill_anew() -> None:
