@@ -11,7 +11,7 @@ import contextlib
 import difflib
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from metadata.config_types import ConfigDefinition, ConfigValue
 from metadata.records import ALL_BROKERS
@@ -23,8 +23,15 @@ _SHOWN_CHARACTERS: Final = 64
 _BROKER_ID_DIGITS_MAX: Final = 10
 
 
-def _nothing_more(values: Mapping[str, ConfigValue]) -> None:
-    """No rule besides the type and the range of each key."""
+class ConfigRule(NamedTuple):
+    """What the values of some keys must be besides their types and ranges."""
+
+    keys: tuple[str, ...]
+    """The values that it looks at; it judges no others."""
+    check: Callable[[Mapping[str, ConfigValue]], None]
+    """Raises InvalidConfigError where they break it."""
+    of_changes_only: bool = False
+    """A committed value that breaks it stays in force: another release has other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +44,8 @@ class BrokerConfigs:
     """Of these, the keys that no single broker may have: the controller uses their values too."""
     fixed: Set[str] = frozenset()
     """The keys that need a restart."""
-    check: Callable[[Mapping[str, ConfigValue]], None] = _nothing_more
-    """Raises InvalidConfigError where values do not go together."""
+    rules: tuple[ConfigRule, ...] = ()
+    """Besides the type and the range of each key."""
 
     def definition(self, key: str, resource_name: str) -> ConfigDefinition:
         """Of a key that the resource may have; else InvalidConfigError with the remedy."""
@@ -59,12 +66,37 @@ class BrokerConfigs:
         return found
 
     def typed(self, texts: Mapping[str, str], resource_name: str) -> dict[str, ConfigValue]:
-        """The committed values of a resource that this release understands; a newer one may have written others."""
+        """The values of a resource that this release understands; a newer one may have committed others."""
         values = {}
         for key, text in texts.items():
             with contextlib.suppress(InvalidConfigError):
                 values[key] = self.definition(key, resource_name).parse(text)
         return values
+
+    def check(self, values: Mapping[str, ConfigValue], changed: Set[str]) -> None:
+        """InvalidConfigError where a change of these keys breaks a rule. What another release has committed, and
+        this change leaves as it is, refuses nothing."""
+        for rule in self.rules:
+            if not changed.isdisjoint(rule.keys):
+                rule.check(values)
+
+    def broken_rules(self, values: Mapping[str, ConfigValue]) -> list[tuple[ConfigRule, InvalidConfigError]]:
+        """The rules that committed values break, and how."""
+        broken = []
+        for rule in self.rules:
+            try:
+                if not rule.of_changes_only:
+                    rule.check(values)
+            except InvalidConfigError as error:
+                broken.append((rule, error))
+        return broken
+
+    def in_force(self, texts: Mapping[str, str], resource_name: str) -> dict[str, ConfigValue]:
+        """The committed values that count: those of this release, without the keys of a rule that they break. The
+        other keys stay, or a broker would go back to its file, and could delete what it is to keep."""
+        values = self.typed(texts, resource_name)
+        without = {key for rule, _ in self.broken_rules(values) for key in rule.keys}
+        return {key: value for key, value in values.items() if key not in without}
 
 
 def broker_id_of(resource_name: str) -> int | None:

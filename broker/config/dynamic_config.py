@@ -33,7 +33,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
 from metadata.registrations import ConfigResource
-from penstock.errors import ConfigError, InvalidConfigError
+from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
@@ -119,18 +119,16 @@ class DynamicBrokerConfig:
 
 
 def _typed(image: MetadataImage, resource: ConfigResource) -> Mapping[str, ConfigValue]:
-    """The values that this release understands and that go together; others come from a newer one."""
-    texts = image.configs.get(resource, _NONE)
-    values = BROKER_CONFIGS.typed(texts, resource.resource_name)
+    """The values that count here; a warning names the keys of the others, which come from a newer release."""
+    texts, name = image.configs.get(resource, _NONE), resource.resource_name
+    values = BROKER_CONFIGS.typed(texts, name)
     unknown = texts.keys() - values.keys()
     if unknown:
         _log.warning("configuration of a newer release does nothing here: %s", ", ".join(sorted(unknown)))
-    try:
-        BROKER_CONFIGS.check(values)
-    except InvalidConfigError as error:
-        _log.warning("configuration of a newer release does nothing here: %s", error)
-        return {}
-    return values
+    for rule, error in BROKER_CONFIGS.broken_rules(values):
+        keys = ", ".join(rule.keys)
+        _log.warning("configuration of a newer release does nothing here: %s, because of %s", keys, error)
+    return BROKER_CONFIGS.in_force(texts, name)
 
 
 def _shown(config: NodeConfig, key: str) -> str:

@@ -7,12 +7,13 @@ config_table.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from broker.config.config_key import INT32_MAX, REQUIRED, ConfigKey, Kind, Update
 from broker.config.config_table import KEYS
 from broker.config.log_levels import parse_log_levels
-from metadata.broker_config import BrokerConfigs
+from metadata.broker_config import BrokerConfigs, ConfigRule
 from metadata.config_types import ConfigDefinition, ConfigKind, ConfigValue
 from penstock.errors import ConfigError, InvalidConfigError
 
@@ -22,10 +23,6 @@ _KINDS: Final = {
     Kind.STRING: ConfigKind.STRING,
     Kind.LIST: ConfigKind.LIST,
 }
-_NOT_ABOVE: Final = (
-    ("log.roll.jitter.ms", "log.roll.ms"),
-    ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
-)
 
 
 def kind_of(key: ConfigKey) -> ConfigKind:
@@ -40,18 +37,22 @@ def _definition(key: ConfigKey) -> ConfigDefinition:
     return ConfigDefinition(key.name, kind, key.default, key.name, key.doc, low, high, key.choices, key.besides)
 
 
-def _check(values: Mapping[str, ConfigValue]) -> None:
-    """The rules that concern more than the type and the range of one key."""
+def _check_levels(values: Mapping[str, ConfigValue], *, any_room: bool = False) -> None:
     levels = values.get("logger.level")
     if isinstance(levels, tuple):
         try:
-            parse_log_levels(levels)
+            parse_log_levels(levels, any_room=any_room)
         except ConfigError as error:
             raise InvalidConfigError(str(error)) from None
-    for least, most in _NOT_ABOVE:
+
+
+def _not_above(least: str, most: str) -> ConfigRule:
+    def check(values: Mapping[str, ConfigValue]) -> None:
         low, high = values.get(least), values.get(most)
         if isinstance(low, int) and isinstance(high, int) and low > high:
             raise InvalidConfigError(f"{least} = {low}: above {most} = {high}; lower it, or raise the other")
+
+    return ConfigRule((least, most), check)
 
 
 DYNAMIC: Final[Mapping[str, ConfigDefinition]] = {
@@ -61,6 +62,11 @@ BROKER_CONFIGS: Final = BrokerConfigs(
     definitions=DYNAMIC,
     for_all_only=frozenset(key.name for key in KEYS.values() if key.update is Update.CLUSTER),
     fixed=frozenset(key.name for key in KEYS.values() if key.update is Update.RESTART),
-    check=_check,
+    rules=(
+        ConfigRule(("logger.level",), partial(_check_levels, any_room=True)),
+        ConfigRule(("logger.level",), _check_levels, of_changes_only=True),
+        _not_above("log.roll.jitter.ms", "log.roll.ms"),
+        _not_above("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+    ),
 )
 """What the controller is given."""

@@ -27,9 +27,11 @@ class NodeLog:
 
     def apply(self, config: NodeConfig) -> None:
         """As a listener of OF_NODES_LOG."""
-        levels = parse_log_levels(config.logger_level)
-        self._output.apply(levels, config.logger_format)
-        for name in without_module(levels):
+        levels = parse_log_levels(config.logger_level, any_room=True)
+        useless = without_module(levels)
+        named = tuple((name, level) for name, level in levels.named if name not in useless)
+        self._output.apply(replace(levels, named=named), config.logger_format)
+        for name in useless:
             _log.warning("logger.level: there is no module %s; its level does nothing", name)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from metadata.broker_config import VALUE_CHARACTERS_MAX, BrokerConfigs, broker_id_of
+from metadata.broker_config import VALUE_CHARACTERS_MAX, broker_id_of
 from metadata.config_types import ConfigDefinition, ConfigValue
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
 from metadata.controller.configuration.topic_configs import emptied_elrs, unclean_elections
@@ -42,7 +42,7 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
                 " allowed"
             )
         definition_of(key).parse(after[key])
-    _check_together(context, known, name, after)
+    _check_together(context, resource, after)
     records: list[Record] = [*config_records(BROKER_RESOURCE, name, before, after)]
     return records if name != ALL_BROKERS else _with_partitions(context, records, after)
 
@@ -64,18 +64,20 @@ def _check_name(context: DecisionContext, resource: AlterConfigsResource) -> Non
         )
 
 
-def _check_together(context: DecisionContext, known: BrokerConfigs, name: str, after: Mapping[str, str]) -> None:
+def _check_together(context: DecisionContext, resource: AlterConfigsResource, after: Mapping[str, str]) -> None:
     """The values that each broker would have then: its own over those for all."""
-    state = context.state
+    state, known, name = context.state, context.config.broker_configs, resource.resource_name
+    changed = {change.key for change in resource.changes}
     if name != ALL_BROKERS:
-        known.check({**known.typed(state.broker_config(ALL_BROKERS), ALL_BROKERS), **known.typed(after, name)})
+        for_all = known.typed(state.broker_config(ALL_BROKERS), ALL_BROKERS)
+        known.check({**for_all, **known.typed(after, name)}, changed)
         return
     for_all = known.typed(after, ALL_BROKERS)
-    known.check(for_all)
+    known.check(for_all, changed)
     for one in map(str, state.brokers):
         own = state.broker_config(one)
         if own:
-            known.check({**for_all, **known.typed(own, one)})
+            known.check({**for_all, **known.typed(own, one)}, changed)
 
 
 def _with_partitions(context: DecisionContext, records: list[Record], after: Mapping[str, str]) -> list[Record]:

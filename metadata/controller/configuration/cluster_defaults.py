@@ -79,7 +79,7 @@ class ClusterDefaults:
             self._topic_defaults = self.topic_defaults_with(texts)
 
     def _typed(self, texts: Mapping[str, str]) -> dict[str, ConfigValue]:
-        return self._config.broker_configs.typed(texts, ALL_BROKERS)
+        return self._config.broker_configs.in_force(texts, ALL_BROKERS)
 
     def __repr__(self) -> str:
         return f"ClusterDefaults({dict(self._texts)})"

@@ -157,7 +157,7 @@ class MetadataInvariants:
     def _defaults(self, image: MetadataImage) -> Mapping[str, ConfigValue]:
         """What topics inherit: what was set for all brokers, else what every node has in its file."""
         for_all = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
-        return {**self._topic_defaults, **BROKER_CONFIGS.typed(for_all, ALL_BROKERS)}
+        return {**self._topic_defaults, **BROKER_CONFIGS.in_force(for_all, ALL_BROKERS)}
 
     def snapshot(self, name: str, image: MetadataImage) -> None:
         """I9: what a snapshot on a disk says is what every node has at that offset."""

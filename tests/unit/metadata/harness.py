@@ -234,7 +234,7 @@ class Cluster:
     @property
     def topic_defaults(self) -> Mapping[str, ConfigValue]:
         for_all = self.image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
-        return {**self.config.topic_defaults, **self.config.broker_configs.typed(for_all, ALL_BROKERS)}
+        return {**self.config.topic_defaults, **self.config.broker_configs.in_force(for_all, ALL_BROKERS)}
 
     def unregister(self, broker_id: int) -> ApiError | None:
         """The broker is to be forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import NodeConfig
+from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog
 from broker.requests import ConfigSource
 from metadata.config_types import config_text
 from metadata.delta import MetadataDelta
@@ -22,6 +24,7 @@ from penstock.errors import ConfigError
 from tests.unit.broker.config.test_config import GOOD
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+NEWER = "configuration of a newer release does nothing here: "
 
 
 class Running:
@@ -108,10 +111,48 @@ def test_what_a_newer_release_has_written_does_nothing_and_ends_no_node(caplog: 
     node.commit("", (LEADER_RATE, "5"), ("quantum.flux", "on"), ("node.id", "7"), (FOLLOWER_RATE, "fast"))
     node.commit("1", ("min.insync.replicas", "3"), ("log.roll.ms", "1"), ("log.roll.jitter.ms", "2"))
     assert node.dynamic.current == replace(node.dynamic.file, leader_replication_throttled_rate=5)
-    says = "configuration of a newer release does nothing here: "
+    says = NEWER
     assert f"{says}follower.replication.throttled.rate, node.id, quantum.flux" in caplog.messages
     assert f"{says}min.insync.replicas" in caplog.messages
-    assert f"{says}log.roll.jitter.ms = 2: above log.roll.ms = 1; lower it, or raise the other" in caplog.messages
+    why = "log.roll.jitter.ms = 2: above log.roll.ms = 1; lower it, or raise the other"
+    assert f"{says}log.roll.jitter.ms, log.roll.ms, because of {why}" in caplog.messages
+
+
+def test_a_rule_that_committed_values_break_takes_its_own_keys_out_and_leaves_the_others_in_force(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = Running(log_roll_ms=9)
+    for name in ("", "1"):
+        node.commit(name, ("logger.level", "raft=trace"), ("log.retention.ms", "-1"))
+        node.commit(name, ("log.roll.ms", "1"), ("log.roll.jitter.ms", "2"), (LEADER_RATE, "5"))
+        expected = replace(node.dynamic.file, leader_replication_throttled_rate=5, log_retention_ms=-1)
+        assert node.dynamic.current == expected
+        node.commit(name, ("log.roll.ms", "3"))
+        assert (node.dynamic.current.log_roll_ms, node.dynamic.current.log_roll_jitter_ms) == (3, 2)
+        for key in ("log.retention.ms", "log.roll.ms", "log.roll.jitter.ms", LEADER_RATE):
+            node.commit(name, (key, None))
+    assert any(line.startswith(NEWER + "logger.level, because of logger.level = ") for line in caplog.messages)
+
+
+def test_the_level_of_a_room_of_a_newer_release_does_nothing_and_the_other_levels_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = Running()
+    stream = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        log = NodeLog(stream, node.dynamic.current)
+        node.dynamic.listen(log.apply, *OF_NODES_LOG)
+        node.commit("", ("logger.level", "warning,asyncio=error,raft=error"), ("log.retention.ms", "-1"))
+        assert node.dynamic.current.log_retention_ms == -1
+        levels = [logging.getLogger(name).level for name in ("", "asyncio", "raft")]
+        assert levels == [logging.WARNING, logging.NOTSET, logging.ERROR]
+        assert "logger.level: there is no module asyncio; its level does nothing" in caplog.messages
+    finally:
+        node.commit("", ("logger.level", None))
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def test_a_file_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,11 @@ from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.controller.config import ControllerConfig
+from metadata.controller.configuration.cluster_defaults import ClusterDefaults
+from metadata.controller.state import ControllerState
 from metadata.image import image_records
 from metadata.records import ConfigRecord, UnregisterBrokerRecord
+from metadata.registrations import ConfigResource
 from metadata.requests import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
 from penstock.errors import (
     BrokerIdNotRegisteredError,
@@ -216,6 +219,24 @@ def test_keys_of_a_newer_release_stay_and_do_nothing() -> None:
     kept = dict(cluster.controller.to_image(1).configs.items())
     assert {"quantum.flux": "on", "min.insync.replicas": "many", RATE: "5"} in kept.values()
     assert alter(cluster, "", quantum_flux=None) is None, "it can be deleted"
+
+
+def test_values_that_do_not_go_together_are_out_of_force_and_hold_up_no_other_change() -> None:
+    cluster = cluster_of(1, replace(CONFIG, topic_defaults={"log.roll.ms": 9}))
+    of_newer = {"logger.level": "quantum=debug", "log.roll.ms": "1", "log.roll.jitter.ms": "2", "log.retention.ms": "7"}
+    for key, value in of_newer.items():
+        record = ConfigRecord("broker", "", key, value)
+        cluster.log.append(record)
+        cluster.controller.replay(record, cluster.next_offset - 1)
+    texts = cluster.controller.to_image(1).configs[ConfigResource("broker", "")]
+    defaults = ClusterDefaults(cluster.config, ControllerState(cluster.controller.to_image(1))).topic_defaults
+    expected = {"logger.level": ("quantum=debug",), "log.retention.ms": 7}
+    assert BROKER_CONFIGS.in_force(texts, "") == expected, "what brokers use"
+    assert defaults == {"log.roll.ms": 9, **expected}, "and the controller"
+    assert alter(cluster, "", log_retention_ms="8") is None
+    assert is_error(alter(cluster, "", log_roll_jitter_ms="3"), InvalidConfigError, "log.roll.jitter.ms = 3: above")
+    assert alter(cluster, "", log_roll_ms="3") is None
+    assert is_error(alter(cluster, "", logger_level="quantum=info"), InvalidConfigError, "a logger begins with one of")
 
 
 def with_elrs(count: int = 1, config: ControllerConfig = CONFIG, **own: str) -> Cluster:
