@@ -27,12 +27,15 @@ from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 NODE_ID_MAX = 2**31 - 1
+NUMBER_DIGITS_MAX = 19
+"""Of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300 digits."""
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
 _LISTENER = re.compile(r"^([^:/]*)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
 _ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
-_QUANTITY = re.compile(r"^\s*(\d+)\s*([a-zA-Z]+)\s*$")
+_QUANTITY = re.compile(rf"^\s*(\d{{1,{NUMBER_DIGITS_MAX}}})\s*([a-zA-Z]+)\s*$")
+_NODE_ID = re.compile(r"^\d{1,10}$")
 _UNITS = {
     "bytes": {
         "k": KIB,
@@ -62,6 +65,8 @@ def parse_config_file(path: str, data: bytes, *, looks_at_dirs: bool = True) -> 
         return parse_config(values, looks_at_dirs=looks_at_dirs)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except (ValueError, OSError) as error:  # no check above has thought of it; the reader of the file must be told
+        raise ConfigError(f"{path}: cannot be read ({' '.join(str(error).split())}); correct the file") from None
 
 
 def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> NodeConfig:
@@ -129,7 +134,7 @@ def _int_value(key: ConfigKey, value: object) -> int:
     if not key.low <= value <= key.high and value != key.besides:
         also = "" if key.besides is None else f", or {key.besides}"
         raise ConfigError(
-            f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}"
+            f"{key.name} = {_shown(value)}: out of range; must be from {key.low} to {key.high}"
             f"{key.unit and ' ' + key.unit}{also}"
         )
     return value
@@ -138,7 +143,7 @@ def _int_value(key: ConfigKey, value: object) -> int:
 def _int_remedy(key: ConfigKey, value: object) -> str:
     """'write 1073741824' where the value is a number in quotes or with a unit that this key can have."""
     if isinstance(value, str):
-        if value.strip().isdecimal():
+        if value.strip().isdecimal() and len(value.strip()) <= NUMBER_DIGITS_MAX:
             return f"write {value.strip()} without quotes"
         quantity = _QUANTITY.match(value)
         factor = _UNITS.get(key.unit, {}).get(quantity.group(2).lower()) if quantity else None
@@ -151,7 +156,7 @@ def _double_value(key: ConfigKey, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{key.name} = {_shown(value)}: must be a number; write it like {key.default}")
     if not key.low <= value <= key.high:  # and so not NaN
-        raise ConfigError(f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}")
+        raise ConfigError(f"{key.name} = {_shown(value)}: out of range; must be from {key.low} to {key.high}")
     return float(value)
 
 
@@ -235,7 +240,7 @@ def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:
     for item in items:
         node, at, address = item.partition("@")
         match = _ENDPOINT.match(address)
-        if not at or not node.isdecimal() or int(node) > NODE_ID_MAX or match is None:
+        if not at or not _NODE_ID.match(node) or int(node) > NODE_ID_MAX or match is None:
             raise ConfigError(f"{key} = {_shown(item)}: must be id@host:port, like 1@127.0.0.1:9193")
         if int(node) in voters:
             raise ConfigError(f"{key}: node id {int(node)} is given twice; give every controller its own id")
@@ -260,7 +265,10 @@ def _endpoint(key: str, item: str, host: str, port: str) -> Endpoint:
 
 def _shown(value: object) -> str:
     """A value as it may stand in a one-line message: quoted as in TOML, bounded."""
-    text = repr(value) if not isinstance(value, str) else '"' + repr(value)[1:-1] + '"'
+    try:
+        text = repr(value) if not isinstance(value, str) else '"' + repr(value)[1:-1] + '"'
+    except ValueError:  # 0x…: TOML reads any number of such digits, and Python does not write it in decimal ones
+        return "a number of thousands of digits"
     if isinstance(value, bool):
         text = str(value).lower()
     return text if len(text) <= 120 else text[:117] + "..."

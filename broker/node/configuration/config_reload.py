@@ -38,6 +38,8 @@ class ConfigReload:
             found = load_config(self._path)
         except ConfigError as error:
             self._refuse(str(error))
+        except Exception as error:  # as in `serve`
+            self._refuse(f"{self._path}: {_unexpected(error)}")
         else:
             self._take(found)
 
@@ -54,6 +56,8 @@ class ConfigReload:
                 found = parse_config_file(self._path, await self._read(files), looks_at_dirs=False)
             except ConfigError as error:
                 self._refuse(str(error))
+            except Exception as error:  # a mistake of ours: the next file must be taken all the same
+                self._refuse(f"{self._path}: {_unexpected(error)}")
             else:
                 self._take(found)
 
@@ -73,6 +77,9 @@ class ConfigReload:
         except ConfigError as error:
             self._refuse(f"{self._path}: {error}")
             return
+        except Exception as error:  # a part that must not raise did; nobody knows which parts were told before
+            _log.error("SIGHUP: %s was applied only in part: %s; restart the node", self._path, _unexpected(error))
+            return
         shadowed = [key for key in changed if self.dynamic.is_set_in_metadata(key)]
         if not changed:
             _log.info("SIGHUP: nothing has changed in %s", self._path)
@@ -84,3 +91,8 @@ class ConfigReload:
 
     def __repr__(self) -> str:
         return f"ConfigReload({self._path}, is_reading={self.is_reading})"
+
+
+def _unexpected(error: Exception) -> str:
+    """On one line."""
+    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"

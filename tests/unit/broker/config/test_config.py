@@ -200,6 +200,19 @@ def test_a_bad_value_gets_its_key_its_value_and_the_remedy(key: str, value: obje
     assert says in message
 
 
+def test_numbers_of_more_digits_than_python_reads_are_refused_like_others() -> None:
+    for key, value, says in (
+        ("log_segment_bytes", "9" * 5_000, "write it like 1073741824"),
+        ("log_segment_bytes", "9" * 5_000 + "k", "write it like 1073741824"),
+        ("log_segment_bytes", 1 << 20_000, "= a number of thousands of digits: out of range; must be from"),
+        ("log_cleaner_min_cleanable_ratio", 1 << 20_000, "= a number of thousands of digits: out of range; must be"),
+        ("log_dirs", [1 << 20_000], "must be a list of strings"),
+        ("controller_quorum_voters", "9" * 5_000 + "@h:1", "must be id@host:port"),
+    ):
+        message = refusal(**{key: value})
+        assert message.startswith(key.replace("_", ".")) and says in message and len(message) < 400
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

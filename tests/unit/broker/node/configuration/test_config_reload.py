@@ -109,6 +109,12 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     ),
     "a level": (GOOD + 'logger.level = "loud"\n', 'logger.level = "loud": a level is one of debug'),
     "no TOML": (GOOD + "log.retention.bytes = \n", f"{PATH}: not valid TOML"),
+    "a voter's id of 5,000 digits": (
+        GOOD.replace('"1@127', f'"{"9" * 5_000}@h:1,1@127'),
+        f"{PATH}: controller.quorum.voters = ",
+    ),
+    "a size of 5,000 digits": (GOOD + f'log.segment.bytes = "{"9" * 5_000}k"\n', "write it like 1073741824"),
+    "a number that cannot be written": (GOOD + f"log.segment.bytes = 0x{'f' * 5_000}\n", "= a number of thousands of"),
     "half a file": (GOOD[: GOOD.index("listeners")], "listeners is not set and has no default"),
     "an empty file": ("", "is not set and has no default"),
     "no text": (b"\xff" + GOOD.encode(), f"{PATH}: not UTF-8 at byte 0"),
@@ -171,6 +177,44 @@ def test_a_disk_that_hangs_holds_up_only_the_reload_and_who_asks_meanwhile_gets_
         await asyncio.gather(stage.serving, return_exceptions=True)
         assert stage.reload.is_reading, "the process must not wait for that thread"
         stage.serving = asyncio.create_task(asyncio.sleep(1))
+
+    staged(story)
+
+
+@pytest.mark.parametrize("error", [ValueError("two\nlines"), OSError(errno.ENOENT, "cwd is gone"), KeyError("bug")])
+def test_a_mistake_that_nobody_thought_of_is_one_line_and_the_next_file_is_taken(
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> NodeConfig:
+        raise error
+
+    async def story(stage: Stage) -> None:
+        stage.write(GOOD.replace("= 5", "= 6"))
+        with monkeypatch.context() as patch:
+            patch.setattr("broker.config.config.parse_config", fails)
+            await stage.ask()
+        (line,) = caplog.messages
+        assert line.startswith(f"{SAYS}{PATH}: ") and "\n" not in line and stage.retention_ms == 5
+        await stage.ask()
+        assert stage.retention_ms == 6
+
+    staged(story)
+
+
+def test_a_part_that_fails_on_a_new_value_does_not_end_the_reload(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: Stage) -> None:
+        def refuses_six(config: NodeConfig) -> None:
+            if config.log_retention_ms == 6:
+                raise RuntimeError("no six")
+
+        stage.dynamic.listen(refuses_six, "log.retention.ms")
+        stage.write(GOOD.replace("= 5", "= 6"))
+        await stage.ask()
+        says = f"SIGHUP: {PATH} was applied only in part: unexpected RuntimeError: no six; restart the node"
+        assert caplog.messages == [says]
+        stage.write(GOOD.replace("= 5", "= 7"))
+        await stage.ask()
+        assert stage.retention_ms == 7
 
     staged(story)
 
