@@ -35,8 +35,22 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     _check_metadata_log_dir(config)
     parse_log_levels(config.logger_level)
     _check_numbers(config)
-    _check_log(config)
     _check_cleaner(config)
+    for check in _OF_CHANGING_KEYS:
+        check(config)
+
+
+def conflicts(config: NodeConfig) -> list[str]:
+    """What does not go together of the values in force, of which some come from the metadata: the controller knows no
+    node's file, so it cannot refuse them. `min.insync.replicas` counts for topics with more replicas than the file's
+    default too, so it is none of them."""
+    found = []
+    for check in _OF_CHANGING_KEYS:
+        try:
+            check(config)
+        except ConfigError as error:
+            found.append(str(error))
+    return found
 
 
 def _check_roles(config: NodeConfig) -> None:
@@ -169,7 +183,18 @@ def _check_numbers(config: NodeConfig) -> None:
         )
 
 
-def _check_log(config: NodeConfig) -> None:
+def _check_cleaner(config: NodeConfig) -> None:
+    if not config.log_cleanup_policy:
+        raise ConfigError("log.cleanup.policy is empty; write delete, compact, or delete,compact")
+    needed = config.log_cleaner_threads * DEDUPE_BUFFER_BYTES_MIN
+    if config.log_cleaner_dedupe_buffer_size < needed:
+        raise ConfigError(
+            f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size}: below 1 MiB for each of "
+            f"log.cleaner.threads = {config.log_cleaner_threads}; raise it to {needed}"
+        )
+
+
+def _check_roll(config: NodeConfig) -> None:
     if config.log_roll_jitter_ms > config.log_roll_ms:
         raise ConfigError(
             f"log.roll.jitter.ms = {config.log_roll_jitter_ms}: above log.roll.ms = {config.log_roll_ms}, so a segment "
@@ -177,25 +202,24 @@ def _check_log(config: NodeConfig) -> None:
         )
 
 
-def _check_cleaner(config: NodeConfig) -> None:
-    if not config.log_cleanup_policy:
-        raise ConfigError("log.cleanup.policy is empty; write delete, compact, or delete,compact")
+def _check_compacted(config: NodeConfig) -> None:
     if "compact" in config.log_cleanup_policy and not config.log_cleaner_enable:
         raise ConfigError(
             "log.cleaner.enable = false: but log.cleanup.policy has compact, so topics would grow for ever; set it to "
             "true, or the policy to delete"
         )
+
+
+def _check_compaction_lags(config: NodeConfig) -> None:
     least, most = config.log_cleaner_min_compaction_lag_ms, config.log_cleaner_max_compaction_lag_ms
     if least > most:
         raise ConfigError(
             f"log.cleaner.min.compaction.lag.ms = {least}: above log.cleaner.max.compaction.lag.ms = {most}; lower it"
         )
-    needed = config.log_cleaner_threads * DEDUPE_BUFFER_BYTES_MIN
-    if config.log_cleaner_dedupe_buffer_size < needed:
-        raise ConfigError(
-            f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size}: below 1 MiB for each of "
-            f"log.cleaner.threads = {config.log_cleaner_threads}; raise it to {needed}"
-        )
+
+
+_OF_CHANGING_KEYS = (_check_roll, _check_compacted, _check_compaction_lags)
+"""The rules of two keys of which one may change while the node runs."""
 
 
 def _with_slash(path: str) -> str:

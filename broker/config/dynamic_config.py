@@ -23,6 +23,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from broker.config.config_check import conflicts
 from broker.config.config_digest import changed_keys
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
@@ -113,6 +114,10 @@ class DynamicBrokerConfig:
         if changed:
             shown = (f"{key} = {_shown(self.current, key)} (was {_shown(before, key)})" for key in changed)
             _log.info("%s changes the configuration: %s", whose, ", ".join(shown))
+        known = conflicts(before)
+        for conflict in conflicts(self.current):
+            if conflict not in known:
+                _log.error("%s sets values that do not go together with others: %s", whose, conflict)
 
     def __repr__(self) -> str:
         return f"DynamicBrokerConfig(for all {self._for_all}, own {self._own}, {len(self._listeners)} listeners)"

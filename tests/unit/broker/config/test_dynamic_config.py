@@ -155,6 +155,35 @@ def test_the_level_of_a_room_of_a_newer_release_does_nothing_and_the_other_level
         root.setLevel(level)
 
 
+def test_values_in_force_that_do_not_go_together_are_an_error_with_the_remedy_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = Running(log_cleaner_enable=False, log_roll_ms=10)
+    says = "the metadata sets values that do not go together with others: "
+    compact = (
+        f"{says}log.cleaner.enable = false: but log.cleanup.policy has compact, so topics would grow for ever; set it "
+        "to true, or the policy to delete"
+    )
+    jitter = f"{says}log.roll.jitter.ms = 11: above log.roll.ms = 10, so a segment could be rolled before it is begun;"
+
+    def errors() -> list[str]:
+        found = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+        caplog.clear()
+        return found
+
+    node.commit("", ("log.cleanup.policy", "delete,compact"))
+    assert errors() == [compact]
+    node.commit("", (LEADER_RATE, "5"))
+    node.commit("1", ("log.cleanup.policy", "compact"))
+    assert errors() == [], "it was said"
+    node.commit("1", ("log.cleanup.policy", "delete"), ("log.roll.jitter.ms", "11"))
+    assert errors() == [f"{jitter} lower it"]
+    node.commit("1", ("log.cleanup.policy", None), ("log.roll.jitter.ms", None))
+    assert errors() == [compact]
+    node.commit("", ("log.cleanup.policy", None), ("min.insync.replicas", "2"))
+    assert errors() == [], "topics may have more replicas than the file's default"
+
+
 def test_a_file_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     node = Running()
