@@ -14,6 +14,7 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE, Record
 from metadata.requests import AlterConfigsRequest, AlterConfigsResource, AlterConfigsResponse, AlterConfigsResult
+from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
 
 
@@ -35,16 +36,27 @@ def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> Con
                 shown = " ".join(identity)[:SHOWN_CHARACTERS]
                 raise InvalidRequestError(f"{shown} is named {times[identity]} times in the request")
             made = _alter(context, resource)
-            if len(records) + len(made) > context.config.max_records_per_decision:
-                raise PolicyViolationError(
-                    f"more than {context.config.max_records_per_decision} records would be needed; ask for fewer"
-                    " changes in one request"
-                )
+            _check_count(context, resource, len(records) + len(made))
             records += made
             results.append(AlterConfigsResult(*identity))
         except ApiError as error:
             results.append(AlterConfigsResult(*identity, error))
     return ControllerResult(() if request.validate_only else tuple(records), AlterConfigsResponse(tuple(results)))
+
+
+def _check_count(context: DecisionContext, resource: AlterConfigsResource, count: int) -> None:
+    """One batch has what a change needs: the ELRs are empty BEFORE a lower min.insync.replicas counts. The batch of one
+    topic always has room; that of all brokers may not, and then one topic after the other gets the value first."""
+    most = context.config.max_records_per_decision
+    if count <= most:
+        return
+    if (resource.resource_type, resource.resource_name) != (BROKER_RESOURCE, ALL_BROKERS):
+        raise PolicyViolationError(f"more than {most} records would be needed; ask for fewer changes in one request")
+    raise PolicyViolationError(
+        f"{count} records would be needed, most of them of partitions that get a leader or have their ELR emptied; at"
+        f" most {most} may be committed at once. Set {MIN_INSYNC_REPLICAS} or {UNCLEAN_LEADER_ELECTION} of topics first"
+        ", one after the other: `penstock configs alter TOPIC --set KEY=VALUE`"
+    )
 
 
 def _alter(context: DecisionContext, resource: AlterConfigsResource) -> list[Record]:

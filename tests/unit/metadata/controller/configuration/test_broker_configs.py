@@ -291,11 +291,31 @@ def test_a_new_controller_goes_by_the_same_values() -> None:
     assert cluster.partition("t").leader_id == 3 - leader
 
 
-def test_a_value_for_all_that_would_change_too_many_partitions_at_once_is_refused() -> None:
-    cluster = with_elrs(3, replace(CONFIG, max_records_per_decision=3))
+def test_a_value_for_all_that_would_change_too_many_partitions_is_refused_until_topics_have_it() -> None:
+    cluster = with_elrs(4, replace(CONFIG, max_records_per_decision=3))
     error = alter(cluster, "", min_insync_replicas="1")
-    assert is_error(error, PolicyViolationError, "more than 3 records would be needed")
+    assert is_error(error, PolicyViolationError, "5 records would be needed, most of them of partitions")
+    assert is_error(error, PolicyViolationError, "first, one after the other: `penstock configs alter TOPIC --set KEY=")
     assert of(cluster, "") == {"min.insync.replicas": "2"} and cluster.partition("0").elr
+    for topic in ("0", "1"):
+        assert cluster.configure(topic, {"min.insync.replicas": "1"}) is None
+    assert alter(cluster, "", min_insync_replicas="1") is None, "the other two have room in one batch"
+    assert not any(cluster.partition(str(number)).elr for number in range(4))
+    for topic in ("0", "1"):
+        assert cluster.configure(topic, {"min.insync.replicas": None}) is None, "and then topics need none of their own"
+
+
+def test_unclean_elections_for_all_that_would_be_too_many_at_once_are_allowed_topic_by_topic() -> None:
+    cluster = with_elrs(4, replace(CONFIG, max_records_per_decision=3))
+    cluster.let_die(3)
+    cluster.start(1, replicas=cluster.held_by(1))
+    assert not any(cluster.partition(str(number)).has_leader for number in range(4))
+    error = alter(cluster, "", unclean_leader_election_enable="true")
+    assert is_error(error, PolicyViolationError, "5 records would be needed, most of them of partitions")
+    for topic in ("0", "1"):
+        assert cluster.configure(topic, {"unclean.leader.election.enable": "true"}) is None
+    assert alter(cluster, "", unclean_leader_election_enable="true") is None
+    assert all(cluster.partition(str(number)).leader_id == 1 for number in range(4))
 
 
 def test_the_schedule_of_preferred_leaders_follows_the_values_for_all() -> None:
