@@ -14,8 +14,9 @@ from penstock.errors import PenstockError
 
 T = TypeVar("T")
 PARTITIONS_MAX = 1_000
-"""The controller decides about so many in 0.1 s. A broker takes no more of some requests (docs/request-limits.md)."""
+"""The controller decides about so many in 0.1 s. A broker takes more, as clients of older releases ask for."""
 REPLICAS_MAX = 10_000
+"""A broker takes no more in one request (docs/request-limits.md)."""
 
 
 def portions(items: Iterable[T], replicas: Callable[[T], int] = lambda item: 0) -> Iterator[list[T]]:

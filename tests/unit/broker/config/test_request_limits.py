@@ -12,7 +12,7 @@ from broker.config.request_limits import API_LIMITS, reference
 from broker.grpc.limits import RequestDecoder, RequestDecoders
 from penstock.errors import InvalidRequestError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import controller_pb2, quorum_pb2
+from penstock.pb import controller_pb2, elections_pb2, quorum_pb2, reassignments_pb2
 
 SERVICES = [
     service for module in (pb, controller_pb2, quorum_pb2) for service in module.DESCRIPTOR.services_by_name.values()
@@ -57,6 +57,22 @@ def test_a_request_at_its_limit_is_taken_and_one_more_element_is_refused() -> No
     assert decoder("Metadata").decode(at_limit.SerializeToString()) == at_limit
     with pytest.raises(InvalidRequestError, match=r"Metadata: topics has 1001 elements or more; at most 1000"):
         decoder("Metadata").decode(pb.MetadataRequest(topics=[""] * 1_001).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("api", "largest"),
+    [
+        ("ElectLeaders", elections_pb2.ElectLeadersRequest(topics=[{"topic": "t", "partitions": range(10_000)}])),
+        (
+            "AlterPartitionReassignments",
+            reassignments_pb2.AlterPartitionReassignmentsRequest(
+                partitions=[{"topic": "t", "partition": n, "replicas": [1]} for n in range(10_000)]
+            ),
+        ),
+    ],
+)
+def test_what_an_older_client_asks_in_an_incident_is_taken(api: str, largest: Any) -> None:
+    assert decoder(api).decode(largest.SerializeToString()) == largest
 
 
 OVER: list[tuple[str, Any, str]] = [
