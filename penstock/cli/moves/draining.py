@@ -49,7 +49,10 @@ def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartitio
                 " place some there again"
             )
             return {}
-        note(f"broker {broker_id} got replicas of {len(left)} partitions meanwhile, one is {left[0].name}; again")
+        note(
+            f"broker {broker_id} has replicas of {len(left)} partitions that others placed or left there meanwhile, one"
+            f" is {left[0].name}; again"
+        )
         plan = make_plan(state, frozenset())
     raise PenstockError(
         f"broker {broker_id} still has replicas of {len(left)} partitions after {ROUNDS_MAX} rounds, one is"

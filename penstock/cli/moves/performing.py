@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,27 +41,32 @@ class Performed:
 
     refused: Failures  # partitions that keep their replicas
     not_elected: Failures  # partitions that another replica leads than the preferred one
+    elsewhere: Mapping[TopicPartition, str]  # moves that began, and ended with other replicas: which
 
     @property
     def failed(self) -> dict[TopicPartition, str]:
         """Why, of each partition."""
-        return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()}
+        return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()} | dict(self.elsewhere)
 
 
 def perform(admin: Admin, plan: Plan) -> Performed:
     """Until everything is done that can be. A topic that is deleted meanwhile
     is no failure, and a partition that somebody else moves, or has changed, is left alone."""
     with what_was_begun_goes_on():
-        failed, changed = _move(admin, plan.moves)
+        failed, begun = _move(admin, plan.moves)
+        elsewhere = _elsewhere(admin, [each for each in plan.moves if _named(each) in begun])
+        moved = begun - elsewhere.keys()
+        if plan.moves:
+            note(f"{len(moved)} of {len(plan.moves)} partitions moved")
         refused, reordered = _reorder(admin, [each for each in plan.reassignments if not each.added])
-        return Performed(failed | refused, _elect(admin, plan, changed | reordered))
+        return Performed(failed | refused, _elect(admin, plan, moved | reordered), elsewhere)
 
 
 def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
-    """Which were refused, and which have moved."""
+    """Which were refused, and which began to move. None of them moves any more."""
     waiting = deque(moves)
     moving: set[TopicPartition] = set()
-    moved: set[TopicPartition] = set()
+    ever_begun: set[TopicPartition] = set()
     failed: Failures = {}
     pace, said_at = CopyPace(), time.monotonic()
     while waiting or moving:
@@ -71,12 +76,12 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
         refused, accepted = _reassign(admin, begun)
         failed |= refused
         moving |= accepted
-        moved |= accepted
+        ever_begun |= accepted
         now = time.monotonic()
         pace.saw(left_bytes({tp: move for tp, move in under_way.items() if tp in moving}), now)
-        if now - said_at >= SAY_SECONDS or not (waiting or moving):
+        if now - said_at >= SAY_SECONDS:
             said_at = now
-            done = len(moved) - len(moving)
+            done = len(ever_begun) - len(moving)
             trouble = described_trouble(admin.describe_cluster())
             note(
                 f"{done} of {len(moves)} partitions moved, {len(moving)} under way; {pace.told()}"
@@ -84,7 +89,22 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
             )
         if moving:
             time.sleep(POLL_SECONDS)
-    return failed, moved
+    return failed, ever_begun
+
+
+def _elsewhere(admin: Admin, begun: Sequence[Reassignment]) -> dict[TopicPartition, str]:
+    """Those that do not have the planned replicas at the end; a topic that was deleted is none of them."""
+    present = read_partitions(admin, {each.topic for each in begun}) if begun else {}
+    found: dict[TopicPartition, str] = {}
+    for each in begun:
+        tp = _named(each)
+        now = present.get(tp)
+        if now is not None and now.topic_id == each.topic_id and now.replicas != each.after:
+            found[tp] = (
+                f"{tp} has the replicas {list(now.replicas)} and not {list(each.after)}: its move was cancelled, or"
+                " another reassignment took its place"
+            )
+    return found
 
 
 def _reorder(admin: Admin, orders: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:

@@ -180,3 +180,15 @@ def asked_by_commands(monkeypatch: pytest.MonkeyPatch, made: FakeCluster) -> Fak
     monkeypatch.setattr(performing, "time", FakeTime())
     monkeypatch.setattr(waiting, "time", FakeTime())
     return made
+
+
+def cancel_once(cluster: FakeCluster, tp: TopicPartition) -> Callable[[], None]:
+    """For `on_look`: an operator takes the first move of the partition back."""
+    done: list[TopicPartition] = []
+
+    def cancel() -> None:
+        if cluster.partitions[tp].is_reassigning and not done:
+            done.append(tp)
+            cluster.cancel(tp)
+
+    return cancel

@@ -18,7 +18,7 @@ from penstock.errors import (
     PreferredLeaderNotAvailableError,
     UnknownTopicOrPartitionError,
 )
-from tests.unit.cli.moves.fake_cluster import FakeCluster
+from tests.unit.cli.moves.fake_cluster import FakeCluster, cancel_once
 
 
 def test_a_balance_evens_replicas_and_leaders_and_a_second_one_does_nothing(
@@ -167,3 +167,25 @@ def test_a_leader_that_cannot_be_elected_is_a_failure_of_a_balance(
     with pytest.raises(typer.Exit):
         balance.balance(by="leaders")
     assert "t-1 has none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["cancelled", "replaced"])
+def test_a_move_that_ended_elsewhere_is_a_failure_and_not_counted(
+    other: str, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS, Goal.LEADERS})  # type: ignore[arg-type]
+    move = plan.moves[0]
+    tp = TopicPartition(move.topic, move.index)
+    if other == "cancelled":
+        cluster.on_look = cancel_once(cluster, tp)
+    else:
+        cluster.on_look = lambda: (
+            cluster.begin(tp, (3,)) if len(cluster.partitions[tp].removing_replicas) == 1 else None
+        )
+    with pytest.raises(typer.Exit) as exit_:
+        balance.balance(as_json=True)
+    told = capsys.readouterr()
+    (row,) = json.loads(told.out)["failed"]
+    assert exit_.value.exit_code == 1 and (row["topic"], row["partition"]) == (tp.topic, tp.partition)
+    assert f"and not {list(move.after)}: its move was cancelled, or another" in row["error"]
+    assert "7 of 8 partitions moved" in told.err

@@ -18,7 +18,7 @@ from penstock.errors import (
     PenstockError,
     PreferredLeaderNotAvailableError,
 )
-from tests.unit.cli.moves.fake_cluster import SKEWED, FakeCluster, asked_by_commands
+from tests.unit.cli.moves.fake_cluster import SKEWED, FakeCluster, asked_by_commands, cancel_once
 
 FIRST = TopicPartition("t", 0)
 FOREVER = 1 << 30
@@ -44,7 +44,7 @@ def test_a_topic_that_is_created_during_a_drain_is_moved_too(
     add_at_most(cluster, created)
     brokers.drain(1)
     assert cluster.counts()[1] == 0 and len(cluster.partitions) == 14
-    assert "got replicas of" in capsys.readouterr().err
+    assert "that others placed or left there meanwhile" in capsys.readouterr().err
 
 
 def add_at_most(cluster: FakeCluster, replicas: Iterator[tuple[int, ...]]) -> None:
@@ -136,6 +136,14 @@ def test_a_drain_is_done_where_the_broker_is_empty_though_a_leader_could_not_be_
     told = capsys.readouterr().err
     assert "t-0: its first replica is not in sync" in told and "broker 1 has no replicas" in told
     assert cluster.counts()[1] == 0
+
+
+def test_a_drain_begins_a_move_again_that_was_cancelled(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.on_look = cancel_once(cluster, FIRST)
+    brokers.drain(1)
+    assert "t-0 has the replicas [2, 1] and not [" in capsys.readouterr().err and cluster.counts()[1] == 0
 
 
 def test_less_of_anything_begins_the_standstill_anew() -> None:
