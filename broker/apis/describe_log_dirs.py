@@ -1,7 +1,7 @@
 """DescribeLogDirs: this broker's log dirs, the room on their disks, and the size of each replica in them (KIP-113).
 
-Every replica that lies there counts, whether it is served or not. Sizes are what the logs know by themselves, and the
-room is what the job `disk-room` saw last: no disk is asked.
+Every replica that lies there counts, whether it is served or not; the metadata log is no replica of a topic.
+Sizes are what the logs know by themselves, and the room is what the job `disk-room` saw last: no disk is asked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from broker.log_dir_requests import (
 )
 from broker.network.request_channel import Request
 from penstock.errors import KafkaStorageError, PenstockError
+from penstock.types import METADATA_TOPIC
 from storage.disk.file_system import DiskRoom
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
@@ -39,7 +40,8 @@ class DescribeLogDirsApi:
         wanted = frozenset(body.topics)
         logs: defaultdict[str, list[Log]] = defaultdict(list)
         for log in self._log_manager.logs():
-            if not wanted or log.topic_partition.topic in wanted:
+            topic = log.topic_partition.topic
+            if topic != METADATA_TOPIC and (not wanted or topic in wanted):
                 logs[log.log_dir].append(log)
         rooms, offline = self._rooms(), self._log_manager.offline_log_dirs
         in_use = [

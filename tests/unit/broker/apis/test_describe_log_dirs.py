@@ -16,6 +16,7 @@ from broker.log_dir_requests import (
     LogDirTopic,
 )
 from broker.network.request_channel import Request
+from broker.quorum.metadata_log import METADATA_PARTITION
 from penstock.errors import KafkaStorageError
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
@@ -73,6 +74,11 @@ def test_each_log_dir_has_its_room_and_its_replicas(broker: Broker) -> None:
 def test_only_the_topics_asked_for_are_told_of(broker: Broker) -> None:
     assert [log_dir.topics for log_dir in broker.describe("users").log_dirs] == [(), ()]
     assert len(broker.describe("users", "orders").log_dirs[0].topics[0].replicas) == 2
+
+
+def test_the_metadata_log_is_no_replica_of_a_topic(broker: Broker) -> None:
+    broker.log_manager.get_or_create(METADATA_PARTITION, "m" * 22, LogConfig(), is_new=True, log_dir=broker.b)
+    assert broker.describe().log_dirs[1].topics == ()
 
 
 def test_a_log_dir_that_failed_is_told_of_with_its_error_and_without_replicas(broker: Broker) -> None:
