@@ -1,23 +1,19 @@
 """How far replicas that move are, in bytes and in time, for the commands that show it or wait for it.
 
-The time left is what is left by the pace of the last seconds. Not here: what moves (the controller).
+The time left is what is left by the pace of the last seconds. Not here: waiting (waiting.py), and what
+moves (the controller).
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.cli.output import note
-
 if TYPE_CHECKING:
-    from penstock.client.admin.admin import Admin
     from penstock.client.admin.log_dirs import ReassignmentProgress
     from penstock.types import TopicPartition
 
-POLL_SECONDS = 0.5
 SAY_SECONDS = 5.0
 """How often a command that waits says how far the copies are."""
 PACE_SAMPLES = 20
@@ -55,19 +51,6 @@ class CopyPace:
         if pace is None:
             return f"{mebibytes(left)} to copy"
         return f"{mebibytes(left)} to copy, {mebibytes(pace)}/s: about {_duration(left / pace)} left"
-
-
-def wait_moved(admin: Admin, partitions: Collection[TopicPartition]) -> None:
-    """Until none of them moves any more; says on stderr how far they are."""
-    total, shown, pace, said_at = len(partitions), -1, CopyPace(), float("-inf")
-    while moving := {tp: move for tp, move in admin.reassignment_progress().items() if tp in partitions}:
-        now = time.monotonic()
-        pace.saw(left_bytes(moving), now)
-        done = total - len(moving)
-        if done != shown or now - said_at >= SAY_SECONDS:
-            shown, said_at = done, now
-            note(f"{done} of {total} partitions moved; {pace.told()}")
-        time.sleep(POLL_SECONDS)
 
 
 def mebibytes(size: float) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.moves.move_progress import CopyPace, left_bytes, wait_moved
+from penstock.cli.moves.move_progress import CopyPace, left_bytes
 from penstock.cli.moves.throttling import Throttle, throttled
+from penstock.cli.moves.waiting import wait_for
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
 from penstock.cli.output import count, note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
@@ -182,7 +183,7 @@ def _waited_for(
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Once none of them moves any more: those that have other replicas than were asked for."""
     begun = {tp for tp, error in results.items() if error is None}
-    wait_moved(admin, begun)
+    wait_for(admin, begun)
     topics = {topic: admin.describe_topic(topic).partitions for topic in {tp.topic for tp in begun}}
     now = {tp: topics[tp.topic][tp.partition].replicas for tp in begun}
     return {tp: replicas for tp, replicas in now.items() if replicas != wanted[tp]}

@@ -1,7 +1,7 @@
-"""Waits for moves of replicas that somebody else began; says what holds them up, and ends where nothing can come of it.
+"""Waits for moves of replicas; says how far they are, what holds them up, and ends where nothing can come of it.
 
 A copy for a broker that is out of service goes on only when the broker is back. If nothing else is copied either, the
-wait is over after STANDSTILL_SECONDS. Not here: moves that a command began itself (performing.py, move_progress.py).
+wait is over after STANDSTILL_SECONDS. Not here: a plan, which begins some moves as others end (performing.py).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from penstock.client.admin.admin_types import (
@@ -22,14 +23,14 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 
 
-class ClusterCalls:
+class ClusterCalls(ABC):
     """See the module; async_admin.py has the other half, and makes the connections."""
 
     _cluster: ClusterClient
 
+    @abstractmethod
     async def _begin(self) -> int:
         """Reaches the cluster for a call; the deadline of that call."""
-        raise NotImplementedError
 
     async def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""

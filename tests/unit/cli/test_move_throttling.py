@@ -65,8 +65,11 @@ def test_a_command_that_is_stopped_leaves_the_throttle_and_says_so(capsys: pytes
 
 
 def test_without_a_throttle_nothing_is_asked_and_nothing_changes() -> None:
-    with throttled(cast(Admin, None), None):
-        pass
+    brokers = Brokers({FOLLOWER: "50"})
+    brokers.describe_broker_config = pytest.fail  # type: ignore[assignment, method-assign]
+    with throttled(brokers.admin, None):
+        assert brokers.values == {FOLLOWER: "50"}
+    assert brokers.values == {FOLLOWER: "50"}
 
 
 def test_a_throttle_that_nobody_would_take_away_is_refused() -> None:

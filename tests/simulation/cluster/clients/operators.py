@@ -39,7 +39,7 @@ LOOKS = 4
 """So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLE_RATES = (None, "20000", "500000")
-"""What moves is larger than what the lowest lets pass in the time of a plan; it is taken away in the end."""
+"""A copy that moves is larger than what the lowest lets pass in the time of a plan; it is taken away in the end."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -230,7 +230,7 @@ class Operator:
             self._report("stale-config", f"all brokers {key}: {found} was told, {value} was set and acknowledged")
 
     async def _unthrottle(self, admin: AsyncAdmin) -> None:
-        """What moves may arrive: the cluster is about to be whole. A broker that was forgotten has no throttle."""
+        """Copies may arrive: the cluster is about to be whole. A broker that was forgotten has no throttle."""
         while self._throttled and not self.clients.is_over:
             broker = next(iter(self._throttled))
             try:
