@@ -30,6 +30,7 @@ from tests.simulation.cluster.partition_invariants import PartitionInvariants, P
 from tests.simulation.cluster.plan import DELIVERY_TIMEOUT_MS, Plan
 from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
+from tests.simulation.cluster.reassignment_invariants import ReassignmentInvariants
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
@@ -61,6 +62,7 @@ class Invariants:
         self._scheduler, self._machines = scheduler, machines
         self.metadata = MetadataInvariants(topic_defaults(machines[0].config))
         self.quorum = QuorumInvariants(machines, self._note, self._seen_snapshot)
+        self.reassignments = ReassignmentInvariants(self.metadata)
         self.partitions = PartitionInvariants(machines, self.metadata)
         self.claims = ClaimInvariants(machines, self.partitions, self._note)
         expiration_ms = machines[0].config.producer_id_expiration_ms
@@ -91,6 +93,7 @@ class Invariants:
             machine, node, partitions = life.machine, life.node, life.partitions
             self.liveness.stepped(machine)
             self.quorum.after_step(life.quorum)
+            self.reassignments.after_step(self.quorum.committed)
             image, broker = node.loader.image, node.broker
             if broker is not None:
                 self.claims.read_registration(machine, broker.lifecycle.broker_epoch, image)

@@ -150,11 +150,11 @@ class MetadataInvariants:
                 what = f"I32: {name}: {topic.name}-{partition.partition} has ELR {partition.elr}, and"
                 if not set(partition.elr) <= set(partition.replicas).difference(partition.isr):
                     raise Violated(f"{what} ISR {partition.isr} of replicas {partition.replicas}")
-                min_isr = effective_min_isr(partition, image.topic_config(topic.name), self._defaults(image))
+                min_isr = effective_min_isr(partition, image.topic_config(topic.name), self.defaults(image))
                 if partition.has_leader and len(partition.isr) >= min_isr:
                     raise Violated(f"{what} ISR {partition.isr}, which is large enough to commit")
 
-    def _defaults(self, image: MetadataImage) -> Mapping[str, ConfigValue]:
+    def defaults(self, image: MetadataImage) -> Mapping[str, ConfigValue]:
         """What topics inherit: what was set for all brokers, else what every node has in its file."""
         for_all = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
         return {**self._topic_defaults, **BROKER_CONFIGS.in_force(for_all, ALL_BROKERS)}

@@ -1,4 +1,4 @@
-"""I7 and I12 to I21, I32 of the partitions of real brokers, after each step of a broker and on its machine's disk.
+"""I7, I12 to I21, I32 and I47 of the partitions of real brokers, after each step of a broker and on its machine's disk.
 
 When a leader's high watermark rises, the records below it become the partition's committed history, and from then on
 every member of the controller's ISR and ELR must have them durably, at every moment. That holds across epochs: a
@@ -160,7 +160,7 @@ class PartitionInvariants:
         return partition.log.flush_policy != "os" and not self.metadata.may_lose(partition.topic_partition.topic)
 
     def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
-        """I12, in the leader epoch that the controller knows."""
+        """I12, in the leader epoch that the controller knows; and I47, in its partition epoch."""
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
         known = self.metadata.partition(key)
         if known is None or (known.leader_epoch, known.leader_id) != (leading.leader_epoch, partition.broker_id):
@@ -169,6 +169,12 @@ class PartitionInvariants:
             raise Violated(
                 f"I12: {machine.name}, {partition.topic_partition}: waits for {sorted(leading.maximal_isr)} in epoch"
                 f" {leading.leader_epoch}, the controller's ISR is {known.isr}"
+            )
+        others = {*leading.followers, *leading.maximal_isr}.difference((partition.broker_id,))
+        if leading.partition_epoch == known.partition_epoch and others != {*known.replicas} - {partition.broker_id}:
+            raise Violated(
+                f"I47: {machine.name}, {partition.topic_partition}: counts {sorted(others)} in partition epoch"
+                f" {leading.partition_epoch}, the replicas are {known.replicas}"
             )
 
     # -- the ISR -------------------------------------------------------------------------------------------------------

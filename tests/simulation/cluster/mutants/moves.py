@@ -7,19 +7,37 @@ from __future__ import annotations
 
 from broker.apis.fetch_session import FetchSession
 from broker.quorum.metadata_publisher import MetadataPublisher
+from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
-from metadata.controller import reassignments, unregistration
+from metadata.controller import partitions, reassignments, unregistration
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.state import ControllerState
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import OperatorPlan, Task, TopicPlan
+from tests.simulation.cluster.mutants.stories import directed, late
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicPlan
 
 _ROLES = ((False, True), *((True, False),) * 5)
 _MOVER = (OperatorPlan(Task.MOVE, "topic-0", 0.05),)
 _MOVES = directed(roles=_ROLES, operators=_MOVER)
+_WITHOUT_TWO = directed(
+    Fault(0.5, Kind.KILL, 1, 0, 5.5, 0.5, Aim.FOLLOWER),
+    Fault(1.0, Kind.KILL, 1, 0, 5.0, 0.5, Aim.FOLLOWER),
+    roles=_ROLES,
+    operators=(OperatorPlan(Task.MOVE, "topic-0", 0.2),),
+    min_isr=3,
+)
+"""Records are committed only with every replica in sync; two brokers are down, and moves go on to and from them."""
+_LATE_ISRS = directed(
+    *(
+        Fault(0.2 + 0.2 * number, Kind.LATE_MESSAGE, 1, 0, 0.15, late("AlterPartition"), Aim.LEADER)
+        for number in range(20)
+    ),
+    roles=_ROLES,
+    operators=_MOVER,
+)
+"""A leader's changes of the ISR come late, and replicas go meanwhile."""
 _UNEVEN = directed(
     sync_seconds=0.1,
     roles=_ROLES[:5],
@@ -88,6 +106,95 @@ MOVES = (
             ),
         ),
         stories=_MOVES,
+    ),
+    Mutant(
+        "a drain drops a partition below min.insync.replicas",
+        "KIP-455",
+        (
+            Edit(reassignments.completion, "staying < context.min_isr(partition)", "staying < 1"),
+            Edit(reassignments._change, "if gone and len(isr) < max(min_isr, 1):", "if not isr:"),
+        ),
+        stories=_WITHOUT_TWO,
+    ),
+    Mutant(
+        "a cancelled move takes its copies away though the others are not in sync",
+        "KIP-455",
+        (Edit(reassignments._change, "if gone and len(isr) < max(min_isr, 1):", "if not isr:"),),
+        stories=_WITHOUT_TWO,
+    ),
+    Mutant(
+        "a move is complete before its copies are in sync",
+        "KIP-455",
+        (Edit(reassignments.completion, "not set(partition.adding_replicas) <= set(partition.isr) or ", ""),),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "no leader epoch begins when replicas go",
+        "KIP-455, KIP-320",
+        (
+            Edit(
+                reassignments._change,
+                "leader_id if has_dropped or leader_id != partition.leader_id",
+                "leader_id if leader_id != partition.leader_id",
+            ),
+        ),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "the copies of a cancelled move are replicas from then on",
+        "this project's own: a cancelled move's data stay a replica",
+        (
+            Edit(
+                reassignments._cancelled,
+                "_Replicas(partition.original_replicas)",
+                "_Replicas((*partition.original_replicas, *partition.adding_replicas))",
+            ),
+        ),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "a leader goes on following a replica that was removed",
+        "KIP-455",
+        (
+            Edit(
+                Partition.become_leader,
+                "self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)",
+                "known = self.leading.followers if self.leading is not None else {}\n"
+                "        self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)\n"
+                "        self.leading.followers = {**known, **self.leading.followers}",
+            ),
+        ),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "a leader goes on waiting for a replica that was removed",
+        "KIP-455: a removed replica counts for the high watermark",
+        (
+            Edit(
+                Partition.become_leader,
+                "self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)",
+                "known = self.leading.isr if self.leading is not None else frozenset()\n"
+                "        self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)\n"
+                "        self.leading.isr |= known",
+            ),
+        ),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "an ISR that names a replica that went is accepted",
+        "KIP-455: a proposal under way when replicas go",
+        (
+            Edit(partitions._check_epochs, "data.leader_epoch < partition.leader_epoch", "False"),
+            Edit(partitions._check_epochs, "data.partition_epoch < partition.partition_epoch", "False"),
+            Edit(partitions._check_isr, "or not set(ids) <= set(partition.replicas)", ""),
+        ),
+        stories=_LATE_ISRS,
+    ),
+    Mutant(
+        "a follower's throttle holds up a replica that catches up after a restart",
+        "KIP-73: a throttle that starves the ISR",
+        (Edit(FetcherManager._is_moving, "and followed.partition.state.is_moving_to(self._config.broker_id)", ""),),
+        stories=directed(Fault(0.5, Kind.KILL, 1, 0, 2.0, 0.5, Aim.FOLLOWER), follower_replication_throttled_rate=10),
     ),
     Mutant(
         "the throttle holds up replicas in sync",
