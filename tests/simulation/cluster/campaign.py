@@ -33,6 +33,7 @@ def row_of(outcome: Outcome, cpu_s: float, commit: str) -> Row:
         "worst_ack_ms": outcome.worst_ack_ms,
         "given_back": outcome.given_back,
         "moves": dict(outcome.moves),
+        "throttles": dict(outcome.throttles),
         "faults": dict(outcome.faults),
         "producers": dict(outcome.producers),
         "snapshots": dict(outcome.snapshots),
@@ -53,6 +54,8 @@ class Campaign:
         self._producers: Counter[str] = Counter()
         self._snapshots: Counter[str] = Counter()
         self._moves: Counter[str] = Counter()
+        self._held: list[int] = []
+        """By a throttle, in each seed in which one was changed."""
         self._given_back: list[int] = []
         """In each seed with any."""
 
@@ -67,6 +70,8 @@ class Campaign:
         self._producers.update(row.get("producers", {}))  # rows of older commits have none
         self._snapshots.update(row.get("snapshots", {}))
         self._moves.update(row.get("moves", {}))
+        throttles = row.get("throttles", {})
+        self._held += [throttles["held"]] if throttles.get("changed") else []
         self._given_back += filter(None, (row.get("given_back", 0),))
         for pair, number in row["met"].items():
             kind, _, condition = pair.partition("/")
@@ -79,6 +84,8 @@ class Campaign:
         yield f"producers: {', '.join(f'{name} {number:,}' for name, number in self._producers.items())}"
         yield f"snapshots: {', '.join(f'{name} {number:,}' for name, number in self._snapshots.items()) or 'none'}"
         yield f"{', '.join(f'{name} {number:,}' for name, number in sorted(self._moves.items())) or 'no moves'}"
+        holding = sum(map(bool, self._held))
+        yield f"throttles: in {len(self._held)} seeds; copies held {sum(self._held):,}, in {holding} of them"
         yield f"elections: {sum(self._given_back):,} by schedule, in {len(self._given_back)} seeds"
         yield (
             f"{self.seeds} seeds, {len(self.failed)} failed; {self._seconds / 3600:.2f} hours simulated;"

@@ -53,6 +53,7 @@ class _Life:
     partitions: Partitions
     image: MetadataImage = EMPTY_IMAGE
     configured: ConfigInvariants = field(default_factory=ConfigInvariants)
+    holds: int = 0
 
 
 class Invariants:
@@ -73,6 +74,8 @@ class Invariants:
         """When a node last heard that a topic was deleted, by id."""
         self._lives: dict[Process, _Life] = {}
         self._deep_s = scheduler.now_s
+        self.copies_held = 0
+        """How often a throttle held a copy, counted now and then."""
         self._broken: str | None = None
 
     def _note(self, text: str) -> None:
@@ -195,6 +198,8 @@ class Invariants:
         self.claims.deep()
         self.liveness.deep()
         self.clients.deep(self._scheduler.now_s)
+        for life in self._lives.values():
+            self._count_holds(life)
         self._lives = {life.process: life for life in self._living()}
         self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.values())
         for life in self._lives.values():
@@ -202,6 +207,12 @@ class Invariants:
             if not life.process._is_serving:
                 self.partitions.deep_of(life.machine, life.partitions.values(), all_logs=is_end)
                 self.producers.deep_of(life.machine, life.partitions.values(), self._scheduler.now_s)
+
+    def _count_holds(self, life: _Life) -> None:
+        broker = life.node.broker
+        holds = broker.leader_throttle.holds + broker.follower_throttle.holds if broker is not None else 0
+        self.copies_held += holds - life.holds
+        life.holds = holds
 
     def at_end(self, worst_ack_ms: int) -> None:
         """Once more, and of everything. I24: the slowest record was answered in time."""

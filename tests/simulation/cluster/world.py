@@ -75,6 +75,8 @@ class Outcome:
     """Leaderships that went back to the preferred leaders by schedule."""
     moves: Counter[str] = field(default_factory=Counter)
     """Reassignments that were begun and cancelled, and brokers that were forgotten, or kept."""
+    throttles: Counter[str] = field(default_factory=Counter)
+    """How often operators have changed one, and how often one has held a copy."""
     faults: Counter[str] = field(default_factory=Counter)
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
@@ -193,6 +195,7 @@ class World:
         outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
         outcome.worst_ack_ms = clients.worst_ack_ms
         outcome.given_back = self.invariants.given_back()
+        outcome.throttles = Counter(changed=clients.calls["throttles changed"], held=self.invariants.copies_held)
         shown = ("moves ", "brokers ")
         outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith(shown)})
         outcome.producers = self.invariants.producers.counted()
