@@ -50,6 +50,8 @@ GROW_SHARE = 0.25
 """Of the plans; one of their topics gets more partitions."""
 TUNE_SHARE = 0.25
 """Of the plans; the configuration of brokers changes."""
+COPIES_SHARE = 0.7
+"""Of such plans with more brokers than a topic has replicas; replicas move there, under throttles that come and go."""
 FORGET_SHARE = 0.4
 """Of the plans with more brokers than a topic has replicas; brokers are drained there, and forgotten."""
 EXPIRATION_MS = 5_000
@@ -141,7 +143,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_snapshots(draw, _with_producers(draw, replace(plan, writers=tuple(writers))))
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
-    return _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
+    plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
+    return _with_copies(draw, plan)
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -197,6 +200,16 @@ def _with_forgetting(draw: random.Random, plan: Plan) -> Plan:
     if not is_forgetful or len(plan.brokers) <= max(topic.replication_factor for topic in plan.topics):
         return plan
     return replace(plan, operators=(*plan.operators, OperatorPlan(Task.FORGET, plan.topics[0].name, pause_s)))
+
+
+def _with_copies(draw: random.Random, plan: Plan) -> Plan:
+    """An operator moves replicas where throttles change."""
+    has_copies, pause_s = draw.random() < COPIES_SHARE, draw.choice((1.0, 3.0))
+    tasks, topic = {operator.task for operator in plan.operators}, plan.topics[0]
+    can_copy = len(plan.brokers) > topic.replication_factor and Task.TUNE in tasks
+    if not (has_copies and can_copy) or Task.MOVE in tasks:
+        return plan
+    return replace(plan, operators=(*plan.operators, OperatorPlan(Task.MOVE, topic.name, pause_s)))
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

@@ -38,8 +38,10 @@ CANCELS_SHARE = 0.25
 LOOKS = 4
 """So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-THROTTLE_RATES = (None, "20000", "500000")
-"""A copy that moves is larger than what the lowest lets pass in the time of a plan; it is taken away in the end."""
+THROTTLE_RATES = (None, "500", "5000")
+"""Most copies are larger than what the lowest lets pass between two moves; it is taken away in the end."""
+THROTTLES_SHARE = 0.4
+"""Of the changes of brokers' configuration, where a replica can be copied to another broker."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -208,10 +210,11 @@ class Operator:
             "log.segment.bytes": [None, "16384", "1073741824"],
             "log.index.interval.bytes": [None, "512", "4096"],
             "log.cleaner.backoff.ms": [None, "500", "2000"],
-            **{key: list(THROTTLE_RATES) for key in THROTTLES},
         }
         if broker is None:
             values["min.insync.replicas"] = [None, *(str(n + 1) for n in range(self.topic.replication_factor))]
+        if len(self.clients.plan.brokers) > self.topic.replication_factor and self._draw.random() < THROTTLES_SHARE:
+            values = {key: list(THROTTLE_RATES) for key in THROTTLES}
         key = self._draw.choice(list(values))
         value = self._draw.choice(values[key])
         if self._draw.random() < 0.2:
