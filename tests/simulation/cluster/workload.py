@@ -98,7 +98,9 @@ class Clients:
         self._failing: set[int] = set()
         """Writers of which a record has failed."""
         self.acked = self.failed_records = 0
+        self._asked_ms: dict[int, int] = {}
         self._acked_ms: dict[int, int] = {}
+        """By writer: when it sent its newest record, and when a whole cluster acked its newest one."""
         self.worst_ack_ms = self.worst_whole_ms = 0
         self.errors: Counter[str] = Counter()
         """The records that failed, by the name of what they were told."""
@@ -187,6 +189,8 @@ class Clients:
                 self._count_failures(error, 1)
             await asyncio.sleep(plan.pause_s)
         await producer.flush()
+        if self.whole_ms is not None:
+            self._require_some(number, plan.topic)
         self.possible_duplicates[number] = producer.statistics().possible_duplicates
         await producer.close()
         assert not waiting, f"writer {number}: flush and close are over, and {len(waiting)} records have no answer"
@@ -213,7 +217,7 @@ class Clients:
         began_ms, has_backlog = self.time.now_ms(), len(waiting) > BACKLOG_MAX
         # The oldest record's delivery time-out fails those that share its batch, and those behind it.
         oldest_ms = next(iter(waiting.values()), began_ms)
-        waiting[first] = began_ms
+        waiting[first] = self._asked_ms[number] = began_ms
 
         def answered(answer: RecordFuture | BulkFuture) -> None:
             waiting.pop(first, None)
@@ -245,16 +249,29 @@ class Clients:
         now_ms, whole_ms = self.time.now_ms(), self.whole_ms or 0
         since_ms = max(whole_ms, began_ms, self._acked_ms.get(number, 0) if has_backlog else 0)
         self.worst_whole_ms = max(self.worst_whole_ms, now_ms - since_ms)
-        is_remade = any(plan.name == topic and plan.kind is TopicKind.REMADE for plan in self.plan.topics)
+        is_remade = self._is_remade(topic)
         if now_ms - since_ms > PROMPT_MS_MAX and not is_remade:
             text = f"writer {number} has waited {now_ms - since_ms} ms for an ack of {topic} of a whole cluster"
             self.ledger.report("late-ack", text)
-        has_limit = any(key.startswith("producer.id.max") for key in self.plan.config)
         is_next = not has_backlog or self._acked_ms.get(number, 0) < whole_ms
-        if is_next and oldest_ms >= whole_ms and not (is_acked or is_remade or has_limit):
+        if is_next and oldest_ms >= whole_ms and not (is_acked or is_remade or self._has_limit):
             self.ledger.report("refused", f"writer {number}: a whole cluster has not taken a record of {topic}")
         if is_acked:
             self._acked_ms[number] = now_ms
+
+    def _require_some(self, number: int, topic: str) -> None:
+        """Of what was sent to a whole cluster something was taken: the answers may all be failures, and prompt."""
+        was_asked = self._asked_ms.get(number, -1) >= (self.whole_ms or 0)
+        if was_asked and number not in self._acked_ms and not (self._is_remade(topic) or self._has_limit):
+            self.ledger.report("refused", f"writer {number}: a whole cluster has taken no record of {topic}")
+
+    def _is_remade(self, topic: str) -> bool:
+        return any(plan.name == topic and plan.kind is TopicKind.REMADE for plan in self.plan.topics)
+
+    @property
+    def _has_limit(self) -> bool:
+        """Whether brokers may know too few producers."""
+        return any(key.startswith("producer.id.max") for key in self.plan.config)
 
     def _count_failures(self, error: BaseException, records: int) -> None:
         self.failed_records += records
