@@ -71,7 +71,7 @@ class Campaign:
         self._snapshots.update(row.get("snapshots", {}))
         self._moves.update(row.get("moves", {}))
         throttles = row.get("throttles", {})
-        self._held += [throttles["held"]] if throttles.get("changed") else []
+        self._held += [throttles.get("held", 0)] if throttles.get("changed") else []
         self._given_back += filter(None, (row.get("given_back", 0),))
         for pair, number in row["met"].items():
             kind, _, condition = pair.partition("/")
