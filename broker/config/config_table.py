@@ -307,6 +307,13 @@ REPLICATION = (
             1,
             INT64_MAX,
         ),
+        _bytes(
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            INT64_MAX,
+            "Bytes a second that this broker copies for replicas that move between its log dirs.",
+            1,
+            INT64_MAX,
+        ),
     ),
     _ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),
 )

@@ -89,6 +89,7 @@ class NodeConfig:
     replica_fetch_response_max_bytes: int
     leader_replication_throttled_rate: int
     follower_replication_throttled_rate: int
+    replica_alter_log_dirs_io_max_bytes_per_second: int
     replica_high_watermark_checkpoint_interval_ms: int
     log_segment_bytes: int
     log_roll_ms: int

@@ -140,7 +140,7 @@ class LogUpkeep:
             )
         except (CorruptFileError, OSError) as error:
             damage = error
-        if not self._is_in_use(partition) or not _are_the_oldest(files, partition_log):
+        if not self._is_in_use(partition, partition_log) or not _are_the_oldest(files, partition_log):
             return ()
         if damage is not None:
             self._failures.disk_error(partition, damage)
@@ -172,10 +172,11 @@ class LogUpkeep:
         """Bring the partition's directory up to date with its log."""
         if not partition.log.has_file_changes:
             return
+        partition_log = partition.log
         try:
-            await self._scheduler.in_thread(partition.log.log_dir, partition.log.run_file_changes)
+            await self._scheduler.in_thread(partition_log.log_dir, partition_log.run_file_changes)
         except OSError as error:
-            if self._is_in_use(partition):
+            if self._is_in_use(partition, partition_log):
                 self._failures.disk_error(partition, error)
 
     async def delete_files(self, log_dir: str) -> None:
@@ -199,10 +200,11 @@ class LogUpkeep:
         hosted = self._hosted.all()
         return [partition for partition in hosted if partition.log.log_dir == log_dir and self._is_in_use(partition)]
 
-    def _is_in_use(self, partition: Partition) -> bool:
-        """Still hosted here, and its disk is good."""
+    def _is_in_use(self, partition: Partition, partition_log: Log | None = None) -> bool:
+        """Still hosted here, over this log, and its disk is good: it may have moved to another log dir meanwhile."""
         is_hosted = self._hosted.find(partition.topic_partition) is partition
-        return is_hosted and partition.offline is None and not partition.log.closed
+        is_same = partition_log in (None, partition.log)
+        return is_hosted and is_same and partition.offline is None and not partition.log.closed
 
     def statistics(self) -> LogUpkeepStatistics:
         return LogUpkeepStatistics(

@@ -33,6 +33,8 @@ from broker.config.node_config import NodeConfig
 from broker.jobs.checkpoint_jobs import CheckpointJobs
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
 from broker.jobs.disk_room import DiskRooms
+from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
+from broker.jobs.log_dir_moves.move_swap import MovedReplicas
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
@@ -72,6 +74,7 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.requests import QuorumView
 from metadata.image import MetadataImage
 from penstock.tasks import watch
+from penstock.types import TopicPartition
 from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -195,11 +198,20 @@ class BrokerParts:
         self.producer_ids = ProducerIdManager(
             config.node_id, broker_epoch, node.controller.call, clock, node.on_fatal, self._environment.random
         )
-        on_log_gone = self.cleaner.cleaner.forget
+
+        def on_log_gone(partition: TopicPartition) -> None:
+            self.cleaner.cleaner.forget(partition)
+            self.log_dir_moves.give_up(partition)
+
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
+        throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
+        moved = MovedReplicas(self.replicas, self.fetchers, self.cleaner.cleaner.forget)
+        self.log_dir_moves = LogDirMoves(
+            node.log_manager, moved, self.scheduler, throttle, clock, self._environment.threads
+        )
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
-        tell_parts(node.dynamic, self.publisher, self.cleaner, self.leader_throttle, self.follower_throttle)
+        tell_parts(node.dynamic, self.publisher, self.cleaner, self.leader_throttle, self.follower_throttle, throttle)
         node.loader.subscribe(self.publisher.publish)
         node.loader.subscribe(self.replicas.traffic.by_topic.published)
 
@@ -375,8 +387,10 @@ class BrokerParts:
         await self.directories.stop()
         await self.producer_ids.stop()
         self.cleaner.stop()
+        self.log_dir_moves.stop()
         await self.scheduler.stop(wait)
         self.cleaner.close()
+        self.log_dir_moves.close()
         await self.group_commit.close(wait)
         await wait.each(self.log_manager.checkpoints.log_dirs, self._write_high_watermarks)
 

@@ -11,6 +11,8 @@
       00000000000000004711-0000000003.checkpoint   a snapshot of the metadata: its end offset and last epoch
     orders-3.<uuid>-delete/            deleted, its files go next
     orders-3.<uuid>-stray/             not in the cluster's metadata; set aside, never deleted here
+    orders-3.<uuid>-future/            the copy of a log that moves to this log dir
+    orders-3.<uuid>-moved/             a log whose copy is taking its place
 
 `docs/data-directory.md` tells the bytes of each. Not here: opening any of them.
 """
@@ -47,12 +49,15 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 DELETE_DIRECTORY_SUFFIX = "-delete"
 STRAY_DIRECTORY_SUFFIX = "-stray"
 ROTTEN_DIRECTORY_SUFFIX = "-rotten"
+FUTURE_DIRECTORY_SUFFIX = "-future"
+MOVED_DIRECTORY_SUFFIX = "-moved"
 MAX_NAME_CHARACTERS = 255
 """NAME_MAX of every file system we meet; a topic name of 249 characters leaves no room for a uuid, so it is cut."""
 
 _PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
 _SET_ASIDE = re.compile(r"^(?P<partition>.+-[0-9]+)\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
 """Kafka's unique part has 32 characters, ours 22."""
+_OF_A_MOVE = re.compile(r"^(?P<partition>.+-[0-9]+)\.(?P<unique>[A-Za-z0-9_-]{22,36})(?P<suffix>-future|-moved)$")
 _SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
 _SNAPSHOT = re.compile(r"^(?P<offset>[0-9]{20})\.snapshot$")
 _METADATA_SNAPSHOT = re.compile(r"^(?P<end>[0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint$")
@@ -110,3 +115,16 @@ def set_aside_partition(name: str) -> TopicPartition | None:
     """The partition whose directory was set aside under this name, as far as the name was not cut."""
     match = _SET_ASIDE.match(name)
     return parse_partition_directory(match["partition"]) if match else None
+
+
+def move_directory(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
+    """The name of one side of a move between log dirs. Never cut, because a start reads the partition from it: it may
+    be too long for the file system."""
+    return f"{topic_partition}.{unique}{suffix}"
+
+
+def parse_move_directory(name: str) -> tuple[TopicPartition, str, str] | None:
+    """(partition, unique, suffix) of one side of a move; None for any other name."""
+    match = _OF_A_MOVE.match(name)
+    partition = parse_partition_directory(match["partition"]) if match else None
+    return (partition, match["unique"], match["suffix"]) if match and partition else None

@@ -29,6 +29,7 @@ from storage.disk.file_names import (
 )
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
+from storage.log_dirs.future_directories import FoundMoves, MoveDirectory, MovesAtStart
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
 
@@ -62,21 +63,29 @@ class Findings:
     """Path to suffix, of directories that were set aside by an earlier run."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log dirs that cannot be listed."""
+    going_on: dict[TopicPartition, MoveDirectory] = field(default_factory=dict)
+    """Moves between log dirs that an earlier run began."""
 
 
-def find_logs(fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf) -> Findings:
+def find_logs(
+    fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf, *, all_dirs_answer: bool = True
+) -> Findings:
     """Unknown names are not touched. Logs with one name but different topic ids are different logs: a dir that had
     failed may come back with the log of a topic that was deleted meanwhile and made anew."""
-    findings = Findings()
-    homes: dict[TopicPartition, list[LogDirectory]] = {}
+    findings, moves = Findings(), FoundMoves()
+    paths: dict[TopicPartition, list[str]] = {}
     for directory in directories:
         try:
-            for topic_partition in _list(fs, directory.path, findings.set_aside):
-                homes.setdefault(topic_partition, []).append(directory)
+            for topic_partition in _list(fs, directory.path, findings.set_aside, moves):
+                paths.setdefault(topic_partition, []).append(directory.path)
         except OSError as error:
             refuse_without_descriptors("list the log dir", directory.path, error)
             findings.failed[directory.path] = error
-    for topic_partition, at in homes.items():
+    at_start = MovesAtStart(fs, paths, findings.set_aside, all_dirs_answer and not findings.failed, findings.failed)
+    findings.going_on = at_start.settle(moves)
+    by_path = {directory.path: directory for directory in directories}
+    for topic_partition, found in paths.items():
+        at = [by_path[path] for path in found]
         if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
             findings.copies[topic_partition] = at
         else:
@@ -94,7 +103,7 @@ def _are_of_different_topics(
     return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)
 
 
-def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:
+def _list(fs: FileSystem, path: str, set_aside: dict[str, str], moves: FoundMoves) -> Iterator[TopicPartition]:
     for name, is_directory in fs.entries(path).items():
         if not is_directory:
             continue
@@ -103,6 +112,8 @@ def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[Topi
             yield topic_partition
         elif (suffix := set_aside_suffix(name)) is not None:
             set_aside[f"{path}/{name}"] = suffix
+        else:
+            moves.add(path, name)
 
 
 def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:

@@ -26,6 +26,7 @@ from storage.log.log_types import LogManagerStatistics, OfflineLog
 from storage.log.producer_ids import ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
+from storage.log_dirs.future_logs import FutureLogs
 from storage.log_dirs.log_checkpoints import LogCheckpoints
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_descriptors
@@ -60,6 +61,7 @@ class LogManager:
         self.producer_ids = ProducerIds(config.producer_ids, self._clock, machine.threads)
         self._opener = LogOpener(self._fs, config, self.open_files, self.producer_ids, machine.threads)
         self.checkpoints = LogCheckpoints(self._directories, self.table)
+        self.futures = FutureLogs(machine, self._directories, self._opener, self.removal.deleted)
 
     @classmethod
     def open(cls, dirs: Sequence[str | os.PathLike[str]], config: LogManagerConfig, machine: Machine) -> LogManager:
@@ -90,7 +92,13 @@ class LogManager:
                 self.fail_log_dir(path, error)
 
     def _load(self) -> None:
-        found = find_logs(self._fs, tuple(self._directories.values()), self._opener.topic_id_if_known)
+        found = find_logs(
+            self._fs,
+            tuple(self._directories.values()),
+            self._opener.topic_id_if_known,
+            all_dirs_answer=not self.offline_log_dirs,
+        )
+        self.futures.going_on = found.going_on
         for path, error in found.failed.items():
             self.fail_log_dir(path, error)
         for topic_partition, directories in found.copies.items():

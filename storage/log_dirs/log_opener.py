@@ -56,6 +56,24 @@ class LogOpener:
             options = replace(options, before_doubtful_cut=before_cut)
         return Log(self._fs, path, topic_partition, config, options)
 
+    def open_as(
+        self,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        config: LogConfig,
+        last_known: LastKnown,
+        directory: LogDirectory | None,
+    ) -> Log:
+        """Open the log in a directory of which the caller knows how far it was flushed; without a log dir, it is no log
+        of the node: it has no line in a checkpoint, and does not count."""
+        options = self._options(directory, topic_id, last_known) if directory else self._apart(topic_id, last_known)
+        return Log(self._fs, path, topic_partition, config, options)
+
+    def _apart(self, topic_id: str, last_known: LastKnown) -> LogOptions:
+        producer_ids = ProducerIds(self._config.producer_ids, self._producer_ids.clock, self._threads)
+        return LogOptions(self._threads, topic_id=topic_id, last_known=last_known, producer_ids=producer_ids)
+
     def path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{directory.path}/{partition_directory(topic_partition)}"
 

@@ -115,6 +115,12 @@ class LogTable:
         self.vanished.pop(topic_partition, topic_id)
         self.vanished.pop(topic_partition, "")
 
+    def replace(self, log: Log, new: Log) -> None:
+        """`new` is the same log in another place, and in use from now on."""
+        self.logs.put(new.topic_partition, new.topic_id, new)
+        self._counts[log.log_dir] -= 1
+        self._counts[new.log_dir] += 1
+
     def drop(self, log: Log, *, wait: bool = True) -> None:
         """The log is out of use: after a change that is under way, nothing is written to it any more."""
         if self.logs.get(log.topic_partition, log.topic_id) is log:

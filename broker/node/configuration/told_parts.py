@@ -17,7 +17,11 @@ from broker.replication.move_throttle import MoveThrottle
 from metadata.topic_config import TOPIC_CONFIGS
 
 OF_TOPICS: Final = tuple(sorted({definition.broker_key for definition in TOPIC_CONFIGS.values()} & DYNAMIC.keys()))
-OF_THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+OF_THROTTLES: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 OF_CLEANER: Final = ("log.cleaner.io.max.bytes.per.second", "log.cleaner.backoff.ms")
 
 
@@ -27,8 +31,10 @@ def tell_parts(
     cleaner: CleanerJob,
     leader: MoveThrottle,
     follower: MoveThrottle,
+    log_dirs: MoveThrottle,
 ) -> None:
-    """From now on; the throttles are those of copies that this broker sends and fetches."""
+    """From now on; the throttles are those of copies that this broker sends, fetches, and makes between its log
+    dirs."""
 
     def tell_cleaner(config: NodeConfig) -> None:
         cleaner.reconfigure(config.log_cleaner_io_max_bytes_per_second, config.log_cleaner_backoff_ms)
@@ -38,6 +44,7 @@ def tell_parts(
     def tell_throttles(config: NodeConfig) -> None:
         leader.set_rate(config.leader_replication_throttled_rate)
         follower.set_rate(config.follower_replication_throttled_rate)
+        log_dirs.set_rate(config.replica_alter_log_dirs_io_max_bytes_per_second)
 
     dynamic.listen(tell_cleaner, *OF_CLEANER)
     dynamic.listen(tell_throttles, *OF_THROTTLES)

@@ -86,8 +86,9 @@ class DirectoryReports:
             wanted = dict(islice(self._pending.items(), REPLICAS_MAX))
             if not wanted:
                 continue
+            told = {key: partition.log.log_dir for key, partition in wanted.items()}
             try:
-                refused = self._answered(wanted, await self._call(self._request(wanted)))
+                refused = self._answered(wanted, told, await self._call(self._request(wanted)))
             except ApiError as error:
                 refused = error
             if self._pending:
@@ -109,9 +110,13 @@ class DirectoryReports:
         return AssignReplicasToDirsRequest(self._broker_id, self._broker_epoch(), tuple(held))
 
     def _answered(
-        self, wanted: Mapping[TopicPartition, Partition], response: AssignReplicasToDirsResponse
+        self,
+        wanted: Mapping[TopicPartition, Partition],
+        told: Mapping[TopicPartition, str],
+        response: AssignReplicasToDirsResponse,
     ) -> ApiError | None:
-        """An error of one of the replicas. Those with an error are reported again, AFTER those that wait."""
+        """An error of one of the replicas. Those with an error are reported again, AFTER those that wait, and so are
+        those that are not in the log dir any more that was `told`."""
         by_id = {PartitionKey(partition.topic_id, key.partition): key for key, partition in wanted.items()}
         refused = None
         for result in response.replicas:
@@ -119,8 +124,8 @@ class DirectoryReports:
             if key is None or self._pending.get(key) is not wanted[key]:
                 continue
             partition = self._pending.pop(key)
-            if result.error is not None:
-                refused = result.error
+            if result.error is not None or partition.log.log_dir != told[key]:
+                refused = result.error or refused
                 self._pending[key] = partition
         return refused
 

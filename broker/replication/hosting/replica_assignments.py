@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_creation import ReplicaCreation
@@ -38,6 +39,7 @@ class ReplicaAssignments:
         isrs: IsrUpkeep,
         lost: LostReplicas,
         logs: LogTable,
+        held: HeldReplicas,
     ) -> None:
         """`logs` is the table of all logs in this broker's log dirs."""
         self.broker_id = hosted.broker_id
@@ -48,9 +50,12 @@ class ReplicaAssignments:
         self._isrs = isrs
         self._lost = lost
         self._logs = logs
+        self._held = held
 
     def apply(self, key: TopicPartition, assignment: Assignment) -> None:
         """This broker should host `key`, in the role of `assignment`, which it takes AFTER its log is there."""
+        if self._held.postpones(key, lambda: self.apply(key, assignment)):
+            return
         self._hosted.assign(key, assignment)
         if key in self._lost and not self._revival.sets_others_aside(key, assignment.topic_id):
             self._revival.revive(key)
@@ -63,6 +68,8 @@ class ReplicaAssignments:
         """A committed record says that this broker hosts the partition no longer: its data is deleted. If it is only
         absent from a snapshot, the data is set aside as stray. `moved` names the leader of one that lives on elsewhere.
         """
+        if self._held.postpones(key, lambda: self.remove(key, topic_id, moved, is_absent=is_absent)):
+            return
         partition = self._hosted.find(key)
         if partition is not None and partition.log.topic_id != topic_id:
             return

@@ -16,6 +16,7 @@ from broker.replication.checkpointed_high_watermarks import CheckpointedHighWate
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.durability import Durability
 from broker.replication.hosting.directory_reports import DirectoryReports
+from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
@@ -92,6 +93,7 @@ class ReplicaParts:
     creation: ReplicaCreation
     revival: ReplicaRevival
     assignments: ReplicaAssignments
+    held: HeldReplicas
     traffic: Traffic
 
     def statistics(self) -> ReplicaStatistics:
@@ -138,6 +140,7 @@ def replica_parts(
     revival = ReplicaRevival(
         hosted, lost, opener, creation.to_create, log_manager, high_watermarks, failures.leave_isrs
     )
+    held = HeldReplicas()
     return ReplicaParts(
         hosted=hosted,
         lost=lost,
@@ -150,6 +153,7 @@ def replica_parts(
         roles=roles,
         creation=creation,
         revival=revival,
-        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),
+        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table, held),
+        held=held,
         traffic=Traffic(),
     )

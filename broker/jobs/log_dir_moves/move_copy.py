@@ -1,0 +1,124 @@
+"""Fills the copy of a log that moves to another log dir, while the log is in use.
+
+The log is read on the event loop, as a consumer's fetch reads it; what only the disk has is read in a thread of its log
+dir. The copy is opened, written and flushed in a thread of its own log dir. `move_step.py` decides what it needs. The
+throttle (`replica.alter.log.dirs.io.max.bytes.per.second`) counts the bytes that are appended.
+
+Not here: which move is next (log_dir_moves.py), the swap (move_swap.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.jobs.log_dir_moves.move_step import AdvanceStart, CopyFrom, LogState, StartOver, Step, next_step
+from broker.jobs.log_dir_moves.move_threads import MoveThreads
+from broker.jobs.log_dir_moves.moves import Move
+from broker.replication.disk_failures import DiskFailures
+from broker.replication.move_throttle import MoveThrottle
+from broker.replication.partition import Partition
+from penstock.clock import Clock
+from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
+from storage.log.log import Log
+from storage.log.log_reader import Records
+from storage.log_dirs.future_logs import FutureLogs, append_copy
+from storage.segment.cold_read import ColdRead
+
+CHUNK_BYTES = 1024 * 1024
+"""Read and appended at a time: under a millisecond of the event loop."""
+FLUSH_BYTES = 32 * 1024 * 1024
+"""Then the copy is flushed, so that the last flush, for which the partition is held, has little to write."""
+
+
+class MoveCopy:
+    """One per broker, on the event loop."""
+
+    def __init__(
+        self, futures: FutureLogs, failures: DiskFailures, threads: MoveThreads, throttle: MoveThrottle, clock: Clock
+    ) -> None:
+        self._futures, self._failures, self._threads = futures, failures, threads
+        self._throttle, self._clock = throttle, clock
+        self.is_stopping = False
+
+    async def fill(self, move: Move, partition: Partition) -> bool:
+        """True when the copy has nearly everything; False when the move cannot go on now. Raises what the copy's disk
+        raises."""
+        log = partition.log
+        if move.copy is None:
+            move.copy = await self._threads.run(
+                move.side.log_dir, self._futures.open, move.side, log.topic_id, log.config, move.flushed
+            )
+            move.flushed = None
+        while self._goes_on(move, partition, log):
+            step = next_step(LogState.of(log), LogState.of(move.copy))
+            if step is None:
+                return True
+            if isinstance(step, CopyFrom) and not self._throttle.room(self._clock.now_ms()):
+                self._throttle.note_hold()
+                await asyncio.sleep(self._throttle.hold_ms(self._clock.now_ms()) / 1000)
+            elif await self.take(step, move, partition, log):
+                return self._goes_on(move, partition, log)
+        return False
+
+    def _goes_on(self, move: Move, partition: Partition, log: Log) -> bool:
+        is_wanted = not (self.is_stopping or move.is_given_up)
+        return is_wanted and partition.offline is None and partition.log is log and not log.closed
+
+    async def take(self, step: Step, move: Move, partition: Partition, log: Log) -> bool:
+        """Perform one step; True when it has brought the copy to where the log ended when it was read."""
+        copy, log_dir = move.copy, move.side.log_dir
+        if copy is None:
+            raise InvariantViolation(f"{move} has no open copy")
+        if isinstance(step, CopyFrom):
+            return await self._copy(step.offset, move, copy, partition, log)
+        if isinstance(step, StartOver):
+            await self._threads.run(log_dir, copy.truncate_fully_and_start_at, step.offset)
+        elif isinstance(step, AdvanceStart):
+            await self._threads.run(log_dir, copy.advance_log_start, step.offset)
+        else:
+            await self._threads.run(log_dir, copy.truncate_to, step.offset)
+        self._note(move, copy)
+        return False
+
+    async def _copy(self, offset: int, move: Move, copy: Log, partition: Partition, log: Log) -> bool:
+        end, start = log.log_end_offset, log.log_start_offset
+        found = await self._read(offset, end, partition, log)
+        if found is None or not found.records:
+            return False
+        move.unflushed_bytes += len(found.records)
+        must_flush = move.unflushed_bytes >= FLUSH_BYTES
+        await self._threads.run(move.side.log_dir, _append, copy, found.records, start, must_flush)
+        if must_flush:
+            move.unflushed_bytes = 0
+        self._throttle.spend(len(found.records), self._clock.now_ms())
+        self._note(move, copy)
+        return found.next_offset >= end
+
+    async def _read(self, offset: int, end: int, partition: Partition, log: Log) -> Records | None:
+        """None when the log has changed, or cannot be read: then the partition says so."""
+        size = min(CHUNK_BYTES, max(self._throttle.room(self._clock.now_ms()), 1))
+        try:
+            found = log.read_nowait(offset, size, end)
+            if isinstance(found, ColdRead):
+                cold = found
+                await self._threads.run(log.log_dir, cold.run)
+                if log.closed or not log.log_start_offset <= offset <= end <= log.log_end_offset:
+                    return None
+                return log.finish_read(cold, offset, end)
+        except (OSError, CorruptFileError, KafkaStorageError) as error:
+            if partition.log is log and not log.closed:
+                self._failures.disk_error(partition, error)
+            return None
+        return found
+
+    def _note(self, move: Move, copy: Log) -> None:
+        move.copied_to, move.copied_bytes = copy.log_end_offset, copy.size_bytes
+
+    def __repr__(self) -> str:
+        return f"MoveCopy({self._throttle!r})"
+
+
+def _append(copy: Log, records: bytes, log_start_offset: int, must_flush: bool) -> None:
+    append_copy(copy, records, log_start_offset)
+    if must_flush:
+        copy.flush()

@@ -1,0 +1,175 @@
+"""Puts the finished copy of a log in the log's place, while its partition is held for a moment.
+
+A held partition answers produce and fetch requests with KAFKA_STORAGE_ERROR, which clients and followers try again; it
+fetches nothing, and what the metadata says of it waits (`held_replicas.py`). Requests whose records are written but
+not acked go on waiting. The order:
+
+    1  hold; copy the rest; the copy gets epochs and log start, and is closed durably     at most HOLD_MS_MAX, or the
+                                                                                          swap is tried again later
+    2  the log is closed; three renames in a thread (`future_directories.py`)             from here on there is no way
+                                                                                          back but undoing them
+    3  the partition has the new log, and its flushes; the metadata is told of its dir    (KIP-858)
+
+Not here: filling the copy before (move_copy.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.jobs.log_dir_moves.move_copy import MoveCopy
+from broker.jobs.log_dir_moves.move_step import LogState, next_step
+from broker.jobs.log_dir_moves.move_threads import MoveThreads
+from broker.jobs.log_dir_moves.moves import Move
+from broker.replication.hosting.replica_parts import ReplicaParts
+from broker.replication.hosting.replica_roles import Fetchers
+from broker.replication.partition import Partition
+from penstock.clock import Clock
+from penstock.errors import ApiError, InvariantViolation, KafkaStorageError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import is_shortage
+from storage.log.log import Log
+from storage.log_dirs.future_logs import SwapOutcome, complete_copy
+from storage.log_dirs.log_manager import LogManager
+
+_log = logging.getLogger(__name__)
+
+HOLD_MS_MAX = 1_000
+"""For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedReplicas:
+    """The parts that serve a replica."""
+
+    parts: ReplicaParts
+    fetchers: Fetchers
+    on_log_gone: Callable[[TopicPartition], None]
+    """Told of a partition whose log is another one from now on."""
+
+
+class MoveSwap:
+    """One per broker, on the event loop."""
+
+    def __init__(
+        self, log_manager: LogManager, replicas: MovedReplicas, copying: MoveCopy, threads: MoveThreads, clock: Clock
+    ) -> None:
+        self._log_manager, self._futures = log_manager, log_manager.futures
+        self._replicas, self._parts, self._copying, self._threads, self._clock = (
+            replicas,
+            replicas.parts,
+            copying,
+            threads,
+            clock,
+        )
+        self.put_off = 0
+        self.held_ms_max = 0
+
+    async def swap(self, move: Move, partition: Partition) -> bool:
+        """True when the replica is served from its new log dir. False: not now. Raises what the copy's disk raises."""
+        why = KafkaStorageError(f"{partition.topic_partition} is being put into {move.side.log_dir}; try again")
+        held_at_ms = self._clock.now_ms()
+        log = partition.log
+        self._hold(partition, why)
+        try:
+            if not await self._finished_in_time(move, partition, log, why):
+                return False
+            log.abandon(wait=False)
+            outcome = await self._threads.run(move.side.log_dir, self._futures.swap, log, move.side)
+            return self._settle(move, partition, log, outcome)
+        finally:
+            self._release(partition, why)
+            self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
+
+    def _hold(self, partition: Partition, why: ApiError) -> None:
+        key = partition.topic_partition
+        partition.offline = why
+        self._replicas.fetchers.remove([key])
+        self._parts.held.hold(key)
+        self._replicas.on_log_gone(key)
+
+    async def _finished_in_time(self, move: Move, partition: Partition, log: Log, why: ApiError) -> bool:
+        finishing = asyncio.create_task(self._finish(move, partition, log, why))
+        done, _ = await asyncio.wait({finishing}, timeout=HOLD_MS_MAX / 1000)
+        if not done:
+            self.put_off += 1
+            _log.warning("%s: the swap took too long, and is tried again later", partition)
+            self._release(partition, why)
+        return await finishing and partition.offline is why
+
+    async def _finish(self, move: Move, partition: Partition, log: Log, why: ApiError) -> bool:
+        """The copy is equal to the log, closed and durable."""
+        copy = move.copy
+        if copy is None:
+            raise InvariantViolation(f"{move} has no open copy")
+        while partition.offline is why and not log.closed:
+            step = next_step(LogState.of(log), LogState.of(copy))
+            if step is None:
+                break
+            await self._copying.take(step, move, partition, log)
+        if partition.offline is not why:
+            return False
+        await self._threads.run(move.side.log_dir, self._complete, move, copy, log.log_start_offset, log.epoch_entries)
+        move.copy, move.flushed = None, copy.log_end_offset
+        return copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset
+
+    def _complete(self, move: Move, copy: Log, *state: object) -> None:
+        """In a thread."""
+        complete_copy(copy, *state)  # type: ignore[arg-type]
+        self._futures.make_ready(move.side)
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def _settle(self, move: Move, partition: Partition, log: Log, outcome: SwapOutcome) -> bool:
+        """Whichever log there is now serves the partition, unless the partition went offline meanwhile."""
+        manager, new = self._log_manager, outcome.log
+        if outcome.gone is not None:
+            due_ms = self._clock.now_ms() + log.config.file_delete_delay_ms
+            manager.removal.deleted.add(outcome.gone, due_ms)
+        is_in_use = manager.table.logs.get(log.topic_partition, log.topic_id) is log
+        if new is not None and is_in_use:
+            self._adopt(partition, log, new)
+        elif new is not None:  # its old log dir failed just now: the next start finds the new one
+            new.abandon(wait=False)
+        if outcome.error is not None:
+            self._failed(partition, outcome)
+        if is_in_use and (new is None or new.log_dir in manager.offline_log_dirs):
+            self._lose(partition, outcome.error or manager.offline_log_dirs[move.side.log_dir])
+        return new is not None and is_in_use and new.log_dir == move.side.log_dir
+
+    def _adopt(self, partition: Partition, log: Log, new: Log) -> None:
+        self._log_manager.table.replace(log, new)
+        self._parts.durability.forget(partition)
+        partition.log = new
+        self._parts.durability.watch(partition)
+        if log.latest_epoch > new.latest_epoch:  # an epoch without a record
+            new.assign_epoch(log.latest_epoch, log.epoch_entries[-1].start_offset)
+
+    def _failed(self, partition: Partition, outcome: SwapOutcome) -> None:
+        error = outcome.error
+        cause = error if isinstance(error, OSError) else error.__cause__ if error is not None else None
+        if outcome.failed_dir and isinstance(cause, OSError) and not is_shortage(cause):
+            self._parts.failures.directory_failed(outcome.failed_dir, cause)
+
+    def _lose(self, partition: Partition, error: Exception) -> None:
+        """Its log is in a place that cannot be used; the next start finds it."""
+        key, log = partition.topic_partition, partition.log
+        if self._log_manager.table.logs.get(key, log.topic_id) is log:
+            self._log_manager.fail_log(log, KafkaStorageError(f"{log.directory}: its move was interrupted: {error}"))
+            self._parts.failures.partition_failed(partition, error)
+
+    def _release(self, partition: Partition, why: ApiError) -> None:
+        key, hosted = partition.topic_partition, self._parts.hosted
+        if partition.offline is why:
+            partition.offline = None
+            partition.flushed(partition.log.flushed_offset)
+            assignment = hosted.assignment(key)
+            if assignment is not None:
+                self._parts.roles.take(partition, assignment)
+        self._parts.held.release(key)
+
+    def __repr__(self) -> str:
+        return f"MoveSwap({self.put_off} put off, held for at most {self.held_ms_max} ms)"

@@ -1,0 +1,54 @@
+"""One move of a replica to another log dir of its broker, and what a view shows of it. Values; see log_dir_moves.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage.log.log import Log
+from storage.log_dirs.future_directories import MoveDirectory
+
+
+@dataclass(slots=True, eq=False)
+class Move:
+    """Changed on the event loop only."""
+
+    side: MoveDirectory
+    copy: Log | None = None
+    """Open while it is filled; used by one thread at a time."""
+    flushed: int | None = None
+    """The end of a copy that was closed, durably; None: not known."""
+    copied_to: int = 0
+    copied_bytes: int = 0
+    unflushed_bytes: int = 0
+    not_before_ms: int = 0
+    """An attempt failed, and the next one waits."""
+    waits_for: str = ""
+    is_given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveView:
+    """A move for people and metrics."""
+
+    log_dir: str
+    """Where it goes."""
+    size_bytes: int
+    bytes_left: int
+    offset_lag: int
+    waits_for: str
+    """Why it does not go on now; "" if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirMovesStatistics:
+    """Of one broker; the counts are since its start."""
+
+    under_way: int
+    bytes_left: int
+    copied_bytes: int
+    completed: int
+    failed_attempts: int
+    put_off: int
+    """Swaps that took too long, and were tried again later."""
+    held_ms_max: int
+    """The longest time for which a partition was held for its swap."""
