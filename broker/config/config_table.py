@@ -33,6 +33,10 @@ def _bytes(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MA
     return _int(name, default, doc, low, high, "bytes")
 
 
+def _rate(name: str, doc: str) -> ConfigKey:
+    return _bytes(name, INT64_MAX, doc, 1, INT64_MAX)
+
+
 def _ms(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
     return _int(name, default, doc, low, high, "ms")
 
@@ -293,27 +297,15 @@ REPLICATION = (
     _bytes("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
     _bytes("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),
     *_for_one(
-        _bytes(
+        _rate(
             "leader.replication.throttled.rate",
-            INT64_MAX,
             "Bytes a second that this broker sends to replicas that move; one in sync is never held up.",
-            1,
-            INT64_MAX,
         ),
-        _bytes(
+        _rate(
             "follower.replication.throttled.rate",
-            INT64_MAX,
             "Bytes a second that this broker fetches for its replicas that move to it; likewise.",
-            1,
-            INT64_MAX,
         ),
-        _bytes(
-            "replica.alter.log.dirs.io.max.bytes.per.second",
-            INT64_MAX,
-            "Bytes a second that this broker copies for replicas that move between its log dirs.",
-            1,
-            INT64_MAX,
-        ),
+        _rate("replica.alter.log.dirs.io.max.bytes.per.second", "Bytes a second of moves between log dirs."),
     ),
     _ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),
 )
@@ -387,7 +379,7 @@ RETENTION = (
     _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
     _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),
     *_for_one(
-        _bytes("log.cleaner.io.max.bytes.per.second", INT64_MAX, "Disk traffic of all cleaner threads.", 1, INT64_MAX),
+        _rate("log.cleaner.io.max.bytes.per.second", "Disk traffic of all cleaner threads."),
         _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
         _double(
             "log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted before it is compacted."

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.jobs.log_dir_moves.move_step import AdvanceStart, CopyFrom, LogState, StartOver, Step, next_step
+from broker.jobs.log_dir_moves.move_step import AdvanceStart, CopyFrom, LogState, StartCopyOver, Step, next_step
 from broker.jobs.log_dir_moves.move_threads import MoveThreads
 from broker.jobs.log_dir_moves.moves import Move
 from broker.replication.disk_failures import DiskFailures
@@ -71,7 +71,7 @@ class MoveCopy:
             raise InvariantViolation(f"{move} has no open copy")
         if isinstance(step, CopyFrom):
             return await self._copy(step.offset, move, copy, partition, log)
-        if isinstance(step, StartOver):
+        if isinstance(step, StartCopyOver):
             await self._threads.run(log_dir, copy.truncate_fully_and_start_at, step.offset)
         elif isinstance(step, AdvanceStart):
             await self._threads.run(log_dir, copy.advance_log_start, step.offset)

@@ -27,14 +27,14 @@ class LogState:
 
 
 @dataclass(frozen=True, slots=True)
-class StartOver:
+class StartCopyOver:
     """Drop every record of the copy; its next record has this offset."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class TruncateCopy:
     """Cut the copy at this offset: the log has another history from there on."""
 
     offset: int
@@ -54,18 +54,18 @@ class CopyFrom:
     offset: int
 
 
-Step = StartOver | Truncate | AdvanceStart | CopyFrom
+Step = StartCopyOver | TruncateCopy | AdvanceStart | CopyFrom
 
 
 def next_step(log: LogState, copy: LogState) -> Step | None:
     """None: the copy has every record of the log, and no other."""
     if copy.end < log.start:
-        return StartOver(log.start)
+        return StartCopyOver(log.start)
     newest = copy.epochs[-1].epoch if copy.epochs else -1
     diverging = diverging_epoch(log.epochs, log.end, copy.end, newest)
     if diverging is not None or copy.end > log.end:
         cut = log.end if diverging is None else truncation_offset(copy.epochs, copy.end, diverging)
-        return Truncate(cut) if log.start < cut < copy.end else StartOver(log.start)
+        return TruncateCopy(cut) if log.start < cut < copy.end else StartCopyOver(log.start)
     if copy.start < log.start:
         return AdvanceStart(log.start)
     return CopyFrom(copy.end) if copy.end < log.end else None

@@ -1,0 +1,428 @@
+"""Promises of moves between log dirs: no record is lost or appears twice, and trouble leaves the replica as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from broker.jobs.log_dir_moves.log_dir_moves import TRY_AGAIN_MS, LogDirMoves
+from broker.jobs.log_dir_moves.move_swap import MovedReplicas
+from broker.jobs.scheduler import Scheduler
+from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.move_throttle import MoveThrottle
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionRegistration
+from penstock.clock import ManualClock
+from penstock.errors import (
+    ApiError,
+    InvalidTopicError,
+    KafkaStorageError,
+    LogDirNotFoundError,
+    ReplicaNotAvailableError,
+)
+from penstock.types import METADATA_TOPIC, TopicPartition
+from storage.log.group_commit import GroupCommit
+from storage.log_config import LogConfig
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
+from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import IDS, THREADS, machine, stop_wait
+from tests.support.partitions import NOBODY, PARTITION, batch
+from tests.support.replicas import NoFetchers, Replicas
+from tests.support.storage import TOPIC_ID, read_all
+
+ME = 1
+CONFIG = LogConfig(segment_bytes=1_000, index_interval_bytes=100)
+
+
+class Watched(NoFetchers):
+    """Says when a partition is held, or has its role again: it is fetched no more."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        self.told.set()
+
+    async def next(self) -> None:
+        self.told.clear()
+        await self.told.wait()
+
+
+class StepByStep(MoveThrottle):
+    """Lets a few batches pass at a time, and calls `meddle` after each with how many steps there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+        self.meddle: Callable[[int], None] = lambda step: None
+
+    def room(self, now_ms: int) -> int:
+        return 300
+
+    def spend(self, size_bytes: int, now_ms: int) -> None:
+        super().spend(size_bytes, now_ms)
+        self.steps += 1
+        self.meddle(self.steps)
+
+
+@dataclass
+class Stage:
+    """One broker with two log dirs, and one partition."""
+
+    path: Path
+    fs: FaultyFileSystem
+    clock: ManualClock
+    manager: LogManager
+    replicas: Replicas
+    moves: LogDirMoves
+    throttle: StepByStep
+    fetchers: Watched
+
+    @property
+    def dirs(self) -> tuple[str, str]:
+        return str(self.path / "a"), str(self.path / "b")
+
+    @property
+    def partition(self) -> Partition:
+        return self.replicas.get(PARTITION, TOPIC_ID)
+
+    @property
+    def here(self) -> str:
+        return Path(self.partition.log.log_dir).name
+
+    @property
+    def other(self) -> str:
+        a, b = self.dirs
+        return b if self.partition.log.log_dir == a else a
+
+    def host(self, leader: int = ME, epoch: int = 5, partition_epoch: int = 0) -> None:
+        replicas = (ME,) if leader == ME else (ME, leader)
+        registration = PartitionRegistration(TOPIC_ID, 0, replicas, replicas, leader, epoch, partition_epoch)
+        self.replicas.apply(PARTITION, TOPIC_ID, registration, TopicSettings(CONFIG, 1), NOBODY)
+
+    def write(self, *values: bytes) -> None:
+        """Each is a batch."""
+        for value in values:
+            self.partition.append_as_leader(batch(value), 1, 1, self.clock.wall_ms())
+        self.partition.log.flush()
+        self.partition.flushed(self.partition.log.flushed_offset)
+
+    def values(self) -> list[bytes]:
+        return [value for _, value in read_all(self.partition.log)]
+
+    async def alter(self, path: str, key: TopicPartition = PARTITION) -> ApiError | None:
+        return (await self.moves.alter({key: path}))[key]
+
+    async def run(self) -> None:
+        for log_dir in self.manager.checkpoints.log_dirs:
+            await self.moves.run(log_dir)
+
+    def names(self) -> list[str]:
+        """The partition's directories, without the unique part of the names."""
+        found = (path.name for one in self.dirs for path in Path(one).glob("t-0*"))
+        return sorted("t-0" + name.rpartition("-")[2].join(("-", "")) if "." in name else name for name in found)
+
+
+@asynccontextmanager
+async def stage(path: Path) -> AsyncIterator[Stage]:
+    fs, clock = FaultyFileSystem(), ManualClock()
+    for name in ("a", "b"):
+        if not (path / name).exists():
+            format_directory(fs, str(path / name), "cluster", ME, IDS.new_id())
+    manager = LogManager.open([path / "a", path / "b"], LogManagerConfig(ME, log_config=CONFIG), machine(fs, clock))
+    group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+    fetchers, throttle = Watched(), StepByStep()
+    replicas = Replicas(ME, manager, group_commit, clock, fetchers=fetchers, on_log_gone=lambda key: moves.give_up(key))
+    scheduler = Scheduler(clock, THREADS, lambda error: None)
+    moved = MovedReplicas(replicas.parts, fetchers, lambda key: None)
+    moves = LogDirMoves(manager, moved, scheduler, throttle, clock, THREADS)
+    yield Stage(path, fs, clock, manager, replicas, moves, throttle, fetchers)
+    moves.stop()
+    await scheduler.stop(stop_wait())
+    moves.close()
+    await replicas.deletions.close(stop_wait())
+    await group_commit.close(stop_wait())
+    manager.close(clean=True, broker_epoch=1)
+
+
+def played(path: Path, story: Callable[[Stage], Awaitable[None]]) -> None:
+    async def scenario() -> None:
+        async with stage(path) as made:
+            made.host()
+            await story(made)
+
+    asyncio.run(scenario())
+
+
+VALUES = [b"value %02d" % n for n in range(30)]
+
+
+def test_a_leader_moves_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        partition, target = made.partition, made.other
+        acked: list[ApiError | None] = []
+        partition.append_as_leader(batch(b"waits"), -1, 1, made.clock.wall_ms())
+        partition.acks_all.add(31, acked.append)
+        assert await made.alter(target) is None
+        assert made.moves.views()[PARTITION].log_dir == target
+        await made.run()
+        assert made.partition is partition and partition.log.log_dir == target
+        assert acked == [None] and partition.high_watermark == 31
+        made.write(b"after")
+        assert made.values() == [*VALUES, b"waits", b"after"]
+        assert made.moves.views() == {} and made.moves.statistics().completed == 1
+        assert len(made.replicas.directories) == 1, "the controller is told"
+        assert made.names() == ["t-0", "t-0-delete"]
+
+    played(tmp_path, story)
+
+
+def test_appends_in_mid_move_are_there_and_in_the_swap_they_are_refused_for_a_moment(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        written, refused = list(VALUES), 0
+        assert await made.alter(made.other) is None
+        target = made.other
+        moving = asyncio.create_task(made.run())
+        while not moving.done():
+            value = b"late %d" % len(written)
+            try:
+                made.partition.append_as_leader(batch(value), 1, 1, made.clock.wall_ms())
+                written.append(value)
+            except KafkaStorageError as error:
+                assert "try again" in str(error)
+                refused += 1
+            await asyncio.sleep(0.001)
+        await moving
+        assert made.partition.log.log_dir == target and refused > 0 and len(written) > len(VALUES)
+        assert made.values() == written
+
+    played(tmp_path, story)
+
+
+def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        made.host(leader=2, epoch=6, partition_epoch=1)
+        target = made.other
+
+        def meddle(step: int) -> None:
+            if step == 6:
+                made.partition.truncate_to(4)
+                made.partition.log.append_as_leader(batch(b"other history"), 6, made.clock.wall_ms())
+
+        made.throttle.meddle = meddle
+        assert await made.alter(target) is None
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES[:4], b"other history"]
+        assert made.partition.log.latest_epoch == 6
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("start", [3, 25, 30])
+def test_records_that_are_deleted_in_mid_move_stay_deleted(tmp_path: Path, start: int) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+
+        def meddle(step: int) -> None:
+            if step == 4:
+                made.partition.delete_records(start)
+
+        made.throttle.meddle = meddle
+        target = made.other
+        assert await made.alter(target) is None
+        await made.run()
+        assert made.partition.log.log_dir == target
+        assert made.partition.log.log_start_offset == start and made.values() == VALUES[start:]
+
+    played(tmp_path, story)
+
+
+def test_a_topic_that_is_deleted_in_mid_move_leaves_nothing(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        made.throttle.meddle = lambda step: made.replicas.remove(PARTITION, TOPIC_ID) if step == 3 else None
+        assert await made.alter(made.other) is None
+        await made.run()
+        await made.run()
+        await made.replicas.deletions.close(stop_wait())
+        assert made.moves.views() == {}
+        assert all(name.endswith("-delete") for name in made.names()) and len(made.names()) == 2
+
+    played(tmp_path, story)
+
+
+def test_a_topic_that_is_deleted_in_the_swap_is_deleted_after_it(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        assert await made.alter(made.other) is None
+        moving = asyncio.create_task(made.run())
+        await made.fetchers.next()
+        assert PARTITION in made.replicas.parts.held
+        made.replicas.remove(PARTITION, TOPIC_ID)
+        assert made.replicas.find(PARTITION) is not None
+        await moving
+        assert made.replicas.find(PARTITION) is None
+        await made.replicas.deletions.close(stop_wait())
+        assert all(name.endswith("-delete") for name in made.names())
+
+    played(tmp_path, story)
+
+
+def test_a_full_disk_lets_the_move_wait(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("write", "-future", errno.ENOSPC):
+            await made.run()
+        assert "disk is full" in made.moves.views()[PARTITION].waits_for
+        made.write(b"goes on")
+        await made.run()
+        assert made.partition.log.log_dir != target, "it waits"
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
+        assert made.replicas.failed_log_dirs == []
+
+    played(tmp_path, story)
+
+
+def test_a_log_dir_that_dies_as_the_destination_leaves_the_replica_where_it_is(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("fdatasync", "-future", errno.EIO):
+            await made.run()
+        assert made.replicas.failed_log_dirs == [target]
+        assert made.partition.offline is None and made.moves.views() == {}
+        made.write(b"goes on")
+        assert made.values() == [*VALUES, b"goes on"]
+        error = await made.alter(target)
+        assert isinstance(error, KafkaStorageError) and "is offline" in str(error)
+
+    played(tmp_path, story)
+
+
+def test_a_log_dir_that_dies_as_the_source_ends_the_move_and_a_restart_goes_on(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source = made.partition.log.log_dir
+
+        def meddle(step: int) -> None:
+            if step == 3:
+                made.replicas.failures.directory_failed(source, OSError(errno.EIO, "broken"))
+
+        made.throttle.meddle = meddle
+        assert await made.alter(made.other) is None
+        await made.run()
+        assert made.partition.offline is not None and made.partition.log.log_dir == source
+
+    played(tmp_path, story)
+
+    async def afterwards(made: Stage) -> None:
+        source, target = made.here, made.other
+        await made.run()
+        assert made.partition.log.log_dir == target != source and made.values() == VALUES
+
+    played(tmp_path, afterwards)
+
+
+def test_a_move_goes_on_after_a_stop_in_order(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        made.throttle.meddle = lambda step: made.moves.stop() if step == 5 else None
+        assert await made.alter(made.other) is None
+        await made.run()
+        assert made.throttle.steps == 5 and made.moves.views()[PARTITION].bytes_left > 0
+
+    played(tmp_path, story)
+
+    async def afterwards(made: Stage) -> None:
+        target = made.other
+        assert made.moves.views()[PARTITION].log_dir == target
+        await made.run()
+        assert made.throttle.steps < 29, "what was copied before is not copied again"
+        assert made.partition.log.log_dir == target and made.values() == VALUES
+
+    played(tmp_path, afterwards)
+
+
+@pytest.mark.parametrize("suffix", ["-moved", "-future"])
+def test_a_swap_whose_rename_fails_leaves_the_replica_where_it_was(tmp_path: Path, suffix: str) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("rename", suffix, errno.ENOSPC):
+            await made.run()
+        assert made.partition.offline is None and made.partition.log.log_dir == source
+        made.write(b"goes on")
+        assert made.values() == [*VALUES, b"goes on"]
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
+
+    played(tmp_path, story)
+
+
+def test_a_disk_that_is_slow_at_the_end_of_a_swap_puts_it_off(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.standing_still("fdatasync", "-future"):
+            moving = asyncio.create_task(made.run())
+            await made.fetchers.next()
+            with pytest.raises(KafkaStorageError):
+                made.write(b"refused")
+            await made.fetchers.next()  # after HOLD_MS_MAX
+            assert PARTITION not in made.replicas.parts.held
+            made.write(b"goes on")
+        await moving
+        assert made.moves.statistics().put_off == 1 and made.partition.log.log_dir != target
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
+
+    played(tmp_path, story)
+
+
+def test_asking_for_where_it_is_ends_a_move_and_asking_twice_is_one_move(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None and await made.alter(target) is None
+        assert made.names() == ["t-0", "t-0-future"]
+        assert await made.alter(source) is None
+        assert made.moves.views() == {}
+        await made.run()
+        assert made.partition.log.log_dir == source
+        assert not [name for name in made.names() if name.endswith("-future")]
+
+    played(tmp_path, story)
+
+
+def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        for path in ("", "b", "/somewhere/else", "../b"):
+            assert isinstance(await made.alter(path), LogDirNotFoundError)
+        target = made.other
+        for key in (TopicPartition("t", 1), TopicPartition("nobody", 0)):
+            assert isinstance(await made.alter(target, key), ReplicaNotAvailableError)
+        assert isinstance(await made.alter(target, TopicPartition(METADATA_TOPIC, 0)), InvalidTopicError)
+        made.replicas.failures.directory_failed(made.partition.log.log_dir, OSError(errno.EIO, "broken"))
+        assert isinstance(await made.alter(target), KafkaStorageError)
+        assert made.names() == ["t-0"]
+
+    played(tmp_path, story)
