@@ -68,7 +68,7 @@ def _write(fs: FileSystem, fd: int, content: bytes, *, sync_content: bool) -> No
         written = 0
         while written < len(content):
             written += fs.pwritev(fd, [memoryview(content)[written:]], written)
-        if sync_content:
+        if sync_content and content:  # an empty file has nothing that a crash could take
             fs.fdatasync(fd)
     finally:
         fs.close(fd)

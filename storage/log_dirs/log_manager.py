@@ -21,6 +21,7 @@ from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk.disk_errors import is_disk_full, storage_error
 from storage.disk.machine import Machine
 from storage.disk.stop_wait import StopWait
+from storage.log.group_commit import FLUSH_THREADS
 from storage.log.log import Log
 from storage.log.log_types import LogManagerStatistics, OfflineLog
 from storage.log.producer_ids import ProducerIds
@@ -28,6 +29,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.future_logs import FutureLogs
 from storage.log_dirs.log_checkpoints import LogCheckpoints
+from storage.log_dirs.log_closing import close_logs
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_descriptors
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
@@ -283,13 +285,15 @@ class LogManager:
         self._directories.clear()
 
     async def close_within(self, wait: StopWait, clean: bool, broker_epoch: int) -> None:
-        """Like `close`, with a thread for each log dir. A dir that is given up, before or now, gets no marker and keeps
+        """Like `close`, with threads for each log dir. A dir that is given up, before or now, gets no marker and keeps
         its lock and its logs: a thread may still write into it, and a checkpoint without its logs would forget how far
         they were flushed."""
         self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
         await wait.each(
             tuple(self._directories),
-            lambda log_dir: self._close_log_dir(log_dir, clean, broker_epoch, lambda: log_dir in wait.given_up),
+            lambda log_dir: self._close_log_dir(
+                log_dir, clean, broker_epoch, lambda: log_dir in wait.given_up, FLUSH_THREADS
+            ),
         )
         for log_dir in self._directories.keys() - wait.given_up:
             for log in self.table.logs_in(log_dir):
@@ -297,26 +301,26 @@ class LogManager:
             del self._directories[log_dir]
 
     def _close_log_dir(
-        self, log_dir: str, clean: bool, broker_epoch: int, is_given_up: Callable[[], bool] = lambda: False
+        self,
+        log_dir: str,
+        clean: bool,
+        broker_epoch: int,
+        is_given_up: Callable[[], bool] = lambda: False,
+        threads: int = 1,
     ) -> None:
         directory = self._directories.get(log_dir)
         if directory is None:  # it has failed meanwhile
             return
-        closed = clean and self._close_logs(directory)
+        closed = clean and self._close_logs(directory, threads)
         for log in self.table.logs_in(log_dir):
             log.abandon(wait=False)  # the directory keeps its name
         if not is_given_up():
             with contextlib.suppress(OSError):
                 directory.close(clean=closed, broker_epoch=broker_epoch, directory_ids=self._directory_ids())
 
-    def _close_logs(self, directory: LogDirectory) -> bool:
+    def _close_logs(self, directory: LogDirectory, threads: int) -> bool:
         """True when everything in the dir is durable and its checkpoints say so."""
-        failures: list[Exception] = []
-        for log in self.table.logs_in(directory.path):
-            try:
-                log.close()
-            except (OSError, PenstockError) as error:
-                failures.append(error)
+        failures = close_logs(self.table.logs_in(directory.path), self._machine.threads, threads)
         try:
             self.checkpoints.write_recovery_points_of(directory)
             self.checkpoints.write_log_starts_of(directory)
