@@ -16,6 +16,7 @@ from typing import Any
 
 from broker.quorum.leader_change_log import leader_change_lines
 from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.stall_watch import StallWatch
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
@@ -49,6 +50,7 @@ from raft.driver.driver import RaftDriver
 _log = logging.getLogger(__name__)
 
 TICK_MS_MAX = 500
+STALL_LOGGED_MS = 1_000
 NO_ROOM_ANSWER_MS = 5_000
 """After this time, a request that waits for a commit is answered with the full disk. Before, another voter may lead."""
 NO_ROOM_LOOK_S = 0.5
@@ -103,7 +105,7 @@ class ControllerDriver:
         self._on_committed = on_committed
         self._random = rng
         self._controller: Controller | None = None
-        self._ticker: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._last_proposal: asyncio.Future[int] | None = None
         self._began_at = -1
         """The metadata offset that the active controller began from."""
@@ -120,8 +122,7 @@ class ControllerDriver:
             self._began_at = self._loader.image.offset
             _log.info("active controller in epoch %d, metadata offset %d", epoch, self._began_at)
             self._controller = self._make_controller(self._loader.image, self._random, self._clock.now_ms())
-            self._ticker = asyncio.create_task(self._tick(self._controller), name="controller-tick")
-            watch(self._ticker, self._on_fatal)
+            self._begin(self._controller)
         elif leader_id != self._node_id and self._controller is not None:
             _log.info("no longer the active controller; epoch %d is led by %d", epoch, leader_id)
             self.resign()
@@ -130,9 +131,9 @@ class ControllerDriver:
         if self._controller is not None:
             self._unclean_registrations += self._controller.statistics().unclean_registrations
         self._controller = self._last_proposal = None
-        if self._ticker is not None:
-            self._ticker.cancel()
-            self._ticker = None
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = ()
 
     def statistics(self) -> ControllerDriverStatistics:
         """May be called in any thread."""
@@ -238,10 +239,25 @@ class ControllerDriver:
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
-    async def _tick(self, controller: Controller) -> None:
+    def _begin(self, controller: Controller) -> None:
+        stalls = StallWatch(self._clock)
+
+        def look() -> None:
+            if stalled_ms := stalls.look():
+                if stalled_ms >= STALL_LOGGED_MS:
+                    _log.warning("the event loop stood still for %d ms: brokers get that time back", stalled_ms)
+                controller.forgive_silence(stalled_ms, self._clock.now_ms())
+
+        ticker = asyncio.create_task(self._tick(controller, look), name="controller-tick")
+        self._tasks = ticker, asyncio.create_task(stalls.run(look), name="controller-stalls")
+        for task in self._tasks:
+            watch(task, self._on_fatal)
+
+    async def _tick(self, controller: Controller, look: Callable[[], None]) -> None:
         """Lets the controller notice the passing of time: brokers whose session ran out are fenced, and leaderships
-        go back to the preferred leaders."""
+        go back to the preferred leaders. `look` notices a stall BEFORE sessions are judged."""
         while self._controller is controller:
+            look()
             now_ms = self._clock.now_ms()
             try:
                 result = controller.tick(now_ms)

@@ -135,6 +135,10 @@ class Controller:
     def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> ControllerResult[BrokerHeartbeatResponse]:
         return liveness.heartbeat(self._context, request, now_ms)
 
+    def forgive_silence(self, ms: int, now_ms: int) -> None:
+        """This node has heard of nobody for so long, because it stood still itself."""
+        self._sessions.prolong(ms, now_ms)
+
     def tick(self, now_ms: int) -> ControllerResult[TickResponse]:
         if not self._has_settled_elrs:
             self._has_settled_elrs = True

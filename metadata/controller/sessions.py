@@ -2,7 +2,8 @@
 
 A registration or a heartbeat begins a session. It ends when the broker is silent for the session time-out. A new
 controller gives every unfenced broker a fresh session: it cannot know when its predecessor last heard from the broker,
-and to fence all brokers at once would stop the cluster at every failover.
+and to fence all brokers at once would stop the cluster at every failover. For the same reason the time in which the
+controller itself stood still is no silence of the brokers (`prolong`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ class BrokerSessions:
 
     def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> None:
         self._sessions[broker_id] = BrokerSession(now_ms, metadata_offset)
+
+    def prolong(self, ms: int, now_ms: int) -> None:
+        """All of them, as if the brokers had been heard of so much later."""
+        for broker_id, session in self._sessions.items():
+            self._sessions[broker_id] = session._replace(last_contact_ms=min(session.last_contact_ms + ms, now_ms))
 
     def drop(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.controller.topics.topic_names import collision_key
-from metadata.image import MetadataImage, TopicImage, image_records
+from metadata.image import MetadataImage, TopicImage
 from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
 from metadata.replay import replay
@@ -78,8 +78,22 @@ class ControllerState:
         self._reassigning: set[PartitionKey] = set()
         self._lost_leadership_at: dict[int, int] = {}
         self._loaded_offset = self._offset = image.offset
-        for record in image_records(image):
-            replay(self, record)
+        self._take(image)
+
+    def _take(self, image: MetadataImage) -> None:
+        """What `image_records` would bring, in the same order. A controller begins so, on the event loop: registrations
+        are values, and are taken as they are, because making each from its record takes twice as long."""
+        for broker_id in sorted(image.brokers):
+            self.put_broker(image.brokers[broker_id])
+        for topic_id in sorted(image.topics_by_id):
+            topic = image.topics_by_id[topic_id]
+            self.put_topic(topic.name, topic_id)
+            for number in sorted(topic.partitions):
+                self.put_partition(topic.partitions[number])
+        for resource in sorted(image.configs):
+            for key, value in sorted(image.configs[resource].items()):
+                self.put_config(resource, key, value)
+        self.next_producer_id = image.next_producer_id
 
     def replay(self, record: Record, offset: int) -> None:
         """Makes the record's change; `offset` is the place that it will have in the metadata log."""
@@ -227,14 +241,15 @@ class ControllerState:
         partitions[partition.partition] = partition
         self.preferred_leaders.put(partition)
         self.replica_counts.put(partition)
+        key = partition.key
         for member in partition.isr:
-            self._keys_by_isr_member.setdefault(member, set()).add(partition.key)
+            self._keys_by_isr_member.setdefault(member, set()).add(key)
         for member in partition.elr:
-            self._keys_by_elr_member.setdefault(member, set()).add(partition.key)
+            self._keys_by_elr_member.setdefault(member, set()).add(key)
         if not partition.has_leader:
-            self._leaderless.add(partition.key)
+            self._leaderless.add(key)
         if partition.is_reassigning:
-            self._reassigning.add(partition.key)
+            self._reassigning.add(key)
 
     def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None:
         config = {**self.configs.get(resource, _NO_CONFIG)}

@@ -54,6 +54,18 @@ def test_heartbeat_of_a_stale_epoch_is_refused_and_keeps_nothing_alive() -> None
     assert cluster.tick() == (1,)
 
 
+def test_time_in_which_the_controller_stood_still_is_no_silence_of_a_broker() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.now_ms = SESSION_TIMEOUT_MS + 500  # 500 ms of which were its own
+    cluster.controller.forgive_silence(501, cluster.now_ms)
+    assert cluster.tick() == ()
+    cluster.controller.forgive_silence(10 * SESSION_TIMEOUT_MS, cluster.now_ms)  # no session ends later than a new one
+    cluster.now_ms += SESSION_TIMEOUT_MS - 1
+    assert cluster.tick() == ()
+    cluster.now_ms += 1
+    assert cluster.tick() == (1, 2)
+
+
 def test_heartbeat_of_an_unknown_broker_or_cluster_is_refused() -> None:
     cluster = Cluster(brokers=1)
     unknown = BrokerHeartbeatRequest(CLUSTER_ID, 9, 0)
