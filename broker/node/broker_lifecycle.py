@@ -53,7 +53,9 @@ RETRY_MS_MAX = 200
 """A broker that is not registered serves no client. One that waits for the end of its predecessor's session is kept out
 for no longer than this after that end."""
 SHUTDOWN_POLL_MS = 50
-CONTROLLED_SHUTDOWN_MS_MAX = 5_000
+CONTROLLED_SHUTDOWN_MS_MAX = 20_000
+"""A broker that leads thousands of partitions needs some seconds. The rest of a stop has its own limit
+(`storage/disk/stop_wait.py`); both are shorter than the TimeoutStopSec=2min of the systemd unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class BrokerLifecycle:
 
     def _note_silence(self) -> None:
         """Fences this broker after a session without an answer: the controller has fenced it, or there is none."""
-        silent_ms = (asyncio.get_running_loop().time() - self._answered_s) * 1000
+        silent_ms = self._silent_ms()
         if self.unfenced.is_set() and silent_ms >= self._session_timeout_ms:
             self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
 
@@ -254,18 +256,36 @@ class BrokerLifecycle:
         return answer
 
     async def controlled_shutdown(self) -> bool:
-        """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""
+        """Ask the controller to move this broker's leaderships away; True when it lets the broker stop.
+
+        A controller that moves thousands of them may answer late, and another one may take its place. So an answer
+        that does not come is asked for again, but not for longer than a session: then there is no controller."""
         self._is_stopping = True
         try:
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
                 while True:
-                    answer = await self._heartbeat(want_shut_down=True)
-                    if answer.should_shut_down:
+                    if await self._may_shut_down():
                         return True
                     await asyncio.sleep(SHUTDOWN_POLL_MS / 1000)
-        except (ApiError, TimeoutError) as error:
+        except TimeoutError:
+            _log.warning("controlled shutdown was not granted within %d ms", CONTROLLED_SHUTDOWN_MS_MAX)
+        except ApiError as error:
             _log.warning("controlled shutdown was not granted: %s", error)
+        return False
+
+    async def _may_shut_down(self) -> bool:
+        try:
+            answer = await self._heartbeat(want_shut_down=True)
+        except ApiError as error:
+            if not error.retriable or self._silent_ms() >= self._session_timeout_ms:
+                raise
+            _log.info("controlled shutdown: %s; asking again", error)
             return False
+        return answer.should_shut_down
+
+    def _silent_ms(self) -> float:
+        """Since the controller's last answer."""
+        return (asyncio.get_running_loop().time() - self._answered_s) * 1000
 
     async def stop(self) -> None:
         if self._task is not None:
