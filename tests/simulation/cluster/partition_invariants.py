@@ -1,4 +1,4 @@
-"""I7, I12 to I21, I32 and I47 of the partitions of real brokers, after each step of a broker and on its machine's disk.
+"""I7, I12 to I21, I32, I47 and I48 of real brokers' partitions, after each step of one and on its machine's disk.
 
 When a leader's high watermark rises, the records below it become the partition's committed history, and from then on
 every member of the controller's ISR and ELR must have them durably, at every moment. That holds across epochs: a
@@ -160,7 +160,13 @@ class PartitionInvariants:
         return partition.log.flush_policy != "os" and not self.metadata.may_lose(partition.topic_partition.topic)
 
     def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
-        """I12, in the leader epoch that the controller knows; and I47, in its partition epoch."""
+        """I12, in the leader epoch that the controller knows; I47, in its partition epoch; I48 always."""
+        held = sorted(filter(leading.is_moving, leading.maximal_isr))
+        if held:
+            raise Violated(
+                f"I48: {machine.name}, {partition.topic_partition}: a throttle may hold {held}, and the high watermark"
+                f" waits for {sorted(leading.maximal_isr)}"
+            )
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
         known = self.metadata.partition(key)
         if known is None or (known.leader_epoch, known.leader_id) != (leading.leader_epoch, partition.broker_id):

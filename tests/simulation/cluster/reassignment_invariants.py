@@ -7,6 +7,9 @@ Not here: that the leader and the brokers obey (partition_invariants.py, world.p
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from metadata.codec import decode_record
 from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
@@ -49,7 +52,8 @@ class ReassignmentInvariants:
             before = topic.partitions.get(record.partition) if topic is not None else None
             if before is not None:
                 after = before.merge(record)
-                wrong = wrong_in(before, after, self._min_isr(before), self._min_isr(after))
+                least = Least(self._min_isr(as_it_was(before)), self._min_isr(before), self._min_isr(after))
+                wrong = wrong_in(before, after, least)
                 if wrong:
                     name = self._image.topic_name(record.topic_id)
                     raise Violated(f"I46: {name}-{record.partition}: {wrong}: {before} becomes {after}")
@@ -60,12 +64,28 @@ class ReassignmentInvariants:
         return effective_min_isr(partition, self._image.topic_config(name), self._metadata.defaults(self._image))
 
 
-def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least_before: int, least: int) -> str:
-    """What is wrong with a change of the replicas; "" if nothing is. With so many in sync as `least_before` and `least`
-    the partition commits records, before and after."""
+class Least(NamedTuple):
+    """With so many in sync the partition commits records: without its reassignment, before a change, and after it."""
+
+    original: int
+    before: int
+    after: int
+
+
+def as_it_was(partition: PartitionRegistration) -> PartitionRegistration:
+    """Without its reassignment."""
+    return replace(
+        partition, replicas=partition.original_replicas, directories=(), adding_replicas=(), removing_replicas=()
+    )
+
+
+def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least: Least) -> str:
+    """What is wrong with a change of the replicas; "" if nothing is."""
     gone = set(before.replicas).difference(after.replicas)
     ends = before.is_reassigning and not after.is_reassigning
     is_complete = ends and set(after.replicas) == set(before.target_replicas)
+    if after.is_reassigning and len(after.target_replicas) < least.original:
+        return f"it shall have {len(after.target_replicas)} replicas, min.insync.replicas is {least.original}"
     if gone and after.leader_epoch == before.leader_epoch:
         return f"{sorted(gone)} go, and no leader epoch begins"
     if ends and not is_complete and set(after.replicas) != set(before.original_replicas):
@@ -74,8 +94,8 @@ def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least_
         return f"{sorted(gone)} go, and no reassignment that removes them is complete"
     if is_complete and not set(before.adding_replicas) <= set(before.isr):
         return f"a reassignment is complete, and not all of {before.adding_replicas} are in sync"
-    if is_complete and len(after.isr) < least_before:
-        return f"a reassignment is complete with {len(after.isr)} in sync, min.insync.replicas is {least_before}"
-    if gone.intersection((*before.isr, *before.elr)) and len(after.isr) < max(least, 1):
-        return f"{sorted(gone)} go, and {len(after.isr)} are left in sync, min.insync.replicas is {least}"
+    if is_complete and len(after.isr) < least.before:
+        return f"a reassignment is complete with {len(after.isr)} in sync, min.insync.replicas is {least.before}"
+    if gone.intersection((*before.isr, *before.elr)) and len(after.isr) < max(least.after, 1):
+        return f"{sorted(gone)} go, and {len(after.isr)} are left in sync, min.insync.replicas is {least.after}"
     return ""

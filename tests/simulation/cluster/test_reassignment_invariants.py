@@ -1,4 +1,4 @@
-"""I46 and I47 can be broken: each wrong change of replicas, and each leader that goes on counting one that went."""
+"""I46 to I48 can be broken: each wrong change of replicas, and each leader that counts or holds up the wrong ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from metadata.registrations import PartitionRegistration
-from tests.simulation.cluster.mutants.hunt import failure_of
-from tests.simulation.cluster.mutants.moves import MOVES
-from tests.simulation.cluster.reassignment_invariants import wrong_in
+from tests.simulation.cluster.mutants.edit import switched_on
+from tests.simulation.cluster.mutants.hunt import failure_of, named
+from tests.simulation.cluster.reassignment_invariants import Least, wrong_in
 from tests.simulation.cluster.test_invariants import LIE_SECONDS, Lie, Scene, told
 
 MOVING = PartitionRegistration(
@@ -30,7 +30,7 @@ MIN_ISR = 2
 
 
 def wrong(after: PartitionRegistration, before: PartitionRegistration = MOVING) -> str:
-    return wrong_in(before, after, MIN_ISR, MIN_ISR)
+    return wrong_in(before, after, Least(MIN_ISR, MIN_ISR, MIN_ISR))
 
 
 def test_a_reassignment_that_is_complete_or_cancelled_is_right() -> None:
@@ -49,6 +49,7 @@ WRONG = (
     ("complete with 1 in sync", replace(COMPLETE, isr=(4,)), replace(MOVING, isr=(2, 4, 5))),
     ("are left in sync", replace(CANCELLED, isr=(1,)), replace(MOVING, isr=(1, 4, 5))),
     ("are left in sync", replace(CANCELLED, isr=(1,)), replace(MOVING, isr=(1,), elr=(4,))),
+    ("shall have 1 replicas", replace(MOVING, adding_replicas=(), removing_replicas=(5, 1, 2, 3)), CANCELLED),
     ("no reassignment that removes them", replace(MOVING, replicas=(4, 5, 1, 2), leader_epoch=8), MOVING),
 )
 
@@ -80,6 +81,19 @@ def test_a_leader_that_counts_a_stranger_breaks_i47(lie: Lie) -> None:
     assert outcome.seconds < LIE_SECONDS + 1.5
 
 
+def a_leader_calls_one_in_sync_a_copy(scene: Scene) -> None:
+    leading = scene.leader[1].leading
+    assert leading is not None
+    leading.isr = frozenset(list(leading.isr))
+    with switched_on(named("the throttle holds up replicas in sync")):
+        scene.invariants.partitions._check_maximal_isr(*scene.leader, leading)
+
+
+def test_a_leader_that_calls_one_in_sync_a_copy_breaks_i48() -> None:
+    (failure,) = told(a_leader_calls_one_in_sync_a_copy).failures
+    assert failure.startswith("I48: ")
+
+
 def test_a_move_that_is_complete_too_early_breaks_i46() -> None:
-    (mutant,) = (mutant for mutant in MOVES if mutant.name == "a move is complete before its copies are in sync")
+    mutant = named("a move is complete before its copies are in sync")
     assert failure_of(mutant.stories[0], mutant).startswith("I46: ")

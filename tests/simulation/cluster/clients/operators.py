@@ -34,7 +34,8 @@ RETRY_SECONDS = 0.3
 LIMITS_MS = (1_000, 4_000, 10_000)
 PARTITIONS_MAX = 8
 """A topic gets no more; each costs every step of the invariants something."""
-CANCELS_SHARE = 0.25
+CANCELS_SHARE, FEWER_SHARE = 0.25, 0.15
+"""Of the partitions that are moved; the second get a replica less, which may be refused."""
 LOOKS = 4
 """So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -302,7 +303,10 @@ class Operator:
         brokers, wanted = self.clients.plan.brokers, dict[TopicPartition, list[int] | None]()
         partitions = self.clients.partitions(self.topic.name)
         for tp in self._draw.sample(partitions, self._draw.randint(1, len(partitions))):
-            count = min(self.topic.replication_factor + self._draw.choice((0, 0, 1)), len(brokers))
+            factor = self.topic.replication_factor
+            count = min(factor + self._draw.choice((0, 0, 1)), len(brokers))
+            if self._draw.random() < FEWER_SHARE:
+                count = max(factor - 1, 1)
             wanted[tp] = None if self._draw.random() < CANCELS_SHARE else self._draw.sample(brokers, count)
         told = await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
         if set(told) != set(wanted):

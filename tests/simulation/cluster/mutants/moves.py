@@ -107,13 +107,19 @@ MOVES = (
         ),
         stories=_MOVES,
     ),
-    Mutant(
+    Mutant(  # alone, the second is refused by the first, and the first takes away only what nobody counts
         "a drain drops a partition below min.insync.replicas",
         "KIP-455",
         (
             Edit(reassignments.completion, "staying < context.min_isr(partition)", "staying < 1"),
             Edit(reassignments._change, "if gone and len(isr) < max(min_isr, 1):", "if not isr:"),
         ),
+        stories=_WITHOUT_TWO,
+    ),
+    Mutant(
+        "a drain leaves a partition fewer replicas than min.insync.replicas",
+        "KIP-455",
+        (Edit(reassignments.begun, "len(target) < least", "False"),),
         stories=_WITHOUT_TWO,
     ),
     Mutant(
@@ -189,6 +195,12 @@ MOVES = (
             Edit(partitions._check_isr, "or not set(ids) <= set(partition.replicas)", ""),
         ),
         stories=_LATE_ISRS,
+    ),
+    Mutant(
+        "the throttle holds up a copy that is in sync, until its move is complete",
+        "KIP-73: a throttle that starves the ISR",
+        (Edit(LeaderState.is_moving, "and broker_id not in self.maximal_isr", ""),),
+        stories=_MOVES,
     ),
     Mutant(
         "a follower's throttle holds up a replica that catches up after a restart",
