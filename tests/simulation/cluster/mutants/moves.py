@@ -107,7 +107,7 @@ MOVES = (
         ),
         stories=_MOVES,
     ),
-    Mutant(  # alone, the second is refused by the first, and the first takes away only what nobody counts
+    Mutant(  # the first edit alone takes away only replicas that nobody counts
         "a drain drops a partition below min.insync.replicas",
         "KIP-455",
         (
