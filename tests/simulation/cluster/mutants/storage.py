@@ -223,7 +223,7 @@ STORAGE = (
     Mutant(
         "small files are renamed before they are synced",
         "etcd #13766: persist order",
-        (Edit(atomic_file._write, "    if sync_content:", "    if False:"),),
+        (Edit(atomic_file._write, "if sync_content and content:", "if False:"),),
         POWERS,
         is_replicated=None,
     ),
