@@ -22,11 +22,13 @@ _ROLES = ((False, True), *((True, False),) * 5)
 _MOVER = (OperatorPlan(Task.MOVE, "topic-0", 0.05),)
 _MOVES = directed(roles=_ROLES, operators=_MOVER)
 _WITHOUT_TWO = directed(
-    Fault(0.5, Kind.KILL, 1, 0, 5.5, 0.5, Aim.FOLLOWER),
-    Fault(1.0, Kind.KILL, 1, 0, 5.0, 0.5, Aim.FOLLOWER),
+    Fault(0.5, Kind.KILL, 1, 0, 8.5, 0.5, Aim.FOLLOWER),
+    Fault(2.0, Kind.KILL, 1, 0, 7.0, 0.5, Aim.FOLLOWER),
     roles=_ROLES,
-    operators=(OperatorPlan(Task.MOVE, "topic-0", 0.2),),
+    operators=(OperatorPlan(Task.MOVE, "topic-0", 0.1),),
     min_isr=3,
+    seconds=9.0,
+    tellings=12,
 )
 """Records are committed only with every replica in sync; two brokers are down, and moves go on to and from them."""
 _LATE_ISRS = directed(
