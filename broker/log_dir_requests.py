@@ -1,10 +1,11 @@
-"""DescribeLogDirs as values: what a broker has in its log dirs (KIP-113)."""
+"""DescribeLogDirs and AlterReplicaLogDirs as values (KIP-113)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from penstock.errors import ApiError
+from penstock.types import TopicPartition
 
 NOT_KNOWN = -1
 
@@ -24,6 +25,12 @@ class LogDirReplica:
     size_bytes: int
     log_start_offset: int
     log_end_offset: int
+    is_future: bool = False
+    """The copy of a replica that moves to this log dir."""
+    offset_lag: int = 0
+    bytes_left: int = 0
+    waits_for: str = ""
+    """Why the move does not go on now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +56,16 @@ class LogDir:
 class DescribeLogDirsResponse:
     node_id: int
     log_dirs: tuple[LogDir, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReplicaLogDirsRequest:
+    """Moves each replica to a log dir of the broker that is asked."""
+
+    wanted: tuple[tuple[TopicPartition, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReplicaLogDirsResponse:
+    node_id: int
+    results: tuple[tuple[TopicPartition, ApiError | None], ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+from broker.jobs.log_dir_moves.moves import MoveView
 from broker.log_dir_requests import (
     NOT_KNOWN,
     DescribeLogDirsRequest,
@@ -19,7 +20,7 @@ from broker.log_dir_requests import (
 )
 from broker.network.request_channel import Request
 from penstock.errors import KafkaStorageError, PenstockError
-from penstock.types import METADATA_TOPIC
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.file_system import DiskRoom
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
@@ -30,8 +31,15 @@ UNSEEN = DiskRoom(NOT_KNOWN, NOT_KNOWN)
 class DescribeLogDirsApi:
     """Answers at once, on the event loop."""
 
-    def __init__(self, node_id: int, log_manager: LogManager, rooms: Callable[[], Mapping[str, DiskRoom]]) -> None:
-        """`rooms()` has what is known of the disks, by log dir."""
+    def __init__(
+        self,
+        node_id: int,
+        log_manager: LogManager,
+        rooms: Callable[[], Mapping[str, DiskRoom]],
+        moves: Callable[[], Mapping[TopicPartition, MoveView]] = dict,
+    ) -> None:
+        """`rooms()` has what is known of the disks, by log dir; `moves()` the replicas that move between log dirs."""
+        self._moves = moves
         self._node_id = node_id
         self._log_manager = log_manager
         self._rooms = rooms
@@ -43,15 +51,36 @@ class DescribeLogDirsApi:
             topic = log.topic_partition.topic
             if topic != METADATA_TOPIC and (not wanted or topic in wanted):
                 logs[log.log_dir].append(log)
+        copies = self._copies(wanted)
         rooms, offline = self._rooms(), self._log_manager.offline_log_dirs
         in_use = [
-            self._described(path, None, rooms.get(path, UNSEEN), logs[path])
+            self._described(path, None, rooms.get(path, UNSEEN), logs[path], copies[path])
             for path in self._log_manager.checkpoints.log_dirs
         ]
-        failed = [self._described(path, error, UNSEEN, []) for path, error in offline.items()]
+        failed = [self._described(path, error, UNSEEN, [], []) for path, error in offline.items()]
         request.complete(DescribeLogDirsResponse(self._node_id, (*in_use, *failed)))
 
-    def _described(self, path: str, error: PenstockError | None, room: DiskRoom, logs: list[Log]) -> LogDir:
+    def _copies(self, wanted: frozenset[str]) -> dict[str, list[LogDirTopic]]:
+        """The copies of replicas that move, by the log dir to which they do."""
+        copies: defaultdict[str, list[LogDirTopic]] = defaultdict(list)
+        for tp, move in self._moves().items():
+            if not wanted or tp.topic in wanted:
+                for topic_id, log in self._log_manager.table.logs.named(tp).items():
+                    end = max(log.log_end_offset - move.offset_lag, 0)
+                    start = min(log.log_start_offset, end)
+                    lag, left, waits_for = move.offset_lag, move.bytes_left, move.waits_for
+                    copy = LogDirReplica(tp.partition, move.size_bytes, start, end, True, lag, left, waits_for)
+                    copies[move.log_dir].append(LogDirTopic(tp.topic, topic_id, (copy,)))
+        return copies
+
+    def _described(
+        self,
+        path: str,
+        error: PenstockError | None,
+        room: DiskRoom,
+        logs: list[Log],
+        copies: list[LogDirTopic],
+    ) -> LogDir:
         known = self._log_manager.meta_properties.get(path)
         return LogDir(
             path,
@@ -59,7 +88,7 @@ class DescribeLogDirsApi:
             KafkaStorageError(str(error)) if error is not None else None,
             room.size_bytes,
             room.free_bytes,
-            _by_topic(logs),
+            (*_by_topic(logs), *copies),
         )
 
 

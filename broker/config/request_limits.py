@@ -83,6 +83,11 @@ API_LIMITS: dict[str, ApiLimits] = {
     "DescribeQuorum": ApiLimits(4 * KIB),
     "DescribeMetadata": ApiLimits(4 * KIB),
     "DescribeLogDirs": ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
+    "AlterReplicaLogDirs": ApiLimits(
+        MIB,
+        {"dirs": 128, "dirs.topics": NAMES_MAX, "dirs.topics.partitions": NAMES_MAX},
+        "a client sends 1,000 at a time",
+    ),
     # between nodes
     "Vote": ApiLimits(4 * KIB),
     "BeginQuorumEpoch": ApiLimits(4 * KIB),

@@ -183,3 +183,7 @@ class ClientCalls:
     async def DescribeLogDirs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = describe_log_dirs.request_from_pb(request)
         return await self._call("DescribeLogDirs", body, context, describe_log_dirs.response_to_pb)
+
+    async def AlterReplicaLogDirs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = describe_log_dirs.alter_from_pb(request)
+        return await self._call("AlterReplicaLogDirs", body, context, describe_log_dirs.alter_to_pb)

@@ -31,6 +31,7 @@ APIS_THAT_WAIT = (
     "DescribeQuorum",
     "DescribeMetadata",
     "DescribeLogDirs",
+    "AlterReplicaLogDirs",
 )
 
 

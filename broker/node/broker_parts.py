@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.apis.alter_replica_log_dirs import log_dir_apis
 from broker.apis.changes.all_changes import changes
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
-from broker.apis.describe_log_dirs import DescribeLogDirsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
@@ -311,6 +311,8 @@ class BrokerParts:
             return own_standing(self.lifecycle, replicas, image(), node.metadata_age_ms(), node.failed_log_dirs())
 
         fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id, replicas.contacts.fetched).handle
+        fail, rooms = self.failed_requests.fail, self.disk_rooms.statistics
+        log_dirs = log_dir_apis(self.config.node_id, node.log_manager, rooms, self.log_dir_moves, fail)
         return Router(
             {
                 "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, self._environment.clock).handle,
@@ -324,9 +326,7 @@ class BrokerParts:
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id, standing).handle,
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "DescribeMetadata": self.describe_metadata.handle,
-                "DescribeLogDirs": DescribeLogDirsApi(
-                    self.config.node_id, node.log_manager, self.disk_rooms.statistics
-                ).handle,
+                **log_dirs,
                 **changes(self.forwarded),
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,

@@ -51,6 +51,7 @@ app = typer.Typer(
 )
 app.add_typer(topics.app, name="topics")
 app.add_typer(reassignments.app, name="reassignments")
+app.add_typer(log_dirs.app, name="log-dirs")
 app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
 cluster.cluster_app.command("balance")(balance.balance)
@@ -66,7 +67,6 @@ app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect-leaders")(elect_leaders.elect_leaders)
-app.command("log-dirs")(log_dirs.log_dirs)
 
 
 def _print_version(wanted: bool) -> None:

@@ -133,6 +133,11 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.FromString,
                 _registered_method=True)
+        self.AlterReplicaLogDirs = channel.unary_unary(
+                '/penstock.v1.Broker/AlterReplicaLogDirs',
+                request_serializer=penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsResponse.FromString,
+                _registered_method=True)
 
 
 class BrokerServicer:
@@ -255,6 +260,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterReplicaLogDirs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BrokerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -352,6 +363,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.DescribeLogDirs,
                     request_deserializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.SerializeToString,
+            ),
+            'AlterReplicaLogDirs': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterReplicaLogDirs,
+                    request_deserializer=penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -867,6 +883,33 @@ class Broker:
             '/penstock.v1.Broker/DescribeLogDirs',
             penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsRequest.SerializeToString,
             penstock_dot_v1_dot_log__dirs__pb2.DescribeLogDirsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterReplicaLogDirs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/AlterReplicaLogDirs',
+            penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsRequest.SerializeToString,
+            penstock_dot_v1_dot_log__dirs__pb2.AlterReplicaLogDirsResponse.FromString,
             options,
             channel_credentials,
             insecure,

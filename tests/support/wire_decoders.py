@@ -34,7 +34,7 @@ from broker.grpc.codec import (
     topics,
 )
 from penstock.client.wire import protobuf as wire
-from penstock.client.wire.log_dirs import decode_describe_log_dirs
+from penstock.client.wire.log_dirs import decode_alter_log_dirs, decode_describe_log_dirs
 from penstock.client.wire.metadata_page import decode_describe_metadata
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
@@ -130,6 +130,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.DescribeMetadataResponse, decode_describe_metadata),
     (log_dirs_pb2.DescribeLogDirsRequest, describe_log_dirs.request_from_pb),
     (log_dirs_pb2.DescribeLogDirsResponse, decode_describe_log_dirs),
+    (log_dirs_pb2.AlterReplicaLogDirsRequest, describe_log_dirs.alter_from_pb),
+    (log_dirs_pb2.AlterReplicaLogDirsResponse, decode_alter_log_dirs),
     (pb.DeleteRecordsRequest, delete_records.request_from_pb),
     (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
     (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),

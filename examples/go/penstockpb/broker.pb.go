@@ -3717,7 +3717,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xc0\r\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xaa\x0e\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3737,7 +3737,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
 	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponse\x12\\\n" +
-	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponseb\x06proto3"
+	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponse\x12h\n" +
+	"\x13AlterReplicaLogDirs\x12'.penstock.v1.AlterReplicaLogDirsRequest\x1a(.penstock.v1.AlterReplicaLogDirsResponseb\x06proto3"
 
 var (
 	file_penstock_v1_broker_proto_rawDescOnce sync.Once
@@ -3814,11 +3815,13 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*AlterPartitionReassignmentsRequest)(nil),  // 57: penstock.v1.AlterPartitionReassignmentsRequest
 	(*DescribeConfigsRequest)(nil),              // 58: penstock.v1.DescribeConfigsRequest
 	(*DescribeLogDirsRequest)(nil),              // 59: penstock.v1.DescribeLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 60: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 61: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 62: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 63: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 64: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsRequest)(nil),          // 60: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 61: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 62: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 63: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 64: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 65: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 66: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -3882,27 +3885,29 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	44, // 58: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
 	47, // 59: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
 	59, // 60: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	3,  // 61: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 62: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 63: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 64: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 65: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 66: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	29, // 67: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	31, // 68: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	34, // 69: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	37, // 70: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	60, // 71: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	61, // 72: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	62, // 73: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	39, // 74: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	63, // 75: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	41, // 76: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	45, // 77: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	48, // 78: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	64, // 79: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	61, // [61:80] is the sub-list for method output_type
-	42, // [42:61] is the sub-list for method input_type
+	60, // 61: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 62: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 63: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 64: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 65: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 66: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 67: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	29, // 68: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	31, // 69: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	34, // 70: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	37, // 71: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	61, // 72: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	62, // 73: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	63, // 74: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	39, // 75: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	64, // 76: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	41, // 77: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	45, // 78: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	48, // 79: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	65, // 80: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	66, // 81: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	62, // [62:82] is the sub-list for method output_type
+	42, // [42:62] is the sub-list for method input_type
 	42, // [42:42] is the sub-list for extension type_name
 	42, // [42:42] is the sub-list for extension extendee
 	0,  // [0:42] is the sub-list for field type_name

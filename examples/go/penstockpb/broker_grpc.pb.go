@@ -46,6 +46,7 @@ const (
 	Broker_DescribeQuorum_FullMethodName              = "/penstock.v1.Broker/DescribeQuorum"
 	Broker_DescribeMetadata_FullMethodName            = "/penstock.v1.Broker/DescribeMetadata"
 	Broker_DescribeLogDirs_FullMethodName             = "/penstock.v1.Broker/DescribeLogDirs"
+	Broker_AlterReplicaLogDirs_FullMethodName         = "/penstock.v1.Broker/AlterReplicaLogDirs"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -74,6 +75,7 @@ type BrokerClient interface {
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
 	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error)
+	AlterReplicaLogDirs(ctx context.Context, in *AlterReplicaLogDirsRequest, opts ...grpc.CallOption) (*AlterReplicaLogDirsResponse, error)
 }
 
 type brokerClient struct {
@@ -280,6 +282,16 @@ func (c *brokerClient) DescribeLogDirs(ctx context.Context, in *DescribeLogDirsR
 	return out, nil
 }
 
+func (c *brokerClient) AlterReplicaLogDirs(ctx context.Context, in *AlterReplicaLogDirsRequest, opts ...grpc.CallOption) (*AlterReplicaLogDirsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AlterReplicaLogDirsResponse)
+	err := c.cc.Invoke(ctx, Broker_AlterReplicaLogDirs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -306,6 +318,7 @@ type BrokerServer interface {
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
 	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error)
+	AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -372,6 +385,9 @@ func (UnimplementedBrokerServer) DescribeMetadata(context.Context, *DescribeMeta
 }
 func (UnimplementedBrokerServer) DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeLogDirs not implemented")
+}
+func (UnimplementedBrokerServer) AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AlterReplicaLogDirs not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -714,6 +730,24 @@ func _Broker_DescribeLogDirs_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_AlterReplicaLogDirs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AlterReplicaLogDirsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AlterReplicaLogDirs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AlterReplicaLogDirs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AlterReplicaLogDirs(ctx, req.(*AlterReplicaLogDirsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -788,6 +822,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeLogDirs",
 			Handler:    _Broker_DescribeLogDirs_Handler,
+		},
+		{
+			MethodName: "AlterReplicaLogDirs",
+			Handler:    _Broker_AlterReplicaLogDirs_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

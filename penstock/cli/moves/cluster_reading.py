@@ -51,8 +51,8 @@ def check_sizes(state: ClusterState) -> None:
     unknown = [partition.name for partition in state.partitions if partition.size_bytes is None]
     if unknown:
         raise SizesUnknownError(
-            f"the sizes of {len(unknown)} partitions are not known, one is {unknown[0]}: `penstock log-dirs` names the"
-            " brokers that do not say; start them, or leave bytes out of --by"
+            f"the sizes of {len(unknown)} partitions are not known, one is {unknown[0]}: `penstock log-dirs"
+            " describe` names the brokers that do not say; start them, or leave bytes out of --by"
         )
 
 

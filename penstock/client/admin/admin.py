@@ -220,6 +220,16 @@ class Admin:
         """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
         return self._run(self._admin.describe_log_dirs(broker_ids, topics))
 
+    def alter_replica_log_dirs(
+        self, broker_id: int, wanted: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Has a broker move replicas that it has to other log dirs of its own, given by their paths there.
+
+        Each replica's error, or None: its move has begun and goes on by itself, also after a restart of the broker.
+        `describe_log_dirs` tells how far it is. A replica that is in that log dir stays; a move of it ends.
+        """
+        return self._run(self._admin.alter_replica_log_dirs(broker_id, wanted))
+
     def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:

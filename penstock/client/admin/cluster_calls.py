@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.client.admin.admin_types import (
     BrokerDescription,
@@ -12,7 +12,7 @@ from penstock.client.admin.admin_types import (
 from penstock.client.admin.brokers import describe_brokers, forget_broker
 from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
 from penstock.client.admin.health import ClusterHealth, judge
-from penstock.client.admin.log_dirs import BrokerLogDirs, describe_log_dirs
+from penstock.client.admin.log_dirs import BrokerLogDirs, alter_replica_log_dirs, describe_log_dirs
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.cluster.arguments import (
     MAX_INT32,
@@ -21,6 +21,8 @@ from penstock.client.cluster.arguments import (
 )
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
+from penstock.errors import ApiError, ConfigError
+from penstock.types import TopicPartition
 
 
 class ClusterCalls(ABC):
@@ -88,3 +90,20 @@ class ClusterCalls(ABC):
         named = [checked_topic(topic) for topic in topics]
         deadline_ms = await self._begin()
         return await describe_log_dirs(self._cluster, wanted, named, deadline_ms)
+
+    async def alter_replica_log_dirs(
+        self, broker_id: int, wanted: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Has a broker move replicas that it has to other log dirs of its own, given by their paths there.
+
+        Each replica's error, or None: its move has begun and goes on by itself, also after a restart of the broker.
+        `describe_log_dirs` tells how far it is. A replica that is in that log dir stays; a move of it ends.
+        """
+        checked_number("broker_id", broker_id, 0, MAX_INT32)
+        for tp, path in wanted.items():
+            checked_topic(tp.topic)
+            checked_number("partition", tp.partition, 0, MAX_INT32)
+            if not path:
+                raise ConfigError(f"{tp}: give the path of a log dir, as describe_log_dirs tells it")
+        deadline_ms = await self._begin()
+        return await alter_replica_log_dirs(self._cluster, broker_id, wanted, deadline_ms)

@@ -1,4 +1,5 @@
-"""Asks brokers what they have in their log dirs (KIP-113), and says how far the replicas are that move.
+"""Asks brokers what they have in their log dirs (KIP-113), has them move replicas between these, and says how far the
+replicas are that move to other brokers.
 
 Each broker knows only its own; one that does not answer has an error in its place. Not here: which replicas move (the
 metadata says that).
@@ -7,7 +8,7 @@ metadata says that).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.client.admin.cluster_views import every_view, not_here
@@ -19,6 +20,8 @@ from penstock.types import TopicPartition
 
 TOPICS_NAMED_MAX = 1_000
 """A broker takes this many names; above it, every topic is asked for."""
+REPLICAS_MAX = 1_000
+"""A broker takes so many in one request to move them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,7 @@ async def describe_log_dirs(
     views = await every_view(cluster, deadline_ms)
     brokers = {broker.node_id: broker for broker in views.newest.brokers}
     for broker_id in broker_ids or ():
-        if broker_id not in brokers:
-            known = ", ".join(map(str, sorted(brokers)))
-            raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {known}")
+        _registered(views.newest.brokers, broker_id)
     named = topics if len(topics) <= TOPICS_NAMED_MAX else ()
 
     async def ask(broker: BrokerInfo) -> BrokerLogDirs:
@@ -82,6 +83,37 @@ async def describe_log_dirs(
 
     asked = sorted(brokers) if broker_ids is None else sorted(set(broker_ids))
     return {found.node_id: found for found in await asyncio.gather(*(ask(brokers[i]) for i in asked))}
+
+
+async def alter_replica_log_dirs(
+    cluster: ClusterClient, broker_id: int, wanted: Mapping[TopicPartition, str], deadline_ms: int
+) -> dict[TopicPartition, ApiError | None]:
+    """The error of each replica, None: its move has begun, or it is there. BrokerIdNotRegisteredError; NetworkError."""
+    views = await every_view(cluster, deadline_ms)
+    broker = _registered(views.newest.brokers, broker_id)
+    if broker_id in views.silent:
+        raise NetworkError(views.silent[broker_id])
+    if not broker.host:
+        raise not_here(broker_id)
+    answers: dict[TopicPartition, ApiError | None] = {}
+    names = sorted(wanted)
+    for at in range(0, len(names), REPLICAS_MAX):
+        part = {tp: wanted[tp] for tp in names[at : at + REPLICAS_MAX]}
+        left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
+        answer = await cluster.connection_to(broker.endpoint).alter_replica_log_dirs(part, left_ms)
+        if answer.node_id != broker_id:
+            raise UnknownServerError(f"{broker.endpoint}: node {answer.node_id} answers in place of {broker_id}")
+        unsaid = UnknownServerError(f"broker {broker_id} says nothing of it")
+        answers |= {tp: answer.errors.get(tp, unsaid) for tp in part}
+    return answers
+
+
+def _registered(brokers: Iterable[BrokerInfo], broker_id: int) -> BrokerInfo:
+    by_id = {broker.node_id: broker for broker in brokers}
+    if broker_id not in by_id:
+        known = ", ".join(map(str, sorted(by_id)))
+        raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {known}")
+    return by_id[broker_id]
 
 
 def progress(

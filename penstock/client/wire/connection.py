@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from penstock.client.wire import protobuf as wire
-from penstock.client.wire.log_dirs import LogDirsAnswer, decode_describe_log_dirs, encode_describe_log_dirs
+from penstock.client.wire.log_dirs import (
+    AlterLogDirsAnswer,
+    LogDirsAnswer,
+    decode_alter_log_dirs,
+    decode_describe_log_dirs,
+    encode_alter_log_dirs,
+    encode_describe_log_dirs,
+)
 from penstock.client.wire.messages import (
     ClusterInfo,
     ClusterSnapshot,
@@ -219,6 +226,12 @@ class Connection:
         request = encode_describe_log_dirs(topics)
         answer = await self._ask("DescribeLogDirs", request, log_dirs_pb2.DescribeLogDirsResponse, timeout_ms)
         return decode_describe_log_dirs(answer)
+
+    async def alter_replica_log_dirs(self, wanted: Mapping[TopicPartition, str], timeout_ms: int) -> AlterLogDirsAnswer:
+        """Moves replicas of this broker to other log dirs of its own."""
+        request = encode_alter_log_dirs(wanted)
+        answer = await self._ask("AlterReplicaLogDirs", request, log_dirs_pb2.AlterReplicaLogDirsResponse, timeout_ms)
+        return decode_alter_log_dirs(answer)
 
     def open_produce(self) -> ProduceStream:
         return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)

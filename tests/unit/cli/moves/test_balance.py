@@ -105,7 +105,7 @@ def test_ctrl_c_says_that_what_was_begun_goes_on_and_the_next_run_does_the_rest(
 
 def test_bytes_need_every_size(cluster: FakeCluster) -> None:
     cluster.silent = {1, 2}
-    with pytest.raises(SizesUnknownError, match=r"12 partitions .* t-0: `penstock log-dirs`"):
+    with pytest.raises(SizesUnknownError, match=r"12 partitions .* t-0: `penstock log-dirs describe`"):
         balance.balance(by="bytes")
     balance.balance(by="replicas", dry_run=True)
     cluster.silent = {1}

@@ -1,0 +1,72 @@
+"""AlterReplicaLogDirs: moves replicas of this broker between its own log dirs (KIP-113).
+
+A request is answered once every move has begun, durably: the directory of each copy is there, and a restart goes on
+with it. So a task waits for the disks, a few at a time. The moves are in `broker/jobs/log_dir_moves/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from broker.apis.describe_log_dirs import DescribeLogDirsApi
+from broker.apis.router import Handle
+from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
+from broker.log_dir_requests import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from broker.network.failed_requests import FailRequest
+from broker.network.request_channel import Request
+from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError
+from penstock.tracebacks import without_frames
+from penstock.types import TopicPartition
+from storage.disk.file_system import DiskRoom
+from storage.log_dirs.log_manager import LogManager
+
+OPEN_REQUESTS_MAX: Final = 16
+"""Each has a task, and up to 1,000 replicas."""
+
+
+class AlterReplicaLogDirsApi:
+    """One per broker, on the event loop."""
+
+    def __init__(self, node_id: int, moves: LogDirMoves, fail: FailRequest) -> None:
+        self._node_id, self._moves, self._fail = node_id, moves, fail
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, request: Request, body: AlterReplicaLogDirsRequest) -> None:
+        if len(self._tasks) >= OPEN_REQUESTS_MAX:
+            raise ResourceExhaustedError(f"{OPEN_REQUESTS_MAX} such requests are open at this broker; try again later")
+        task = asyncio.create_task(self._answer(request, body))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, request: Request, body: AlterReplicaLogDirsRequest) -> None:
+        try:
+            named = Counter(tp for tp, _ in body.wanted)
+            wanted = {tp: path for tp, path in body.wanted if named[tp] == 1}
+            errors: dict[TopicPartition, ApiError | None] = {
+                tp: InvalidRequestError(f"{tp} is named {number} times") for tp, number in named.items() if number > 1
+            }
+            errors |= await self._moves.alter(wanted)
+            results = ((tp, None if error is None else without_frames(error)) for tp, error in errors.items())
+            request.complete(AlterReplicaLogDirsResponse(self._node_id, tuple(results)))
+        except Exception as error:
+            self._fail(request, error)
+
+    def __repr__(self) -> str:
+        return f"AlterReplicaLogDirsApi({len(self._tasks)} requests open)"
+
+
+def log_dir_apis(
+    node_id: int,
+    log_manager: LogManager,
+    rooms: Callable[[], Mapping[str, DiskRoom]],
+    moves: LogDirMoves,
+    fail: FailRequest,
+) -> dict[str, Handle]:
+    """The handlers of both requests about log dirs."""
+    return {
+        "DescribeLogDirs": DescribeLogDirsApi(node_id, log_manager, rooms, moves.views).handle,
+        "AlterReplicaLogDirs": AlterReplicaLogDirsApi(node_id, moves, fail).handle,
+    }
