@@ -209,6 +209,9 @@ class FakeCluster:
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
         self.on_describe_log_dirs: dict[int, Callable[[Any, Any], None]] = {}
         """By node: changes its answer to a request."""
+        self.on_alter_log_dirs: dict[int, Callable[[Any, Any], None]] = {}
+        self.log_dir_moves: list[tuple[int, str, str]] = []
+        """Of each replica that was asked to move: node, partition, log dir."""
         self.on_describe_cluster: dict[
             int, Callable[[pb.DescribeClusterResponse], object]
         ] = {}  # changes a node's answer

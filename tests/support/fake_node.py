@@ -415,6 +415,18 @@ class FakeNode:
             change(request, answer)
         return answer
 
+    def AlterReplicaLogDirs(self, request: Any) -> Any:
+        answer = log_dirs_pb2.AlterReplicaLogDirsResponse(node_id=self._node_id)
+        for log_dir in request.dirs:
+            for topic in log_dir.topics:
+                for partition in topic.partitions:
+                    self._cluster.log_dir_moves.append((self._node_id, f"{topic.topic}-{partition}", log_dir.path))
+                    answer.results.add(topic=topic.topic, partition=partition)
+        change = self._cluster.on_alter_log_dirs.get(self._node_id)
+        if change is not None:
+            change(request, answer)
+        return answer
+
     def DescribeMetadata(self, request: Any) -> Any:
         refusals = self._cluster.metadata_refusals[self._node_id]
         if refusals:

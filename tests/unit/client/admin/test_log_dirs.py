@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from penstock import AsyncAdmin, TopicPartition
-from penstock.client.admin.log_dirs import TOPICS_NAMED_MAX, BrokerLogDirs, progress
-from penstock.client.wire.log_dirs import LogDirInfo, ReplicaLogInfo
+from penstock.client.admin.log_dirs import REPLICAS_MAX, TOPICS_NAMED_MAX, BrokerLogDirs, progress
+from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.wire.messages import PartitionInfo
-from penstock.errors import BrokerIdNotRegisteredError, NetworkError, UnknownServerError
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    ConfigError,
+    LogDirNotFoundError,
+    NetworkError,
+    UnknownServerError,
+)
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import FakeNodes
 from tests.support.virtual_time import run_virtual
@@ -64,6 +70,57 @@ def test_more_topics_than_a_broker_takes_are_asked_for_as_all() -> None:
         for number in (TOPICS_NAMED_MAX, TOPICS_NAMED_MAX + 1):
             await admin.describe_log_dirs([1], [f"t{i}" for i in range(number)])
         assert asked == [TOPICS_NAMED_MAX, 0]
+
+    run(story)
+
+
+def test_the_copy_of_a_replica_that_moves_counts_for_nothing() -> None:
+    def has_both(request: Any, answer: Any) -> None:
+        for path, is_future in (("/a", False), ("/b", True)):
+            topic = answer.log_dirs.add(path=path).topics.add(topic="orders", topic_id=ID)
+            topic.replicas.add(
+                partition=0, size_bytes=5, is_future=is_future, bytes_left=3, offset_lag=2, waits_for="room"
+            )
+
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        nodes.cluster.on_describe_log_dirs[1] = has_both
+        found = (await admin.describe_log_dirs([1]))[1]
+        a, b = found.log_dirs
+        assert list(a.replicas) == [ORDERS] and not a.coming and not b.replicas
+        assert b.coming == {ORDERS: FutureReplicaInfo(ID, 5, 3, 2, "room")}
+        assert found.size_of(ORDERS, ID) == 5
+
+    run(story)
+
+
+def test_a_broker_is_asked_to_move_its_replicas_in_portions() -> None:
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        wanted = {TopicPartition("t", number): f"/{number % 2}" for number in range(REPLICAS_MAX + 1)}
+        results = await admin.alter_replica_log_dirs(2, wanted)
+        assert results == dict.fromkeys(wanted)
+        assert sorted(nodes.cluster.log_dir_moves) == sorted((2, str(tp), path) for tp, path in wanted.items())
+
+    run(story)
+
+
+def test_what_a_broker_refuses_or_does_not_say_is_the_replicas_error() -> None:
+    def refuses_one(request: Any, answer: Any) -> None:
+        del answer.results[1]
+        answer.results[0].error.code, answer.results[0].error.message = LogDirNotFoundError.code, "no such dir"
+
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        nodes.cluster.on_alter_log_dirs[1] = refuses_one
+        other = TopicPartition("orders", 1)
+        results = await admin.alter_replica_log_dirs(1, {ORDERS: "/b", other: "/b"})
+        assert isinstance(results[ORDERS], LogDirNotFoundError) and isinstance(results[other], UnknownServerError)
+        nodes.cluster.on_alter_log_dirs[1] = lambda request, answer: setattr(answer, "node_id", 4)
+        with pytest.raises(UnknownServerError, match="node 4 answers in place of 1"):
+            await admin.alter_replica_log_dirs(1, {ORDERS: "/b"})
+        with pytest.raises(BrokerIdNotRegisteredError, match="broker 9"):
+            await admin.alter_replica_log_dirs(9, {ORDERS: "/b"})
+        with pytest.raises(ConfigError, match="path of a log dir"):
+            await admin.alter_replica_log_dirs(1, {ORDERS: ""})
+        assert await admin.alter_replica_log_dirs(1, {}) == {}
 
     run(story)
 
