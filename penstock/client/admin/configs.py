@@ -159,15 +159,21 @@ def done_but(done: str) -> Iterator[None]:
 
 async def wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
     """Until every broker in service that answers, and one at least, has the metadata up to there."""
+    behind: set[Endpoint] = set()
 
     async def has_heard(endpoint: Endpoint) -> bool | None:
         try:
             left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
             snapshot = await cluster.connection_to(endpoint).metadata((), min(left_ms, METADATA_ATTEMPT_MS))
         except ApiError:
+            if endpoint in behind and cluster.clock.now_ms() >= deadline_ms:
+                return False  # our own deadline cut its last answer off
             return None  # not in service, as far as we can tell; it reads the whole metadata when it comes back
         cluster.cache.update(snapshot, cluster.clock.now_ms())
-        return snapshot.metadata_offset >= metadata_offset
+        if snapshot.metadata_offset >= metadata_offset:
+            return True
+        behind.add(endpoint)
+        return False
 
     with done_but("the change was made"):
         await cluster.refresh(deadline_ms=deadline_ms)
