@@ -69,15 +69,19 @@ class TopicChanges:
         return await self._cluster.ask_any(create, deadline_ms)
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
+        waits = False
         while True:
             told = await self._ask_every_broker(name, deadline_ms, "created")
+            is_over = self._is_over(deadline_ms)
             seen = [topic for topic in told if topic is not None]
-            if seen and all(has_leaders(topic, topic_id) for topic in seen):
+            is_cut_off = waits and is_over and None in told  # our own deadline ended that broker's last answer
+            if seen and all(has_leaders(topic, topic_id) for topic in seen) and not is_cut_off:
                 return description(seen[0])
-            if self._is_over(deadline_ms):
+            if is_over:
                 raise TimedOutError(
                     f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
                 )
+            waits = True
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     # -- more partitions -----------------------------------------------------------------------------------------------
@@ -142,14 +146,21 @@ class TopicChanges:
         topic_id = (await self.find(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
-        while any(
-            topic is not None and topic.topic_id == topic_id
-            for topic in await self._ask_every_broker(name, deadline_ms, "deleted")
-        ):
-            if self._is_over(deadline_ms):
+        await self._wait_gone(name, topic_id, deadline_ms)
+
+    async def _wait_gone(self, name: str, topic_id: str, deadline_ms: int) -> None:
+        waits = False
+        while True:
+            told = await self._ask_every_broker(name, deadline_ms, "deleted")
+            is_over = self._is_over(deadline_ms)
+            is_known = any(topic is not None and topic.topic_id == topic_id for topic in told)
+            if not is_known and not (waits and is_over and None in told):
+                return
+            if is_over:
                 raise TimedOutError(
                     f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
                 )
+            waits = True
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
