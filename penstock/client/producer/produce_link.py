@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from penstock.client.producer.outcomes import OutboundRequest
 from penstock.client.wire.connection import Connection, ProduceStream
@@ -37,8 +36,8 @@ class ProduceLink:
         self._filled = asyncio.Event()
         self._stream: ProduceStream = connection.open_produce()
         self._tasks = [
-            asyncio.ensure_future(self._guard(self._write())),
-            asyncio.ensure_future(self._guard(self._read())),
+            asyncio.ensure_future(self._guard(self._write)),
+            asyncio.ensure_future(self._guard(self._read)),
         ]
 
     @property
@@ -90,9 +89,10 @@ class ProduceLink:
         self._unanswered.pop(request.correlation_id, None)
         self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Makes the coroutine of `work` only when its task runs: a link may be given up before that."""
         try:
-            await work
+            await work()
         except ApiError as error:
             self.break_off(error)
         except Exception as error:  # a bug of ours: the records fail with it instead of waiting for ever
