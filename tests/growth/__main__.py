@@ -11,7 +11,9 @@ import json
 import sys
 from pathlib import Path
 
-from tests.growth.campaign import Config, Outcome, run
+from tests.growth.campaign import Outcome, run
+from tests.growth.growing import NODES, Config, Growth
+from tests.growth.operator import Operator
 from tests.support.campaign_directory import in_directory
 
 
@@ -27,8 +29,11 @@ def main() -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
+    def story(operator: Operator) -> Growth:
+        return Growth(config, operator)
+
     def begin(directory: Path) -> Outcome:
-        return run(config, directory, say)
+        return run(config.seed, [{}] * NODES, story, directory, say)
 
     outcome = in_directory("growth", say, begin)
     print(json.dumps(outcome.as_json()))

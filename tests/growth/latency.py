@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import partial
 
 from penstock import Producer
@@ -46,6 +48,12 @@ class PacedProducer:
             }
             for name, found in times.items()
         }
+
+    def p99_ms(self, phases: Iterable[str]) -> float:
+        """Of these phases together; infinite if nothing was acked in them."""
+        with self._lock:
+            times = sorted(time for name in phases for time in self._times.get(name, ()))
+        return 1000 * times[int(len(times) * 0.99)] if times else math.inf
 
     def __enter__(self) -> PacedProducer:
         self._thread.start()

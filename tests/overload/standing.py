@@ -1,0 +1,130 @@
+"""How the cluster of an overload run stands: who leads what, what the nodes counted, and how much memory they have.
+
+`Standing` is taken before and after; `changes` says what an overloaded cluster must not do. `Watch` looks once a second
+in between, because an ISR may shrink and grow again, and memory may be given back.
+"""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock import Admin
+from penstock.errors import PenstockError
+from penstock.testing import Cluster
+
+TIMEOUT_S = 30.0
+WATCH_S = 1.0
+ELECTIONS = {
+    "penstock_leader_elections": "partition leaders elected",
+    "penstock_quorum_elections": "elections of the controller begun",
+    "penstock_broker_sessions_expired": "brokers fenced",
+    "penstock_broker_registrations_anew": "brokers registered anew",
+}
+SHRINKS, OVERLOADED = "penstock_isr_shrinks", "penstock_requests_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`leaders`: (topic, partition) -> (leader, leader epoch). `counts` are summed over the nodes."""
+
+    leaders: dict[tuple[str, int], tuple[int, int]]
+    quorum: tuple[int, int]
+    """The controller and its epoch."""
+    counts: Counter[str]
+    pids: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cluster: Cluster, admin: Admin) -> Standing:
+        quorum = admin.describe_quorum()
+        leaders = {
+            (topic.name, p.partition): (p.leader_id, p.leader_epoch)
+            for topic in admin.describe_topics()
+            for p in topic.partitions
+        }
+        counts: Counter[str] = Counter()
+        for node in range(len(cluster)):
+            counts += _counts(cluster.metrics_url(node))
+        pids = tuple(cluster.pid(node) for node in range(len(cluster)))
+        return cls(leaders, (quorum.leader_id, quorum.leader_epoch), counts, pids)
+
+    def changes(self, later: Standing) -> list[str]:
+        """In words, each thing that happened and must not; empty when all is well."""
+        found = []
+        if later.quorum != self.quorum:
+            found.append(f"the controller and its epoch were {self.quorum}, and are {later.quorum}")
+        if later.pids != self.pids:
+            found.append(f"a node's process ended: {self.pids}, then {later.pids}")
+        moved = [name for name, leader in self.leaders.items() if later.leaders.get(name) != leader]
+        if moved:
+            was, now = self.leaders[moved[0]], later.leaders.get(moved[0])
+            found.append(f"{len(moved)} partitions have another leader or epoch: {moved[0]} had {was}, has {now}")
+        for name, words in ELECTIONS.items():
+            if count := self.counted(later, name):
+                found.append(f"{words}: {count}")
+        return found
+
+    def counted(self, later: Standing, name: str) -> int:
+        """How much a counter grew."""
+        return later.counts[name] - self.counts[name]
+
+
+def _counts(url: str) -> Counter[str]:
+    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+        text = answer.read().decode()
+    counts: Counter[str] = Counter()
+    for family in text_string_to_metric_families(text):
+        if family.name in (*ELECTIONS, SHRINKS, OVERLOADED):
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    counts[family.name] += int(sample.value)
+    return counts
+
+
+class Watch:
+    """Looks once a second, within `with`."""
+
+    def __init__(self, cluster: Cluster, admin: Admin) -> None:
+        self._cluster, self._admin = cluster, admin
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="overload-watch")
+        self.rss_mib_max = [0] * len(cluster)
+        self.isr_min = len(cluster)
+        self.unanswered = 0
+        """Looks at the metadata that ended with an error."""
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(WATCH_S):
+            for node in range(len(self._cluster)):
+                self.rss_mib_max[node] = max(self.rss_mib_max[node], rss_mib(self._cluster.pid(node)))
+            try:
+                sizes = [len(p.isr) for topic in self._admin.describe_topics() for p in topic.partitions]
+            except PenstockError:
+                self.unanswered += 1
+            else:
+                self.isr_min = min(self.isr_min, *sizes)
+
+
+def rss_mib(pid: int) -> int:
+    """Resident memory of a process; 0 of one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS")), 0)
