@@ -33,6 +33,8 @@ SETTLE_S, SETTLE_S_MAX, SETTLED_SHARE = 5.0, 120.0, 0.02
 """Two looks at the idle cluster of so many seconds that differ by less than a share of a core."""
 IDLE_S = 20.0
 TIMEOUT_S = 300.0
+KAFKA_STEP = 5_000
+"""Kafka's controller refuses more than 10,000 records at once (POLICY_VIOLATION), so a larger topic is grown."""
 
 
 class Asked(Protocol):
@@ -94,11 +96,16 @@ class KafkaCluster:
         return [process.pid for process in self._peer.processes]
 
     def create(self, partitions: int) -> None:
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka.admin import NewPartitions, NewTopic
 
-        new = NewTopic(TOPIC, partitions, NODES, config={"min.insync.replicas": "2"})
+        first = min(partitions, KAFKA_STEP)
+        new = NewTopic(TOPIC, first, NODES, config={"min.insync.replicas": "2"})
         for created in self._admin.create_topics([new], request_timeout=TIMEOUT_S).values():
             created.result(TIMEOUT_S)
+        for count in range(first, partitions, KAFKA_STEP):
+            more = NewPartitions(TOPIC, min(partitions, count + KAFKA_STEP))
+            for created in self._admin.create_partitions([more], request_timeout=TIMEOUT_S).values():
+                created.result(TIMEOUT_S)
 
     def counts(self) -> tuple[int, int]:
         found = self._admin.list_topics(TOPIC, timeout=TIMEOUT_S).topics[TOPIC].partitions.values()
