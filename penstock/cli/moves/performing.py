@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.cli.moves.cluster_reading import read_partitions
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace, left_bytes
-from penstock.cli.moves.waiting import what_was_begun_goes_on
+from penstock.cli.moves.waiting import STANDSTILL_SECONDS, Standstill, check_can_end, what_was_begun_goes_on
 from penstock.cli.output import note
 from penstock.cli.patience.watch import described_trouble
 from penstock.errors import ElectionNotNeededError, UnknownTopicOrPartitionError
@@ -50,8 +50,8 @@ class Performed:
 
 
 def perform(admin: Admin, plan: Plan) -> Performed:
-    """Until everything is done that can be. A topic that is deleted meanwhile
-    is no failure, and a partition that somebody else moves, or has changed, is left alone."""
+    """Until everything is done that can be. A topic that is deleted meanwhile is no failure, and a partition that
+    somebody else moves, or has changed, is left alone. MoveStuckError if a move does not end."""
     with what_was_begun_goes_on():
         failed, begun = _move(admin, plan.moves)
         elsewhere = _elsewhere(admin, [each for each in plan.moves if _named(each) in begun])
@@ -63,12 +63,13 @@ def perform(admin: Admin, plan: Plan) -> Performed:
 
 
 def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
-    """Which were refused, and which began to move. None of them moves any more."""
+    """Which were refused, and which began to move. None of them moves any more. MoveStuckError where those under way
+    wait for a broker that is out of service; the rest is not begun."""
     waiting = deque(moves)
     moving: set[TopicPartition] = set()
     ever_begun: set[TopicPartition] = set()
     failed: Failures = {}
-    pace, said_at = CopyPace(), time.monotonic()
+    pace, standstill, said_at = CopyPace(), Standstill(), time.monotonic()
     while waiting or moving:
         under_way = admin.reassignment_progress()
         moving &= under_way.keys()
@@ -78,7 +79,10 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
         moving |= accepted
         ever_begun |= accepted
         now = time.monotonic()
-        pace.saw(left_bytes({tp: move for tp, move in under_way.items() if tp in moving}), now)
+        ours = {tp: move for tp, move in under_way.items() if tp in moving}
+        pace.saw(left_bytes(ours), now)
+        if standstill.saw(ours, now) >= STANDSTILL_SECONDS:
+            check_can_end(admin, ours)
         if now - said_at >= SAY_SECONDS:
             said_at = now
             done = len(ever_begun) - len(moving)

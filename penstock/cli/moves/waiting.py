@@ -1,13 +1,14 @@
 """Waits for moves of replicas; says how far they are, what holds them up, and ends where nothing can come of it.
 
 A copy for a broker that is out of service goes on only when the broker is back. If nothing else is copied either, the
-wait is over after STANDSTILL_SECONDS. Not here: a plan, which begins some moves as others end (performing.py).
+wait is over after STANDSTILL_SECONDS. Not here: a plan, which begins some moves as others end, and waits by the same
+rule (performing.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace, left_bytes
 from penstock.cli.output import note
 from penstock.cli.patience.watch import described_trouble
 from penstock.errors import PenstockError
+from penstock.types import NO_LEADER
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
@@ -31,17 +33,23 @@ class MoveStuckError(PenstockError):
 
 
 class Standstill:
-    """For how long what is left has not become less; the time is any clock's, in seconds."""
+    """For how long no copy has become smaller than ever before; the time is any clock's, in seconds. Records that come
+    in and are copied at once are no progress, or a busy partition would hide that another one waits for ever."""
 
     def __init__(self) -> None:
-        self._left: tuple[int, int] | None = None
+        self._least: dict[tuple[TopicPartition, int], int] = {}
+        self._moving: Set[TopicPartition] = frozenset()
         self._since = 0.0
 
-    def saw(self, moving: int, left: int, at_seconds: float) -> float:
-        """So many partitions move, and so many bytes are left; the seconds since one of them was more."""
-        known, self._left = self._left, (moving, left)
-        if known is None or self._left < known:
-            self._since = at_seconds
+    def saw(self, moves: Mapping[TopicPartition, ReassignmentProgress], at_seconds: float) -> float:
+        """So much is left; the seconds since less was left of a copy, or a move began or ended."""
+        if moves.keys() != self._moving:
+            self._moving, self._since = frozenset(moves), at_seconds
+        for tp, move in moves.items():
+            for replica, left in move.left.items():
+                least = self._least.get((tp, replica))
+                if left is not None and (least is None or left < least):
+                    self._least[tp, replica], self._since = left, at_seconds
         return at_seconds - self._since
 
 
@@ -51,10 +59,10 @@ def wait_for(admin: Admin, partitions: Collection[TopicPartition]) -> None:
     pace, standstill, said_at = CopyPace(), Standstill(), time.monotonic()
     with what_was_begun_goes_on():
         while moving := {tp: move for tp, move in admin.reassignment_progress().items() if tp in partitions}:
-            now, left = time.monotonic(), left_bytes(moving)
-            pace.saw(left, now)
-            if standstill.saw(len(moving), left, now) >= STANDSTILL_SECONDS:
-                _check_in_service(admin, moving)
+            now = time.monotonic()
+            pace.saw(left_bytes(moving), now)
+            if standstill.saw(moving, now) >= STANDSTILL_SECONDS:
+                check_can_end(admin, moving)
             if now - said_at >= SAY_SECONDS:
                 said_at = now
                 trouble = described_trouble(admin.describe_cluster())
@@ -79,7 +87,9 @@ def what_was_begun_goes_on() -> Iterator[None]:
         raise
 
 
-def _check_in_service(admin: Admin, moving: dict[TopicPartition, ReassignmentProgress]) -> None:
+def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProgress]) -> None:
+    """MoveStuckError if one of these moves, of which nothing was copied for some time, waits for a broker that is out of
+    service: one that gets a replica, or the last one to copy from."""
     in_service = {broker.node_id for broker in admin.describe_cluster().brokers if not broker.fenced}
     for tp, move in sorted(moving.items()):
         awaited = set(move.partition.adding_replicas) - set(move.partition.isr) - in_service
@@ -88,6 +98,13 @@ def _check_in_service(admin: Admin, moving: dict[TopicPartition, ReassignmentPro
                 f"{tp} is being moved to broker {min(awaited)}, which is out of service, and nothing was copied for"
                 f" {STANDSTILL_SECONDS:.0f} s; start the broker, or take the move back with {_cancel(tp)}, and run the"
                 " command again"
+            )
+        away = sorted(set(move.partition.replicas) - in_service)
+        if move.partition.leader_id == NO_LEADER and away:
+            raise MoveStuckError(
+                f"{tp} is being moved and has no leader to copy from, and nothing was copied for"
+                f" {STANDSTILL_SECONDS:.0f} s; start one of the brokers {away}, which have replicas and are out of"
+                " service, and run the command again"
             )
 
 

@@ -11,7 +11,7 @@ from penstock.cli.moves.reassignments import start
 from penstock.cli.moves.throttling import KEYS, throttled
 from penstock.client.admin.admin import Admin
 from penstock.client.wire.messages import ConfigEntry
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, RequestTimedOutError
 
 LEADER, FOLLOWER = KEYS
 
@@ -21,6 +21,7 @@ class Brokers:
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values = dict(values)
+        self.fails = False
 
     def describe_broker_config(self, node_id: int | None) -> dict[str, ConfigEntry]:
         assert node_id is None
@@ -29,6 +30,8 @@ class Brokers:
 
     def alter_broker_config(self, node_id: int | None, changes: Mapping[str, Any]) -> None:
         assert node_id is None
+        if self.fails:
+            raise RequestTimedOutError("no controller")
         for key, value in changes.items():
             if value is None:
                 self.values.pop(key, None)
@@ -61,6 +64,30 @@ def test_a_command_that_is_stopped_leaves_the_throttle_and_says_so(capsys: pytes
     with pytest.raises(KeyboardInterrupt), throttled(brokers.admin, 1000):
         raise KeyboardInterrupt
     assert brokers.values == {LEADER: "1000", FOLLOWER: "1000"}
+    assert "stays" in capsys.readouterr().err
+
+
+def test_a_throttle_that_somebody_else_set_meanwhile_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    """A second command would copy without one, and bring this one's back when it ends."""
+    brokers = Brokers({})
+    with throttled(brokers.admin, 1000):
+        brokers.values[LEADER] = "2000"
+    assert brokers.values == {LEADER: "2000", FOLLOWER: "1000"}
+    assert "somebody else has changed the throttle" in capsys.readouterr().err
+
+
+def test_a_throttle_that_could_not_be_taken_back_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({})
+    with pytest.raises(RequestTimedOutError), throttled(brokers.admin, 1000):
+        brokers.fails = True
+    assert f"stays; `penstock configs alter --broker-default --unset {LEADER}" in capsys.readouterr().err
+
+
+def test_a_throttle_of_which_nobody_knows_whether_it_was_set_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({})
+    brokers.fails = True
+    with pytest.raises(RequestTimedOutError), throttled(brokers.admin, 1000):
+        pytest.fail("the block must not run")
     assert "stays" in capsys.readouterr().err
 
 

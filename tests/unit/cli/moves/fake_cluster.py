@@ -47,6 +47,9 @@ class FakeCluster:
         self.most_moving = 0
         self.begun: list[TopicPartition] = []
         self.on_look: Callable[[], None] = lambda: None
+        self.looks = LOOKS
+        self.left: Callable[[], int] = lambda: 10
+        """Bytes of each copy, for ever."""
         self._looks: dict[TopicPartition, int] = {}
 
     def __enter__(self) -> FakeCluster:
@@ -56,6 +59,9 @@ class FakeCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing is open."""
+
+    def fence(self, broker_id: int) -> None:
+        self.brokers[broker_id] = replace(self.brokers[broker_id], fenced=True)
 
     def add(self, replicas: tuple[int, ...]) -> None:
         """A partition more."""
@@ -94,7 +100,7 @@ class FakeCluster:
                 self.cancel(tp)
             else:
                 self.begun.append(tp)
-                self.begin(tp, tuple(target))
+                self.begin(tp, tuple(target), self.looks)
         self.most_moving = max(self.most_moving, len(self._looks))
         return {tp: self.refused.get(tp) for tp in wanted}
 
@@ -135,7 +141,8 @@ class FakeCluster:
     def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
         moving = self.list_partition_reassignments()
         return {
-            tp: ReassignmentProgress(info, 10, dict.fromkeys(info.adding_replicas, 10)) for tp, info in moving.items()
+            tp: ReassignmentProgress(info, 10, dict.fromkeys(info.adding_replicas, self.left()))
+            for tp, info in moving.items()
         }
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ElectionResult]:

@@ -10,7 +10,7 @@ import typer
 
 from penstock import TopicPartition
 from penstock.balance.cluster import Goal
-from penstock.cli.moves import balance, performing
+from penstock.cli.moves import balance, performing, waiting
 from penstock.cli.moves.cluster_reading import SizesUnknownError, read_cluster
 from penstock.errors import (
     ConfigError,
@@ -189,3 +189,25 @@ def test_a_move_that_ended_elsewhere_is_a_failure_and_not_counted(
     assert exit_.value.exit_code == 1 and (row["topic"], row["partition"]) == (tp.topic, tp.partition)
     assert f"and not {list(move.after)}: its move was cancelled, or another" in row["error"]
     assert "7 of 8 partitions moved" in told.err
+
+
+def test_a_plan_ends_where_a_broker_that_gets_replicas_goes_out_of_service(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+    cluster.looks = 1 << 30
+    cluster.on_look = lambda: cluster.fence(3)
+    with pytest.raises(waiting.MoveStuckError, match=r"t-\d+ is being moved to broker 3, which is out of") as stuck:
+        balance.balance()
+    assert "`penstock reassignments cancel t -p " in str(stuck.value) and len(cluster.begun) == 2
+
+
+def test_a_plan_waits_for_slow_copies_though_a_broker_is_out_of_service(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+    cluster.looks = 1_000
+    cluster.left = lambda: 10 - int(performing.time.monotonic()) // 50
+    cluster.on_look = lambda: cluster.fence(3)
+    balance.balance(by="replicas")
+    assert cluster.counts()[3] == 8

@@ -146,12 +146,6 @@ def test_a_drain_begins_a_move_again_that_was_cancelled(
     assert "t-0 has the replicas [2, 1] and not [" in capsys.readouterr().err and cluster.counts()[1] == 0
 
 
-def test_less_of_anything_begins_the_standstill_anew() -> None:
-    standstill = waiting.Standstill()
-    seen = [(3, 50), (3, 50), (3, 60), (3, 60), (3, 59), (3, 59), (2, 90), (2, 90)]
-    assert [standstill.saw(*each, at) for at, each in enumerate(seen)] == [0, 1, 2, 3, 0, 1, 0, 1]
-
-
 def test_a_broker_that_nobody_knows_and_one_that_cannot_be_drained_are_refused(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
