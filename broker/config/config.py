@@ -9,6 +9,7 @@ configurations of topics.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ from penstock.types import Endpoint
 NODE_ID_MAX = 2**31 - 1
 NUMBER_DIGITS_MAX = 19
 """Of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300 digits."""
+HOST_LENGTH_MAX = 253
+"""Of a name in the DNS (RFC 1035)."""
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
@@ -260,7 +263,21 @@ def _metrics_listener(text: str) -> Endpoint | None:
 def _endpoint(key: str, item: str, host: str, port: str) -> Endpoint:
     if not 1 <= int(port) <= PORT_MAX:
         raise ConfigError(f"{key} = {_shown(item)}: port {port} is out of range; must be from 1 to {PORT_MAX}")
+    if not _is_host(host):
+        raise ConfigError(
+            f"{key} = {_shown(item)}: {_shown(host)} is neither the name of a host nor an address; correct the host"
+        )
     return Endpoint(host.strip("[]"), int(port))
+
+
+def _is_host(host: str) -> bool:
+    """Whether one could ask for its address: a name has labels of 1 to 63 characters, and brackets hold IPv6."""
+    try:
+        if host.startswith("["):
+            ipaddress.IPv6Address(host.strip("[]"))
+        return host.isprintable() and len(host.encode("idna")) <= HOST_LENGTH_MAX
+    except ValueError:
+        return False
 
 
 def _shown(value: object) -> str:

@@ -104,9 +104,10 @@ def _endpoint(text: Any) -> Endpoint:
         host = host[1:-1]
     elif ":" in host:
         raise ConfigError(f"bootstrap address {address!r} is ambiguous; write an IPv6 address in brackets: [::1]:9192")
-    if not host or any(character.isspace() or character in "/[]" for character in host):
+    if not host or any(character.isspace() or character in "/[]" for character in host) or not host.isprintable():
         raise ConfigError(f"bootstrap address {address!r} has no valid host before the colon")
-    if not (port.isascii() and port.isdigit()) or not 1 <= int(port) <= MAX_PORT:
+    is_number = port.isascii() and port.isdigit() and len(port) <= len(str(MAX_PORT))
+    if not is_number or not 1 <= int(port) <= MAX_PORT:
         raise ConfigError(
             f"bootstrap address {address!r}: the port must be a number from 1 to {MAX_PORT}, not {port!r}"
         )

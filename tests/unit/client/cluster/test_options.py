@@ -38,6 +38,8 @@ def test_addresses_are_split_stripped_and_not_repeated() -> None:
         ("localhost:70000", "from 1 to 65535"),
         (":9192", "no valid host"),
         ("http://localhost:9192", "without a scheme"),
+        ("a\0b:9192", "has no valid host"),
+        ("localhost:" + "9" * 5_000, "must be a number from 1 to"),
         ("::1:9192", "in brackets"),
         ("a b:9192", "no valid host"),
         (9192, "not int"),
