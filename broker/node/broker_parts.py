@@ -210,7 +210,9 @@ class BrokerParts:
         self.log_dir_moves = LogDirMoves(
             node.log_manager, moved, self.scheduler, throttle, clock, self._environment.threads
         )
-        self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
+        self.publisher = MetadataPublisher(
+            self.replicas.assignments, node.log_manager, topic_defaults(config), clock.now_ms, node.on_fatal
+        )
         tell_parts(node.dynamic, self.publisher, self.cleaner, self.leader_throttle, self.follower_throttle, throttle)
         node.loader.subscribe(self.publisher.publish)
         node.loader.subscribe(self.replicas.traffic.by_topic.published)
@@ -375,6 +377,7 @@ class BrokerParts:
         await self.lifecycle.stop()  # BEFORE the next line: an answer to a heartbeat would say SERVING again
         await self.serving(False)
         self.replicas.creation.stop()
+        self.publisher.reconfiguration.stop()
         self.describe_metadata.close()
         await self.listeners.stop()
         self.converter.close()

@@ -4,20 +4,23 @@ It handles only the partitions in the delta. With the first image after the brok
 them, and checks the directories on disk: those that the metadata does not know are set aside as stray. They are never
 deleted, because data is deleted by a committed record, not because a topic is missing. So it is with what a snapshot of
 the metadata lacks: after a quorum was rebuilt by hand it may be one that only the lost voters had heard of.
+
+Not here: how the replicas of a topic get new settings without a stall of the event loop (reconfiguration.py).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from broker.config.node_config import NodeConfig
+from broker.quorum.reconfiguration import Reconfiguration
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
-from metadata.image import MetadataImage, TopicImage
+from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
@@ -33,13 +36,20 @@ class MetadataPublisher:
     """Subscribes to the loader. Does nothing until `caught_up` is called once."""
 
     def __init__(
-        self, replicas: ReplicaAssignments, log_manager: LogManager, defaults: Mapping[str, ConfigValue]
+        self,
+        replicas: ReplicaAssignments,
+        log_manager: LogManager,
+        defaults: Mapping[str, ConfigValue],
+        now_ms: Callable[[], int],
+        on_fatal: Callable[[BaseException], None],
     ) -> None:
+        """`on_fatal` is told of an error for which no caller waits."""
         self._replicas = replicas
         self._log_manager = log_manager
         self._defaults = defaults
         self._image: MetadataImage | None = None
         """The one whose roles were taken last; None before `caught_up`."""
+        self.reconfiguration = Reconfiguration(self._reconfigured, now_ms, on_fatal)
 
     def caught_up(self, image: MetadataImage) -> None:
         """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
@@ -66,13 +76,9 @@ class MetadataPublisher:
         reconfigured = {r.resource_name for r in delta.changed_configs if r.resource_type == TOPIC_RESOURCE}
         for topic_id, partitions in delta.changed_topics.items():
             topic = image.topics_by_id[topic_id]
-            touched = topic.partitions if topic.name in reconfigured else partitions
-            self._apply_topic(image, topic, touched, is_snapshot=delta.is_of_snapshot)
-            reconfigured.discard(topic.name)
-        for name in reconfigured:
-            found = image.topic(name)
-            if found is not None:
-                self._apply_topic(image, found, found.partitions)
+            self._apply_topic(image, topic, partitions, is_snapshot=delta.is_of_snapshot)
+        found = (image.topic(name) for name in sorted(reconfigured))
+        self.reconfiguration.submit(topic.topic_id for topic in found if topic is not None)
         if delta.changed_brokers:
             self._replicas.revive_lost()  # AFTER all roles of this image: they may be judged by its registrations now
 
@@ -82,17 +88,29 @@ class MetadataPublisher:
         image = self._image
         if image is None:
             return
-        for topic in image.topics_by_id.values():
-            overrides = image.topic_config(topic.name)
-            typed = effective_topic_config(overrides, defaults)
-            if typed != effective_topic_config(overrides, before):
-                self._reconfigure(image, topic, topic_settings(typed))
+        changed = {key for key in before.keys() | defaults.keys() if before.get(key) != defaults.get(key)}
+        concerned = {key for key, definition in TOPIC_CONFIGS.items() if definition.broker_key in changed}
+        topics = image.topics_by_id.values()
+        self.reconfiguration.submit(t.topic_id for t in topics if not concerned <= image.topic_config(t.name).keys())
 
-    def _reconfigure(self, image: MetadataImage, topic: TopicImage, settings: TopicSettings) -> None:
-        for number, state in topic.partitions.items():
+    def _reconfigured(self, topic_id: str) -> Iterator[None]:
+        """Gives one replica the topic's settings in each step. The role that is applied with them is the newest: it is
+        already in force."""
+        image = self._image or EMPTY_IMAGE
+        topic = image.topics_by_id.get(topic_id)
+        if topic is None:
+            return
+        settings = self._settings(image, topic.name)
+        for number in tuple(topic.partitions):
+            image = self._image or EMPTY_IMAGE
+            topic = image.topics_by_id.get(topic_id)
+            if topic is None:
+                return
+            state = topic.partitions[number]
             if self._replicas.broker_id in state.replicas:
-                assignment = Assignment(topic.topic_id, state, settings, _leader_hint(image, state))
+                assignment = Assignment(topic_id, state, settings, _leader_hint(image, state))
                 self._replicas.apply(TopicPartition(topic.name, number), assignment)
+                yield
 
     def _apply_topic(
         self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int], *, is_snapshot: bool = False

@@ -76,6 +76,7 @@ class Replicas:
         fetchers: Fetchers | None = None,
         on_log_gone: Callable[[TopicPartition], None] = lambda key: None,
     ) -> None:
+        self.clock = clock
         self.failed_log_dirs: list[str] = []
         self.losses = 0
         self.known = known = known_replicas(broker_id, log_manager, clock, self._lost_one, self._log_dir_failed)
@@ -124,16 +125,16 @@ class PublishedMetadata:
     """The image of a broker with these replicas; `publish` commits records to it."""
 
     def __init__(self, replicas: Replicas, log_manager: LogManager, image: MetadataImage = EMPTY_IMAGE) -> None:
-        self._publisher = MetadataPublisher(replicas.assignments, log_manager, {})
+        self.publisher = MetadataPublisher(replicas.assignments, log_manager, {}, replicas.clock.now_ms, pytest.fail)
         self.image = image
-        self._publisher.caught_up(image)
+        self.publisher.caught_up(image)
 
     def publish(self, *records: Record) -> None:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
         self.image = delta.apply(self.image.offset + len(records), 1)
-        self._publisher.publish(delta, self.image)
+        self.publisher.publish(delta, self.image)
 
     def take_snapshot(self, *records: Record) -> None:
         """These records alone make the next image, and nobody knows what was in between."""
@@ -141,4 +142,4 @@ class PublishedMetadata:
         for record in records:
             whole.replay(record)
         before, self.image = self.image, whole.apply(self.image.offset + 100, 1)
-        self._publisher.publish(MetadataDelta.between(before, self.image), self.image)
+        self.publisher.publish(MetadataDelta.between(before, self.image), self.image)

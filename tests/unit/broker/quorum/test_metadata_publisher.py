@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 
+import pytest
+
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -63,7 +65,9 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         replicas = Replicas(ME, log_manager, group_commit, ManualClock())
         at = len(fs.trace)
-        MetadataPublisher(replicas.assignments, log_manager, {}).caught_up(EMPTY_IMAGE)
+        MetadataPublisher(replicas.assignments, log_manager, {}, ManualClock().now_ms, pytest.fail).caught_up(
+            EMPTY_IMAGE
+        )
         steps = [step.split()[1] for step in fs.trace[at:]]
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
         assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
