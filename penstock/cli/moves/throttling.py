@@ -1,8 +1,8 @@
 """Throttles the copies for replicas that move while a command moves them: a value for all brokers (KIP-73).
 
 When the command is done, what was there before holds again, unless somebody else has set another value meanwhile. When
-it is stopped, the moves that began go on, and so does the throttle. A broker with a value of its own keeps it. Not here: what is throttled
-(`broker/replication/move_throttle.py`).
+it is stopped, the moves that began go on, and so does the throttle. A broker with a value of its own keeps it. Not
+here: what is throttled (`broker/replication/move_throttle.py`).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def what_was_begun_goes_on() -> Iterator[None]:
 
 
 def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProgress]) -> None:
-    """MoveStuckError if one of these moves, of which nothing was copied for some time, waits for a broker that is out of
+    """For moves of which nothing was copied for some time. MoveStuckError if one waits for a broker that is out of
     service: one that gets a replica, or the last one to copy from."""
     in_service = {broker.node_id for broker in admin.describe_cluster().brokers if not broker.fenced}
     for tp, move in sorted(moving.items()):

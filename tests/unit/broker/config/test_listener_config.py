@@ -98,7 +98,7 @@ def test_the_keys_of_a_listener_count_among_the_settings_that_differ() -> None:
         (("OUTSIDE://[:::]:9093",), {}, '"[:::]" is neither'),
         ((OUTSIDE,), {"advertised_listeners": "OUTSIDE://.:1"}, '"." is neither the name'),
         ((), {"metrics_listener": "a..b:9404"}, 'metrics.listener = "a..b:9404": "a..b" is neither'),
-        ((), {"controller_quorum_voters": "1@a..b:9193"}, 'controller.quorum.voters = "1@a..b:9193": "a..b" is neither'),
+        ((), {"controller_quorum_voters": "1@a..b:9193"}, 'voters = "1@a..b:9193": "a..b" is neither'),
         ((OUTSIDE,), {"listener_name_outside_max_connections": 0}, "out of range; must be from 1 to"),
         ((OUTSIDE,), {"listener_name_outside_max_connection_creation_rate": "5"}, "write 5 without quotes"),
         ((OUTSIDE,), {"listener_name_outside_connections_max_idle_ms": "10 s"}, "write 10000"),
