@@ -30,8 +30,8 @@ from penstock.types import Endpoint
 NODE_ID_MAX = 2**31 - 1
 NUMBER_DIGITS_MAX = 19
 """Of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300 digits."""
-HOST_LENGTH_MAX = 253
-"""Of a name in the DNS (RFC 1035)."""
+HOST_LENGTH_MAX, LABEL_LENGTH_MAX = 253, 63
+"""Of a name in the DNS, and of what is between its dots (RFC 1035)."""
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
@@ -275,9 +275,12 @@ def _is_host(host: str) -> bool:
     try:
         if host.startswith("["):
             ipaddress.IPv6Address(host.strip("[]"))
-        return host.isprintable() and len(host.encode("idna")) <= HOST_LENGTH_MAX
+        name = host if host.isascii() else host.encode("idna").decode()
     except ValueError:
         return False
+    if not name.isprintable() or len(name) > HOST_LENGTH_MAX:
+        return False
+    return all(0 < len(label) <= LABEL_LENGTH_MAX for label in name.removesuffix(".").split("."))
 
 
 def _shown(value: object) -> str:

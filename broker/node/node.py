@@ -115,9 +115,9 @@ class Node:
 
     def _make_raft(self) -> tuple[RaftDriver, MetadataSnapshotter]:
         config = self.config
-        fs, voters = self._environment.file_system, len(config.voters)
+        fs, voters = self._environment.file_system, config.voters
         metadata_log, snapshots = open_metadata_log(
-            self.log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=voters
+            self.log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(voters)
         )
         on_flushed = nothing_to_note
         if config.is_controller:

@@ -1,18 +1,23 @@
 """Finds out at a start which promises a voter of the quorum has lost; docs/adr/0009 says why it must.
 
     quorum-voter    in the metadata log dir, beside the metadata log's directory, so that it outlives that:
-                    {"hasVoted": true, "hasRecords": true, "data_version": 1, "crc32c": …}
+                    {"hasVoted": true, "hasRecords": true, "voters": [0, 1, 2], "data_version": 1, "crc32c": …}
 
 `hasVoted`: a quorum-state file was written. `hasRecords`: records were flushed to the metadata log. Each is written
 once, AFTER that happened and BEFORE it counts, so a crash in between loses no promise. A directory of an older release
 has no such file; it is written from the files that are there. The quorum-state file keeps what was forgotten until raft
 has learned it again (`raft/rejoining.py`).
+
+`voters`: the ids of those among whom this voter has promised. A node whose configuration has others does not start: two
+majorities of different lists need no voter in common, so each could elect a leader and commit. An older release neither
+writes nor reads them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
@@ -37,6 +42,8 @@ class Promised:
 
     has_voted: bool = False
     has_records: bool = False
+    voters: tuple[int, ...] | None = None
+    """Sorted; None: not known."""
 
 
 def forgotten_of(promised: Promised, state: ElectionState | None, log_end_offset: int) -> Forgotten:
@@ -55,23 +62,29 @@ class VoterMemory:
         self.path = f"{log_dir}/{VOTER_FILE}"
         self._fs = fs
         self._promised = self._load()
+        self._voters = self._promised.voters
 
     def note_voted(self) -> None:
         """The quorum-state file was written."""
-        self._note(replace(self._promised, has_voted=True))
+        self._note(replace(self._promised, has_voted=True, voters=self._voters))
 
     def note_records(self) -> None:
         """The metadata log has durable records."""
-        self._note(replace(self._promised, has_records=True))
+        self._note(replace(self._promised, has_records=True, voters=self._voters))
 
-    def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int, *, gave_up_dirs: bool = False) -> None:
+    def recall(
+        self, quorum_state: QuorumStateFile, log: Log, voters: Collection[int], *, gave_up_dirs: bool = False
+    ) -> None:
         """Compare with the files; a loss is written to the quorum-state file BEFORE this node sends any message.
 
         `gave_up_dirs`: the operator says that log dirs are lost. ConfigError for a voter of which nothing is known
         then: it is new, or what it promised went with such a dir, and only the operator can tell.
 
-        CorruptFileError for the only voter of a quorum: there is no other voter from which it could learn.
+        CorruptFileError for the only voter of a quorum: there is no other voter from which it could learn. ConfigError
+        for other voters than those among whom this one has promised.
         """
+        self._voters = tuple(sorted(voters))
+        self._check_voters()
         state = quorum_state.load()
         if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:
             raise ConfigError(
@@ -82,7 +95,7 @@ class VoterMemory:
         forgotten = forgotten_of(self._promised, state, log.log_end_offset)
         if forgotten is not Forgotten.NOTHING:
             lost = quorum_state.path if state is None else log.directory
-            if voters == 1:
+            if len(voters) == 1:
                 why = "the only voter of this quorum had written it, and it is gone or empty; no other node has a copy"
                 raise CorruptFileError(lost, 0, f"{why}; {_REMEDY}")
             _log.error("%s is gone or incomplete: this voter has lost what it promised (%s)", lost, forgotten.value)
@@ -94,12 +107,22 @@ class VoterMemory:
         if log.log_end_offset > 0:
             self.note_records()
 
+    def _check_voters(self) -> None:
+        known = self._promised.voters
+        if known is not None and known != self._voters:
+            raise ConfigError(
+                f"controller.quorum.voters has the ids {list(self._voters or ())}, but this controller has voted among"
+                f" {list(known)}: the voters of a cluster cannot change, because two lists could elect two leaders; put"
+                f" the old ids back (hosts and ports may differ), or see `Other voters` in {REPAIRS}"
+            )
+
     def _note(self, promised: Promised) -> None:
         if promised == self._promised:
             return
         fields = {
             "hasVoted": promised.has_voted,
             "hasRecords": promised.has_records,
+            "voters": list(promised.voters or ()),
             "data_version": VOTER_VERSION,
         }
         write_atomically(self._fs, self.path, seal_json(fields))
@@ -116,10 +139,17 @@ class VoterMemory:
             return Promised(True, True)
         if found.get("data_version") != VOTER_VERSION:
             raise CorruptFileError(self.path, 0, f"data_version {found.get('data_version')} is not {VOTER_VERSION}")
-        return Promised(found.get("hasVoted") is not False, found.get("hasRecords") is not False)
+        has_voted, has_records = (found.get(key) is not False for key in ("hasVoted", "hasRecords"))
+        return Promised(has_voted, has_records, _ids(found.get("voters")))
 
     def __repr__(self) -> str:
         return f"VoterMemory({self.path}, {self._promised})"
+
+
+def _ids(found: object) -> tuple[int, ...] | None:
+    """None for what no release writes, and for what an older one leaves out."""
+    ids = found if isinstance(found, list) else []
+    return tuple(sorted(ids)) if ids and all(type(each) is int for each in ids) else None
 
 
 class DoubtfulCuts:

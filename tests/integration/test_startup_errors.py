@@ -217,6 +217,19 @@ def test_node_that_is_pointed_at_another_cluster_ends_with_one_line(running: Lay
     assert "are of cluster another-cluster" in lines[-1] and f"this is cluster {running.cluster_id}" in lines[-1]
 
 
+def test_other_voters_than_those_among_whom_the_node_voted_are_refused(node: Layout) -> None:
+    """Started with a shorter list by mistake it would elect itself, beside the leader of the others."""
+    process = NodeProcess("node 0", node.config_path(0), node.log_path(0), node.cluster_id)
+    process.spawn()
+    wait_all_ready([process], timeout_s=60)
+    process.kill()
+    voters = cast(list[str], node.node_config(0)["controller.quorum.voters"])
+    rewrite(node, controller_quorum_voters=[*voters, "1@127.0.0.1:9"])
+    code, lines = run("start", "--config", str(node.config_path(0)))
+    assert code == EXIT_REFUSED and not [line for line in lines if "Traceback" in line]
+    assert "has the ids [0, 1], but this controller has voted among [0]" in lines[-1]
+
+
 def test_a_directory_in_use_is_refused(running: Layout) -> None:
     other = running.directory / "other.toml"
     ports = free_ports(1)[0]

@@ -14,6 +14,7 @@ from penstock.errors import ConfigError, CorruptFileError
 from raft.driver.protocols import NoRoomError
 from raft.quorum_state import ElectionState, Forgotten
 from storage.disk.file_system import OsFileSystem
+from storage.disk.sealed_text import seal_json
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.recovery.recovery import LastKnown
@@ -43,7 +44,7 @@ class Voter:
         self.log = make(self.fs, self.directory, METADATA_PARTITION, METADATA_LOG_CONFIG, options)
         self.memory = VoterMemory(str(self.path), self.fs)
         self.quorum_state = QuorumStateFile(self.directory, self.fs, self.memory.note_voted)
-        self.memory.recall(self.quorum_state, self.log, self.voters, gave_up_dirs=gave_up_dirs)
+        self.memory.recall(self.quorum_state, self.log, range(self.voters), gave_up_dirs=gave_up_dirs)
         self.raft_log = MetadataLog(self.log, SystemClock(), self.memory.note_records)
         return self.quorum_state.load()
 
@@ -220,8 +221,39 @@ def test_what_a_voter_forgot_is_durable_before_it_speaks_although_its_directory_
     memory.note_voted()
     memory.note_records()
     log = Log.create(fs, f"/d/{METADATA_PARTITION}", METADATA_PARTITION, METADATA_LOG_CONFIG, LogOptions(THREADS))
-    VoterMemory("/d", fs).recall(QuorumStateFile(log.directory, fs), log, 3)
+    VoterMemory("/d", fs).recall(QuorumStateFile(log.directory, fs), log, range(3))
 
     found = QuorumStateFile(log.directory, fs.after_crash()).load()
 
     assert found is not None and found.forgotten is Forgotten.VOTES
+
+
+@pytest.mark.parametrize("voters", [1, 2, 4])
+def test_a_voter_does_not_start_with_other_voters_than_it_has_voted_among(tmp_path: Path, voters: int) -> None:
+    """Alone it would elect itself, while the two others go on."""
+    voter = Voter(tmp_path)
+    voter.live()
+    before = Path(voter.memory.path).read_bytes()
+    voter.voters = voters
+    with pytest.raises(ConfigError, match=r"has voted among \[0, 1, 2\]: .* put the old ids back"):
+        voter.start()
+    assert Path(voter.memory.path).read_bytes() == before
+    voter.voters = 3
+    assert voter.start() == STATE
+
+
+def test_voters_may_be_corrected_until_the_first_vote(tmp_path: Path) -> None:
+    assert Voter(tmp_path, voters=1).start() is None
+    Voter(tmp_path, voters=3).live()
+
+
+@pytest.mark.parametrize("voters", [None, [], "0,1", [0, "1"], [True]])
+def test_a_voter_of_an_older_release_notes_its_voters_at_the_next_start(tmp_path: Path, voters: object) -> None:
+    voter = Voter(tmp_path)
+    voter.live()
+    fields = {"hasVoted": True, "hasRecords": True, "data_version": 1}
+    Path(voter.memory.path).write_bytes(seal_json(fields if voters is None else {**fields, "voters": voters}))
+    assert voter.start() == STATE
+    voter.voters = 1
+    with pytest.raises(ConfigError, match="has voted among"):
+        voter.start()
