@@ -6,6 +6,7 @@ no file is touched. If a port is taken between this check and the bind, the bind
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from broker.config.config import load_config
@@ -39,5 +40,9 @@ def _check_port(key: str, shown: str, endpoint: Endpoint) -> None:
             f"{key} = {shown}: {endpoint.host} cannot be resolved ({error.strerror}); correct the host"
         ) from None
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:  # as the public address of a machine behind a router is
+            also = ", and name the address for others in advertised.listeners" if key == "listeners" else ""
+            why = "this machine does not have that address; listen at one that it has, or at 0.0.0.0"
+            raise ConfigError(f"{key} = {shown}: {why}{also}") from None
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"{key} = {shown}: {reason}; choose another, or stop the process that holds it") from None

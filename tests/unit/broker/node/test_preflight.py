@@ -55,7 +55,17 @@ def test_a_further_listener_for_clients_needs_its_port_too() -> None:
             check_ports(parse_config({**values, "listeners": f"{values['listeners']},{outside}"}))
 
 
+def test_a_host_that_has_no_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> object:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    ports = free_ports(1)[0]
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ConfigError, match=r"^listeners = BROKER://nowhere:.*: nowhere cannot be resolved \(Name or"):
+        check_ports(parse_config(config_with(*ports, host="nowhere")))
+
+
 def test_an_address_of_another_machine_is_refused() -> None:
     ports = free_ports(1)[0]
-    with pytest.raises(ConfigError, match="cannot assign requested address"):
+    with pytest.raises(ConfigError, match=r"this machine does not have that address; .* advertised\.listeners"):
         check_ports(parse_config(config_with(*ports, host="192.0.2.1")))
