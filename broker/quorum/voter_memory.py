@@ -25,6 +25,7 @@ from penstock.errors import ConfigError, CorruptFileError
 from penstock.types import TopicPartition
 from raft.quorum_state import ElectionState, Forgotten
 from storage.disk.atomic_file import read_text, write_atomically
+from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import seal_json, unseal_json
 from storage.log.log import Log
@@ -125,7 +126,13 @@ class VoterMemory:
             "voters": list(promised.voters or ()),
             "data_version": VOTER_VERSION,
         }
-        write_atomically(self._fs, self.path, seal_json(fields))
+        try:
+            write_atomically(self._fs, self.path, seal_json(fields))
+        except OSError as error:
+            if replace(promised, voters=self._promised.voters) != self._promised or not is_shortage(error):
+                raise
+            _log.warning("%s: the voters are noted at a later start: %s", self.path, error)
+            return
         self._promised = promised
 
     def _load(self) -> Promised:

@@ -247,6 +247,15 @@ def test_voters_may_be_corrected_until_the_first_vote(tmp_path: Path) -> None:
     Voter(tmp_path, voters=3).live()
 
 
+def test_a_full_disk_does_not_keep_a_voter_of_an_older_release_from_its_start(tmp_path: Path) -> None:
+    voter = Voter(tmp_path)
+    voter.live()
+    Path(voter.memory.path).write_bytes(seal_json({"hasVoted": True, "hasRecords": True, "data_version": 1}))
+    with voter.fs.failing("create", "quorum-voter", errno.ENOSPC):
+        assert voter.start() == STATE
+    assert voter.start() == STATE and voter.memory._promised.voters == (0, 1, 2)
+
+
 @pytest.mark.parametrize("voters", [None, [], "0,1", [0, "1"], [True]])
 def test_a_voter_of_an_older_release_notes_its_voters_at_the_next_start(tmp_path: Path, voters: object) -> None:
     voter = Voter(tmp_path)
