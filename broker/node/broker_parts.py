@@ -164,14 +164,15 @@ class BrokerParts:
     def _make_replicas(self, known: KnownReplicas) -> None:
         """How they follow, lead, come and go; the metadata says which."""
         config, clock, node = self.config, self._environment.clock, self._node
+        random, threads = self._environment.random, self._environment.threads
         durability = Durability(self.group_commit, self.log_starts)
+
+        call, on_fatal = node.controller.call, node.on_fatal
 
         def broker_epoch() -> int:
             return known.lost.broker_epoch
 
-        self.alter_partition = AlterPartitionManager(
-            config.node_id, broker_epoch, node.controller.call, node.on_fatal, self._environment.random
-        )
+        self.alter_partition = AlterPartitionManager(config.node_id, broker_epoch, call, on_fatal, random)
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         contacts = FollowerContacts(config.node_id, clock.now_ms, config.replica_lag_time_max_ms)
         self.leader_throttle = MoveThrottle(config.leader_replication_throttled_rate)
@@ -180,7 +181,7 @@ class BrokerParts:
             fetcher_config(config, node.cluster_id),
             config.num_replica_fetchers,
             clock,
-            self._environment.random,
+            random,
             node.transport.open_fetch_stream,
             FollowerNode(known.lost, known.hosted, durability),
             node.on_fatal,
@@ -193,23 +194,19 @@ class BrokerParts:
             node.log_manager.directory_id,
             node.controller.call,
             node.on_fatal,
-            self._environment.random,
+            random,
         )
-        self.producer_ids = ProducerIdManager(
-            config.node_id, broker_epoch, node.controller.call, clock, node.on_fatal, self._environment.random
-        )
+        self.producer_ids = ProducerIdManager(config.node_id, broker_epoch, call, clock, on_fatal, random)
 
         def on_log_gone(partition: TopicPartition) -> None:
             self.cleaner.cleaner.forget(partition)
             self.log_dir_moves.give_up(partition)
 
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
-        self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
+        self.replicas = replica_parts(known, node.log_manager, clock, threads, ports)
         throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
         moved = MovedReplicas(self.replicas, self.fetchers, self.cleaner.cleaner.forget)
-        self.log_dir_moves = LogDirMoves(
-            node.log_manager, moved, self.scheduler, throttle, clock, self._environment.threads
-        )
+        self.log_dir_moves = LogDirMoves(node.log_manager, moved, self.scheduler, throttle, clock, threads)
         self.publisher = MetadataPublisher(
             self.replicas.assignments, node.log_manager, topic_defaults(config), clock.now_ms, node.on_fatal
         )
