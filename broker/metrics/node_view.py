@@ -11,6 +11,7 @@ from typing import Protocol
 from broker.apis.produce_conversion import ProduceConverter
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.disk_room import DiskRooms
+from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.network.doors import BrokerListeners
@@ -67,6 +68,9 @@ class BrokerView(Protocol):
 
     @property
     def follower_throttle(self) -> MoveThrottle: ...
+
+    @property
+    def log_dir_moves(self) -> LogDirMoves: ...
 
     @property
     def converter(self) -> ProduceConverter: ...

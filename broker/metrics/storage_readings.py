@@ -38,6 +38,7 @@ def storage_readings(node: NodeView) -> Iterator[Reading]:
         yield from _cleaner(node.broker)
         yield from _logs(node)
         yield from _disks(node.broker)
+        yield from _moves(node.broker)
         yield from _jobs(node.broker)
 
 
@@ -48,6 +49,22 @@ def _log_dirs(node: NodeView) -> Iterator[Reading]:
     help_text = "Directories of partitions that were set aside, for a person to look at and delete."
     yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
     yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
+
+
+def _moves(broker: BrokerView) -> Iterator[Reading]:
+    moves = broker.log_dir_moves.statistics()
+    yield Reading("penstock_log_dir_moves", "Replicas that move to another log dir of this broker.", moves.under_way)
+    yield Reading("penstock_log_dir_move_bytes_left", "Bytes that such moves have to copy yet.", moves.bytes_left)
+    yield Reading("penstock_log_dir_move_bytes", "Bytes that such moves have copied.", moves.copied_bytes, True)
+    yield Reading("penstock_log_dir_moves_completed", "Such moves that are done.", moves.completed, True)
+    help_text = "Attempts of such moves that a full or a broken disk ended."
+    yield Reading("penstock_log_dir_move_failures", help_text, moves.failed_attempts, True)
+    help_text = "Times that a move put its last step off, because the disk was slow."
+    yield Reading("penstock_log_dir_moves_put_off", help_text, moves.put_off, True)
+    help_text = "Times that a copy was held by replica.alter.log.dirs.io.max.bytes.per.second."
+    yield Reading("penstock_log_dir_moves_throttled", help_text, broker.log_dir_moves.throttle.holds, True)
+    help_text = "The longest time for which a replica refused requests at the end of its move, since the start."
+    yield Reading("penstock_log_dir_move_held_seconds_max", help_text, moves.held_ms_max / 1000)
 
 
 def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:

@@ -229,8 +229,9 @@ class LogDirMoves:
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def views(self) -> dict[TopicPartition, MoveView]:
-        """The moves of replicas that are here."""
-        return {key: view for key, move in self._moves.items() if (view := self._view(key, move)) is not None}
+        """The moves of replicas that are here; may be called in any thread."""
+        moves = tuple(self._moves.items())
+        return {key: view for key, move in moves if (view := self._view(key, move)) is not None}
 
     def _view(self, key: TopicPartition, move: Move) -> MoveView | None:
         partition = self._parts.hosted.find(key)
