@@ -86,7 +86,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "AlterReplicaLogDirs": ApiLimits(
         MIB,
         {"dirs": 128, "dirs.topics": NAMES_MAX, "dirs.topics.partitions": NAMES_MAX},
-        "a client sends 1,000 at a time",
+        "a client sends 100 at a time",
     ),
     # between nodes
     "Vote": ApiLimits(4 * KIB),

@@ -138,10 +138,18 @@ class LogDirMoves:
 
     async def run(self, log_dir: str) -> None:
         """Every move to this log dir that can be made now, one after the other."""
+        self._give_up_deleted()
         await self._drop(log_dir)
         while (move := self._next(log_dir)) is not None:
             await self._attempt(move)
             await self._drop(log_dir)
+
+    def _give_up_deleted(self) -> None:
+        """Of replicas that were deleted before they were served: a start found their copies."""
+        table = self._log_manager.table
+        for key in tuple(self._moves):
+            if not table.logs.named(key) and not table.offline.named(key):
+                self.give_up(key)
 
     def _next(self, log_dir: str) -> Move | None:
         if self._copying.is_stopping or log_dir not in self._log_manager.checkpoints.log_dirs:

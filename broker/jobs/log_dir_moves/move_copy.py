@@ -56,7 +56,7 @@ class MoveCopy:
             if isinstance(step, CopyFrom) and not self._throttle.room(self._clock.now_ms()):
                 self._throttle.note_hold()
                 await asyncio.sleep(self._throttle.hold_ms(self._clock.now_ms()) / 1000)
-            elif await self.take(step, move, partition, log):
+            elif await self.take(step, move, partition, log, self._throttle.room(self._clock.now_ms())):
                 return self._goes_on(move, partition, log)
         return False
 
@@ -64,13 +64,13 @@ class MoveCopy:
         is_wanted = not (self.is_stopping or move.is_given_up)
         return is_wanted and partition.offline is None and partition.log is log and not log.closed
 
-    async def take(self, step: Step, move: Move, partition: Partition, log: Log) -> bool:
+    async def take(self, step: Step, move: Move, partition: Partition, log: Log, bytes_max: int = CHUNK_BYTES) -> bool:
         """Perform one step; True when it has brought the copy to where the log ended when it was read."""
         copy, log_dir = move.copy, move.side.log_dir
         if copy is None:
             raise InvariantViolation(f"{move} has no open copy")
         if isinstance(step, CopyFrom):
-            return await self._copy(step.offset, move, copy, partition, log)
+            return await self._copy(step.offset, move, copy, partition, log, min(bytes_max, CHUNK_BYTES))
         if isinstance(step, StartCopyOver):
             await self._threads.run(log_dir, copy.truncate_fully_and_start_at, step.offset)
         elif isinstance(step, AdvanceStart):
@@ -80,9 +80,9 @@ class MoveCopy:
         self._note(move, copy)
         return False
 
-    async def _copy(self, offset: int, move: Move, copy: Log, partition: Partition, log: Log) -> bool:
+    async def _copy(self, offset: int, move: Move, copy: Log, partition: Partition, log: Log, bytes_max: int) -> bool:
         end, start = log.log_end_offset, log.log_start_offset
-        found = await self._read(offset, end, partition, log)
+        found = await self._read(offset, end, partition, log, bytes_max)
         if found is None or not found.records:
             return False
         move.unflushed_bytes += len(found.records)
@@ -94,11 +94,10 @@ class MoveCopy:
         self._note(move, copy)
         return found.next_offset >= end
 
-    async def _read(self, offset: int, end: int, partition: Partition, log: Log) -> Records | None:
+    async def _read(self, offset: int, end: int, partition: Partition, log: Log, bytes_max: int) -> Records | None:
         """None when the log has changed, or cannot be read: then the partition says so."""
-        size = min(CHUNK_BYTES, max(self._throttle.room(self._clock.now_ms()), 1))
         try:
-            found = log.read_nowait(offset, size, end)
+            found = log.read_nowait(offset, max(bytes_max, 1), end)
             if isinstance(found, ColdRead):
                 cold = found
                 await self._threads.run(log.log_dir, cold.run)

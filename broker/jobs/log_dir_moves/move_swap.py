@@ -75,14 +75,13 @@ class MoveSwap:
         log = partition.log
         self._hold(partition, why)
         try:
-            if not await self._finished_in_time(move, partition, log, why):
+            if not await self._finished_in_time(move, partition, log, why, held_at_ms):
                 return False
             log.abandon(wait=False)
             outcome = await self._threads.run(move.side.log_dir, self._futures.swap, log, move.side)
             return self._settle(move, partition, log, outcome)
         finally:
-            self._release(partition, why)
-            self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
+            self._release(partition, why, held_at_ms)
 
     def _hold(self, partition: Partition, why: ApiError) -> None:
         key = partition.topic_partition
@@ -91,13 +90,15 @@ class MoveSwap:
         self._parts.held.hold(key)
         self._replicas.on_log_gone(key)
 
-    async def _finished_in_time(self, move: Move, partition: Partition, log: Log, why: ApiError) -> bool:
+    async def _finished_in_time(
+        self, move: Move, partition: Partition, log: Log, why: ApiError, held_at_ms: int
+    ) -> bool:
         finishing = asyncio.create_task(self._finish(move, partition, log, why))
         done, _ = await asyncio.wait({finishing}, timeout=HOLD_MS_MAX / 1000)
         if not done:
             self.put_off += 1
             _log.warning("%s: the swap took too long, and is tried again later", partition)
-            self._release(partition, why)
+            self._release(partition, why, held_at_ms)
         return await finishing and partition.offline is why
 
     async def _finish(self, move: Move, partition: Partition, log: Log, why: ApiError) -> bool:
@@ -161,9 +162,10 @@ class MoveSwap:
             self._log_manager.fail_log(log, KafkaStorageError(f"{log.directory}: its move was interrupted: {error}"))
             self._parts.failures.partition_failed(partition, error)
 
-    def _release(self, partition: Partition, why: ApiError) -> None:
+    def _release(self, partition: Partition, why: ApiError, held_at_ms: int) -> None:
         key, hosted = partition.topic_partition, self._parts.hosted
         if partition.offline is why:
+            self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
             partition.offline = None
             partition.flushed(partition.log.flushed_offset)
             assignment = hosted.assignment(key)

@@ -20,8 +20,8 @@ from penstock.types import TopicPartition
 
 TOPICS_NAMED_MAX = 1_000
 """A broker takes this many names; above it, every topic is asked for."""
-REPLICAS_MAX = 1_000
-"""A broker takes so many in one request to move them."""
+REPLICAS_MAX = 100
+"""Of one request to move them: each costs the broker's disk some syncs before the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.jobs.log_dir_moves.log_dir_moves import TRY_AGAIN_MS, LogDirMoves
 from broker.jobs.log_dir_moves.move_swap import MovedReplicas
+from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
+from broker.jobs.wall_clock import WallClockGuard
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
@@ -26,11 +29,16 @@ from penstock.errors import (
     LogDirNotFoundError,
     ReplicaNotAvailableError,
 )
+from penstock.record.builder import build_batch
 from penstock.types import METADATA_TOPIC, TopicPartition
+from storage.cleaner.cleaner_log_view import Candidate
+from storage.cleaner.cleaner_types import CleanerConfig
+from storage.cleaner.log_cleaner import LogCleaner
 from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
+from storage.segment.cold_read import ColdRead
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, batch
@@ -336,6 +344,120 @@ def test_a_log_dir_that_dies_as_the_source_ends_the_move_and_a_restart_goes_on(t
         assert made.partition.log.log_dir == target != source and made.values() == VALUES
 
     played(tmp_path, afterwards)
+
+
+def test_a_log_that_is_compacted_in_mid_move_keeps_its_last_values(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.partition.log.update_config(
+            LogConfig(segment_bytes=1_000, cleanup_policy="compact", min_cleanable_dirty_ratio=0.01)
+        )
+        for number in range(30):
+            keyed = build_batch([b"v%02d" % number], keys=[b"k%d" % (number % 3)], timestamps_ms=made.clock.wall_ms())
+            made.partition.append_as_leader(keyed, 1, 1, made.clock.wall_ms())
+        made.write()
+
+        def meddle(step: int) -> None:
+            if step == 6:
+                log, high_watermark = made.partition.log, made.partition.high_watermark
+                checkpoint = made.manager.cleaner_checkpoint(log)
+                assert checkpoint is not None
+                config = CleanerConfig(dedupe_buffer_bytes=1 << 20)
+                candidate = Candidate(log, high_watermark, checkpoint)
+                cleaner = LogCleaner(made.fs, config, lambda: [candidate], made.clock, THREADS)
+                chosen = cleaner.choose(made.clock.wall_ms())
+                assert chosen is not None
+                for clean in cleaner.clean(chosen, made.clock.wall_ms()):
+                    clean()
+                assert cleaner.statistics().passes == 1
+
+        made.throttle.meddle = meddle
+        target = made.other
+        assert await made.alter(target) is None
+        await made.run()
+        assert made.partition.log.log_dir == target and made.partition.log.log_end_offset == 30
+        assert made.values()[-3:] == [b"v27", b"v28", b"v29"]
+
+    played(tmp_path, story)
+
+
+def test_retention_that_looked_at_the_old_log_deletes_nothing_of_the_new_one(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        made.partition.log.update_config(LogConfig(segment_bytes=1_000, retention_bytes=1_000))
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+
+        class MovesMeanwhile(Scheduler):
+            async def in_thread(self, log_dir: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+                found = work(*args, **kwargs)
+                await made.run()
+                return found
+
+        scheduler = MovesMeanwhile(made.clock, THREADS, lambda error: None)
+        guard, parts = WallClockGuard(made.clock), made.replicas.parts
+        upkeep = LogUpkeep(parts.hosted, parts.failures, made.manager, scheduler, made.clock, made.fs, guard)
+        await upkeep.delete_expired_segments(source)
+        assert made.partition.log.log_dir == target and made.values() == VALUES
+        await upkeep.delete_expired_segments(target)
+        assert made.values() == VALUES[-len(made.values()) :] != VALUES
+
+    played(tmp_path, story)
+
+
+def test_a_producers_duplicate_is_known_in_the_new_place(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        def produced(sequence: int) -> bool:
+            wall_ms = made.clock.wall_ms()
+            fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
+            records = build_batch([b"%d" % sequence], timestamps_ms=wall_ms, **fields)  # type: ignore[arg-type]
+            return made.partition.append_as_leader(records, 1, 1, wall_ms).is_duplicate
+
+        assert not any(produced(sequence) for sequence in range(8))
+        target = made.other
+        assert await made.alter(target) is None
+        await made.run()
+        assert made.partition.log.log_dir == target
+        assert produced(6) and produced(7) and not produced(8)
+        assert len(made.values()) == 9
+
+    played(tmp_path, story)
+
+
+def test_a_cold_read_in_flight_during_the_swap_is_read_again_and_fails_nothing(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        with made.fs.standing_still("pread", f"{made.here}/t-0"):
+            cold = made.partition.read(0, 500, is_replica=False)
+        assert isinstance(cold, ColdRead)
+        target = made.other
+        assert await made.alter(target) is None
+        await made.run()
+        cold.run()
+        found = made.partition.read(0, 500, is_replica=False, cold=cold)
+        if isinstance(found, ColdRead):
+            found.run()
+            found = made.partition.read(0, 500, is_replica=False, cold=found)
+        assert isinstance(found, bytes) and VALUES[0] in found
+        assert made.partition.log.log_dir == target and made.replicas.failed_log_dirs == []
+
+    played(tmp_path, story)
+
+
+def test_the_copy_of_a_replica_that_was_deleted_before_it_was_served_is_dropped(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        assert await made.alter(made.other) is None
+
+    played(tmp_path, story)
+
+    async def afterwards() -> None:
+        async with stage(tmp_path) as made:
+            assert made.names() == ["t-0", "t-0-future"]
+            made.manager.removal.set_aside_for_deletion(PARTITION, TOPIC_ID)
+            await made.run()
+            assert made.names() == ["t-0-delete", "t-0-delete"]
+
+    asyncio.run(afterwards())
 
 
 def test_a_move_goes_on_after_a_stop_in_order(tmp_path: Path) -> None:

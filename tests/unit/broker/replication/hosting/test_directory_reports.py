@@ -102,6 +102,18 @@ def test_replica_that_is_gone_or_recorded_meanwhile_is_not_reported_again() -> N
     assert told.run(5, (replica(0), recorded(0, "")), (replica(1), recorded(1, ""))) == [2]
 
 
+def test_replica_that_moves_while_it_is_reported_is_reported_from_where_it_is() -> None:
+    moving = replica(0, "/a")
+
+    def answer(_request: AssignReplicasToDirsRequest) -> None:
+        moving.log.log_dir = "/b"
+        told.reports.check(moving, recorded(0, ""))
+
+    told = Told(answer)
+    assert told.run(5, (moving, recorded(0, ""))) == [1, 1]
+    assert [request.replicas[0].log_dir for request in told.requests] == ["id of /a", "id of /b"]
+
+
 def test_controller_that_refuses_for_long_is_not_asked_often() -> None:
     def answer(_request: AssignReplicasToDirsRequest) -> ApiError | None:
         raise RequestTimedOutError("no answer")
