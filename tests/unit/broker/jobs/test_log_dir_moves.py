@@ -398,8 +398,6 @@ def test_retention_that_looked_at_the_old_log_deletes_nothing_of_the_new_one(tmp
         upkeep = LogUpkeep(parts.hosted, parts.failures, made.manager, scheduler, made.clock, made.fs, guard)
         await upkeep.delete_expired_segments(source)
         assert made.partition.log.log_dir == target and made.values() == VALUES
-        await upkeep.delete_expired_segments(target)
-        assert made.values() == VALUES[-len(made.values()) :] != VALUES
 
     played(tmp_path, story)
 
