@@ -216,21 +216,23 @@ def test_appends_in_mid_move_are_there_and_in_the_swap_they_are_refused_for_a_mo
     played(tmp_path, story)
 
 
-def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [1, 8])
+def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp_path: Path, length: int) -> None:
     async def story(made: Stage) -> None:
         made.write(*VALUES)
         made.host(leader=2, epoch=6, partition_epoch=1)
-        target = made.other
+        others, target = [b"other %d" % number for number in range(length)], made.other
 
         def meddle(step: int) -> None:
             if step == 6:
                 made.partition.truncate_to(4)
-                made.partition.log.append_as_leader(batch(b"other history"), 6, made.clock.wall_ms())
+                for value in others:
+                    made.partition.log.append_as_leader(batch(value), 6, made.clock.wall_ms())
 
         made.throttle.meddle = meddle
         assert await made.alter(target) is None
         await made.run()
-        assert made.partition.log.log_dir == target and made.values() == [*VALUES[:4], b"other history"]
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES[:4], *others]
         assert made.partition.log.latest_epoch == 6
 
     played(tmp_path, story)
