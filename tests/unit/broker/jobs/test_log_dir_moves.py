@@ -216,7 +216,7 @@ def test_appends_in_mid_move_are_there_and_in_the_swap_they_are_refused_for_a_mo
     played(tmp_path, story)
 
 
-@pytest.mark.parametrize("length", [1, 8])
+@pytest.mark.parametrize("length", [1, 40])
 def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp_path: Path, length: int) -> None:
     async def story(made: Stage) -> None:
         made.write(*VALUES)
