@@ -498,6 +498,68 @@ def test_a_swap_whose_rename_fails_leaves_the_replica_where_it_was(tmp_path: Pat
     played(tmp_path, story)
 
 
+def test_a_source_that_dies_in_the_swap_takes_the_replica_offline_until_a_restart(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("rename", f"{source}/t-0", errno.EIO):
+            await made.run()
+        assert made.replicas.failed_log_dirs == [source]
+        assert made.partition.offline is not None and PARTITION in made.replicas.lost.partitions
+        assert PARTITION not in made.replicas.parts.held
+
+    played(tmp_path, story)
+
+    async def afterwards(made: Stage) -> None:
+        assert made.values() == VALUES
+        target = made.other
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == VALUES
+
+    played(tmp_path, afterwards)
+
+
+def test_a_destination_that_dies_in_the_swap_leaves_the_replica_where_it_was(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("rename", f"{target}/t-0.", errno.EIO):
+            await made.run()
+        assert made.replicas.failed_log_dirs == [target]
+        assert made.partition.offline is None and made.partition.log.log_dir == source
+        made.write(b"goes on")
+        assert made.values() == [*VALUES, b"goes on"]
+
+    played(tmp_path, story)
+
+
+def test_a_destination_that_fails_elsewhere_in_the_swap_takes_the_replica_with_it(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.standing_still("rename", "-moved"):
+            moving = asyncio.create_task(made.run())
+            await made.fetchers.next()
+            made.replicas.failures.directory_failed(target, OSError(errno.EIO, "another log found it broken"))
+        await moving
+        partition = made.replicas.parts.hosted.find(PARTITION)
+        assert partition is not None and PARTITION not in made.replicas.parts.held
+        if partition.log.log_dir == target:
+            assert partition.offline is not None and PARTITION in made.replicas.lost.partitions
+        else:
+            assert partition.offline is None and made.values() == VALUES
+
+    played(tmp_path, story)
+
+    async def afterwards(made: Stage) -> None:
+        assert made.values() == VALUES
+
+    played(tmp_path, afterwards)
+
+
 def test_a_disk_that_is_slow_at_the_end_of_a_swap_puts_it_off(tmp_path: Path) -> None:
     async def story(made: Stage) -> None:
         made.write(*VALUES)
