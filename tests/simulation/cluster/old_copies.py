@@ -93,6 +93,8 @@ def _put_back(world: World, machine: Machine, snapshot: LosingFileSystem) -> Non
         world.invariants.quorum.excuse(machine)
     for path in config.log_dirs:
         place(disk, path, snapshot._directory(path))
+    if config.is_broker:
+        world.invariants.claims.put_back(config.node_id, newest_image(world))
     if config.is_controller:
         _tell_that_it_forgot(machine)
 

@@ -13,6 +13,7 @@ from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from storage.segment.segment import Segment
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
+from tests.simulation.cluster.conditions import newest_image
 from tests.simulation.cluster.file_claims import HeardWriter
 from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, told
 from tests.support.losing_fs import File
@@ -210,6 +211,15 @@ def test_a_wrong_claim_is_found(name: str, lie: Lie) -> None:
 
 def test_an_append_that_was_refused_and_taken_back_is_no_claim_too_much() -> None:
     assert not told(lambda scene: _refuse(scene, b"half of a batch", is_taken_back=True)).failures
+
+
+def test_a_fetch_of_before_older_log_dirs_were_put_back_is_no_claim_of_theirs() -> None:
+    def lie(scene: Scene) -> None:
+        for machine in scene.world.machines:
+            scene.invariants.claims.put_back(machine.config.node_id, newest_image(scene.world))
+        a_leader_counts_what_a_follower_lacks(scene)
+
+    assert not any(failure.startswith("I27: ") for failure in told(lie).failures)
 
 
 def test_a_change_of_the_isr_that_is_as_it_should_be_is_no_claim_too_much() -> None:
