@@ -20,6 +20,9 @@ So at most one directory has the log's own name at any time, and whatever a cras
     -future, nothing else, all log dirs here   set aside as stray; a person decides
     a log dir of the node is offline           what may depend on it stays as it is
 
+The log "elsewhere" is one of the same topic id: a log dir that was offline may have come back with the log of a topic
+that was deleted and made anew, and that says nothing of this one.
+
 Not here: filling the copy, and the swap of a running node (`future_logs.py`).
 """
 
@@ -28,7 +31,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,33 +114,38 @@ class MovesAtStart:
 
     def _settle_moved(self, moved: MoveDirectory, future: MoveDirectory | None) -> None:
         old, homes = moved.path(MOVED_DIRECTORY_SUFFIX), self.homes.setdefault(moved.topic_partition, [])
-        if future is not None and not homes and self._rename(future.future, future.home):
+        is_elsewhere = self._is_in_one_of(homes, moved.topic_partition, old)
+        if future is not None:
+            is_free = not is_elsewhere and future.log_dir not in homes
+            if not is_free or not self._rename(future.future, future.home):
+                return
             _log.warning("%s: a crash interrupted its move to this log dir, which is finished", future.home)
             homes.append(future.log_dir)
-        elif future is not None:
-            return
-        if homes:
+            is_elsewhere = True
+        if is_elsewhere:
             self._put_aside(moved, old, DELETE_DIRECTORY_SUFFIX)
-        elif self.all_dirs_answer and self._rename(old, moved.home):
+        elif self.all_dirs_answer and moved.log_dir not in homes and self._rename(old, moved.home):
             _log.warning("%s: a crash interrupted its move, and its copy is gone: it stays here", moved.home)
             homes.append(moved.log_dir)
 
     def _settle_future(self, future: MoveDirectory, going_on: dict[TopicPartition, MoveDirectory]) -> None:
         homes = self.homes.get(future.topic_partition, [])
-        if not homes:
-            if self.all_dirs_answer:
-                self._put_aside(future, future.future, STRAY_DIRECTORY_SUFFIX)
+        has_log = self._is_in_one_of(homes, future.topic_partition, future.future)
+        if not has_log and not self.all_dirs_answer:
             return
-        is_spare = future.topic_partition in going_on or future.log_dir in homes
-        topic_id = self._topic_id(future.future)
-        if (
-            is_spare
-            or not topic_id
-            or topic_id not in [self._topic_id(f"{home}/{future.topic_partition}") for home in homes]
-        ):
-            self._put_aside(future, future.future, DELETE_DIRECTORY_SUFFIX)
-        else:
+        if not homes:
+            self._put_aside(future, future.future, STRAY_DIRECTORY_SUFFIX)
+        elif has_log and future.topic_partition not in going_on and future.log_dir not in homes:
             going_on[future.topic_partition] = future
+        else:
+            self._put_aside(future, future.future, DELETE_DIRECTORY_SUFFIX)
+
+    def _is_in_one_of(self, homes: Sequence[str], topic_partition: TopicPartition, path: str) -> bool:
+        """Whether the log of which this is one side is in use there. Another topic of that name may be."""
+        topic_id = self._topic_id(path)
+        return bool(topic_id) and topic_id in [
+            self._topic_id(f"{home}/{partition_directory(topic_partition)}") for home in homes
+        ]
 
     def _put_aside(self, side: MoveDirectory, path: str, suffix: str) -> None:
         target = side.path(suffix)

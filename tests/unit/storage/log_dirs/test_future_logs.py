@@ -23,7 +23,8 @@ from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.machine import THREADS, machine
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, log_named, open_manager, read_all
 
-A, B = "/a", "/b"
+A, B, C = "/a", "/b", "/c"
+OTHER_TOPIC_ID = "B" * 22
 COUNT = 20
 WHOLE = [(n, b"value-%02d" % n) for n in range(COUNT)]
 
@@ -195,6 +196,38 @@ def test_a_moved_log_waits_while_a_log_dir_is_offline() -> None:
     found = find_logs(fs, (only,), lambda directory, topic_partition: "", all_dirs_answer=False)
     assert not found.logs and not found.set_aside
     assert in_dirs(fs)[A] == ["orders-0.moved"]
+
+
+def with_another_topics_log(fs: LosingFileSystem) -> None:
+    """A third log dir comes back, with the log of a topic of that name that was deleted long ago."""
+    other = open_manager(fs, (C,))
+    log = other.get_or_create(TP, OTHER_TOPIC_ID, SMALL, is_new=True)
+    log.append_as_leader(batch(b"of the other topic"), 1, NOW_MS)
+    other.close()
+
+
+@pytest.mark.parametrize(("step", "home"), [("moved", B), ("home", B), ("gone", A)])
+def test_another_topics_log_of_that_name_does_not_take_the_place_of_a_moved_one(step: str, home: str) -> None:
+    fs = crashed_in_the_swap("moved" if step == "gone" else step)
+    if step == "gone":
+        for name in fs.listdir(B):
+            if name.endswith("-future"):
+                fs.rename(f"{B}/{name}", f"{B}/away")
+    with_another_topics_log(fs)
+    again = open_manager(fs, (A, B, C))
+    live, other = again.get(TP, TOPIC_ID), again.get(TP, OTHER_TOPIC_ID)
+    assert live is not None and live.log_dir == home and read_all(live) == WHOLE
+    assert other is not None and other.log_dir == C
+
+
+@pytest.mark.parametrize(("offline", "left"), [(A, B), (B, A)])
+def test_another_topics_log_deletes_no_side_of_a_move_while_a_log_dir_is_offline(offline: str, left: str) -> None:
+    fs = crashed_in_the_swap("moved")
+    with_another_topics_log(fs)
+    before = in_dirs(fs)
+    here = [LogDirectory(fs, path, THREADS) for path in (left, C)]
+    find_logs(fs, here, lambda directory, topic_partition: "", all_dirs_answer=False)
+    assert in_dirs(fs) == before
 
 
 def test_a_copy_beside_the_log_is_deleted_and_one_without_a_log_is_stray() -> None:
