@@ -95,6 +95,7 @@ class LogDirMoves:
             return
         if partition.log.log_dir == log_dir:
             self.give_up(key)
+            await self._dropped(before)
             return
         side = self._futures.name(key, log_dir)
         await self._threads.run(log_dir, self._futures.create, side, partition.topic_id)
@@ -104,6 +105,16 @@ class LogDirMoves:
         self.give_up(key)
         self._moves[key] = Move(side)
         _log.info("%s: moving from %s to %s", key, partition.log.log_dir, log_dir)
+        await self._dropped(before)
+
+    async def _dropped(self, move: Move | None) -> None:
+        """Returns when the copy of a move that was given up is dropped, durably: a start would go on with it."""
+        if move is None:
+            return
+        await move.idle.wait()
+        if move.side in self._to_drop:
+            self._to_drop.remove(move.side)
+        await self._threads.run(move.side.log_dir, self._futures.drop, move.side)
 
     def _checked_dir(self, path: str) -> str:
         log_dir = os.path.normpath(path) if path else ""
@@ -166,6 +177,7 @@ class LogDirMoves:
         partition = self._served(move)
         if partition is None:
             return
+        move.idle.clear()
         try:
             is_filled = await self._copying.fill(move, partition)
             if is_filled and await self._swapping.swap(move, partition):
@@ -175,7 +187,10 @@ class LogDirMoves:
         except (OSError, PenstockError) as error:
             await self._failed(move, error)
         finally:
-            await self._close(move)
+            try:
+                await self._close(move)
+            finally:
+                move.idle.set()
 
     def _done(self, move: Move, partition: Partition) -> None:
         self._completed += 1
@@ -219,12 +234,12 @@ class LogDirMoves:
                 move.flushed = copy.log_end_offset
 
     async def _drop(self, log_dir: str) -> None:
-        for side in [side for side in self._to_drop if side.log_dir == log_dir]:
+        while side := next((side for side in self._to_drop if side.log_dir == log_dir), None):
+            self._to_drop.remove(side)
             try:
                 await self._threads.run(log_dir, self._futures.drop, side)
             except KafkaStorageError as error:
-                _log.error("%s; the next start drops it", error)
-            self._to_drop.remove(side)
+                _log.error("%s; it stays there, and a start that finds the replica may go on with the move", error)
 
     def stop(self) -> None:
         """Moves under way stop after their step; call it before the scheduler is stopped."""

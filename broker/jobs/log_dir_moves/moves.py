@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory
+
+
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +31,8 @@ class Move:
     """An attempt failed, and the next one waits."""
     waits_for: str = ""
     is_given_up: bool = False
+    idle: asyncio.Event = field(default_factory=_set_event)
+    """Not set during an attempt, which uses the copy's files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -597,6 +597,36 @@ def test_asking_for_where_it_is_ends_a_move_and_asking_twice_is_one_move(tmp_pat
     played(tmp_path, story)
 
 
+def test_a_move_that_was_taken_back_does_not_go_on_after_a_crash(tmp_path: Path) -> None:
+    """The job of its log dir may be busy with another one for hours: the copy is dropped BEFORE the answer."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        assert await made.alter(made.other) is None
+        assert await made.alter(made.partition.log.log_dir) is None
+        assert not [name for name in made.names() if name.endswith("-future")]
+
+    played(tmp_path, story)
+
+
+def test_a_move_that_is_taken_back_in_mid_copy_is_dropped_before_the_answer(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source = made.partition.log.log_dir
+        assert await made.alter(made.other) is None
+        in_mid_copy = asyncio.Event()
+        made.throttle.meddle = lambda step: in_mid_copy.set()
+        moving = asyncio.create_task(made.run())
+        await in_mid_copy.wait()
+        assert await made.alter(source) is None
+        assert not [name for name in made.names() if name.endswith("-future")]
+        await moving
+        assert made.partition.log.log_dir == source and made.values() == VALUES
+        assert not made.manager.offline_log_dirs and not made.moves.statistics().failed_attempts
+
+    played(tmp_path, story)
+
+
 def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path) -> None:
     async def story(made: Stage) -> None:
         for path in ("", "b", "/somewhere/else", "../b"):
