@@ -19,6 +19,7 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
+from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_dirs.future_logs import FutureLogs, append_copy
@@ -84,6 +85,7 @@ class MoveCopy:
         end, start = log.log_end_offset, log.log_start_offset
         found = await self._read(offset, end, partition, log, bytes_max)
         if found is None or not found.records:
+            await asyncio.sleep(0)  # nothing else in this loop may wait, and the event loop has other work
             return False
         move.unflushed_bytes += len(found.records)
         must_flush = move.unflushed_bytes >= FLUSH_BYTES
@@ -95,7 +97,7 @@ class MoveCopy:
         return found.next_offset >= end
 
     async def _read(self, offset: int, end: int, partition: Partition, log: Log, bytes_max: int) -> Records | None:
-        """None when the log has changed, or cannot be read: then the partition says so."""
+        """None when the log has changed, or cannot be read: then the partition says so. Raises a shortage."""
         try:
             found = log.read_nowait(offset, max(bytes_max, 1), end)
             if isinstance(found, ColdRead):
@@ -107,6 +109,8 @@ class MoveCopy:
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             if partition.log is log and not log.closed:
                 self._failures.disk_error(partition, error)
+            if is_shortage(error):  # nothing goes offline: the move waits, or it would try without a pause
+                raise
             return None
         return found
 

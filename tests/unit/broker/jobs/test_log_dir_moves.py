@@ -307,6 +307,45 @@ def test_a_full_disk_lets_the_move_wait(tmp_path: Path) -> None:
     played(tmp_path, story)
 
 
+def test_a_log_that_cannot_be_read_for_lack_of_descriptors_lets_the_move_wait(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("pread", f"{made.here}/t-0/", errno.EMFILE) as fault:
+            async with asyncio.timeout(5):
+                await made.run()
+        assert 0 < fault.met < 5 and made.moves.views()[PARTITION].waits_for
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == VALUES
+        assert made.replicas.failed_log_dirs == []
+
+    played(tmp_path, story)
+
+
+def test_a_lack_of_descriptors_does_not_keep_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that fails before it waits for anything: a loop without a pause would be the end of the node."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target, reads = made.other, 0
+        assert await made.alter(target) is None
+
+        def read_nowait(*_: object) -> None:
+            nonlocal reads
+            reads += 1
+            assert reads < 100, "it tries without a pause"
+            raise OSError(errno.EMFILE, "too many open files")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(made.partition.log), "read_nowait", read_nowait)
+            await made.run()
+        assert reads == 1 and made.partition.offline is None
+
+    played(tmp_path, story)
+
+
 def test_a_log_dir_that_dies_as_the_destination_leaves_the_replica_where_it_is(tmp_path: Path) -> None:
     async def story(made: Stage) -> None:
         made.write(*VALUES)
