@@ -115,7 +115,7 @@ class MoveCopy:
         return found
 
     def _note(self, move: Move, copy: Log) -> None:
-        move.copied_to, move.copied_bytes = copy.log_end_offset, copy.size_bytes
+        move.copied_to, move.copied_bytes, move.waits_for = copy.log_end_offset, copy.size_bytes, ""
 
     def __repr__(self) -> str:
         return f"MoveCopy({self._throttle!r})"

@@ -300,7 +300,10 @@ def test_a_full_disk_lets_the_move_wait(tmp_path: Path) -> None:
         await made.run()
         assert made.partition.log.log_dir != target, "it waits"
         made.clock.advance(TRY_AGAIN_MS)
+        said: set[str] = set()
+        made.throttle.meddle = lambda step: said.update(view.waits_for for view in made.moves.views().values())
         await made.run()
+        assert "" in said, "while it goes on, nobody is told that it waits"
         assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
         assert made.replicas.failed_log_dirs == []
 
