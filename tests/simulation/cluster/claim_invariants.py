@@ -20,6 +20,7 @@ from metadata.requests import AlterPartitionData, AlterPartitionRequest, AlterPa
 from penstock import epochs
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from storage.log.log import Log
 from tests.simulation.cluster.disk import SYNCS
 from tests.simulation.cluster.durable_log import Violated, durable_entries, parts_of
 from tests.simulation.cluster.file_claims import HeardWriter, check_rolled
@@ -32,6 +33,7 @@ from tests.support.losing_fs import Directory, File
 class _Claims:
     """What one partition of one process claimed after its last step."""
 
+    log: Log | None = None
     flushed: int = -1
     truncations: int = 0
     rolls: int = 0
@@ -78,8 +80,10 @@ class ClaimInvariants:
         for partition in partitions:
             claims, log = self._claims.get(partition), partition.log
             counters = log._counters
-            if claims is None:
-                claims = self._claims[partition] = _Claims(truncations=counters.truncations, rolls=counters.rolls)
+            if claims is None or claims.log is not log:  # it is in another log dir from now on
+                claims = self._claims[partition] = claims or _Claims()
+                claims.log, claims.truncations, claims.rolls = log, counters.truncations, counters.rolls
+                claims.flushed = -1
                 log._writer = HeardWriter(machine, partition, self._broken)  # type: ignore[assignment]
             if counters.truncations != claims.truncations:
                 claims.truncations = counters.truncations
@@ -351,9 +355,11 @@ class ClaimInvariants:
             self._recovery_points[log_dir] = content, rows
         for topic, key, offset in rows:
             replica = self._partitions.replica(key, machine.config.node_id)
-            if replica is None or not replica.directory.startswith(log_dir) or not self._partitions.is_kept(key):
+            if replica is None or not self._partitions.is_kept(key):
                 continue
             replica.refresh()
+            if not replica.directory.startswith(f"{log_dir}/"):
+                continue
             if replica.batches and replica.end < offset:
                 raise Violated(
                     f"I26: {machine.name}, {topic}-{key.partition}: the recovery point {offset} is above what is on the"

@@ -54,6 +54,10 @@ COPIES_SHARE = 0.7
 """Of such plans with more brokers than a topic has replicas; replicas move there, under throttles that come and go."""
 FORGET_SHARE = 0.4
 """Of the plans with more brokers than a topic has replicas; brokers are drained there, and forgotten."""
+RELOCATE_SHARE = 0.6
+"""Of the plans with several log dirs on a broker; replicas move between them, some slowly."""
+MOVE_RATES = (None, None, 20_000, 200_000)
+"""Bytes a second of a broker's moves; the lowest lets a log pass in some seconds."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -144,7 +148,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
-    return _with_copies(draw, plan)
+    return _with_log_dir_moves(draw, _with_copies(draw, plan))
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:
@@ -210,6 +214,17 @@ def _with_copies(draw: random.Random, plan: Plan) -> Plan:
     if not (has_copies and can_copy) or Task.MOVE in tasks:
         return plan
     return replace(plan, operators=(*plan.operators, OperatorPlan(Task.MOVE, topic.name, pause_s)))
+
+
+def _with_log_dir_moves(draw: random.Random, plan: Plan) -> Plan:
+    """One operator for each topic moves replicas between the log dirs of their brokers."""
+    has_moves, pause_s, rate = draw.random() < RELOCATE_SHARE, draw.choice((0.2, 0.7, 2.0)), draw.choice(MOVE_RATES)
+    if not has_moves or all(node.log_dirs == 1 for node in plan.nodes):
+        return plan
+    key = "replica.alter.log.dirs.io.max.bytes.per.second"
+    config = plan.config if rate is None else {**plan.config, key: rate}
+    movers = (OperatorPlan(Task.RELOCATE, topic.name, pause_s) for topic in plan.topics)
+    return replace(plan, config=config, operators=(*plan.operators, *movers))
 
 
 def _with_producers(draw: random.Random, plan: Plan) -> Plan:

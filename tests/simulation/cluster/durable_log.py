@@ -8,7 +8,7 @@ and know nothing of brokers. Not here: which replica must hold what (partition_i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
@@ -92,8 +92,9 @@ class _Segment:
 class DurableLog:
     """One replica's log on its machine's disk. Batches behind a gap or a damage do not count."""
 
-    def __init__(self, machine: HasDisk, directory: str) -> None:
-        self._machine, self.directory = machine, directory
+    def __init__(self, machine: HasDisk, directory: str, where: Callable[[], str] | None = None) -> None:
+        """`where`: the directory in which it is now; None: it is always the same."""
+        self._machine, self.directory, self._where = machine, directory, where
         self._parts = parts_of(directory)
         self._entries: dict[str, File | Directory] | None = None
         self._names: list[str] = []
@@ -123,6 +124,9 @@ class DurableLog:
 
     def refresh(self) -> None:
         """Reads what has changed on the disk."""
+        directory = self._where() if self._where is not None else self.directory
+        if directory != self.directory:
+            self.directory, self._parts = directory, parts_of(directory)
         entries = durable_entries(self._machine.disk, self._parts)
         if entries is not self._entries:
             self._entries = entries

@@ -54,6 +54,7 @@ class _Life:
     image: MetadataImage = EMPTY_IMAGE
     configured: ConfigInvariants = field(default_factory=ConfigInvariants)
     holds: int = 0
+    moved: int = 0
 
 
 class Invariants:
@@ -76,6 +77,8 @@ class Invariants:
         self._deep_s = scheduler.now_s
         self.copies_held = 0
         """How often a throttle held a copy, counted now and then."""
+        self.moved_logs = 0
+        """Moves between log dirs that were completed."""
         self._broken: str | None = None
 
     def _note(self, text: str) -> None:
@@ -213,6 +216,9 @@ class Invariants:
         holds = broker.leader_throttle.holds + broker.follower_throttle.holds if broker is not None else 0
         self.copies_held += holds - life.holds
         life.holds = holds
+        moved = broker.log_dir_moves.statistics().completed if broker is not None else 0
+        self.moved_logs += moved - life.moved
+        life.moved = moved
 
     def at_end(self, worst_ack_ms: int) -> None:
         """Once more, and of everything. I24: the slowest record was answered in time."""

@@ -17,7 +17,9 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock import epochs
 from penstock.types import NO_EPOCH, TopicPartition
+from storage.log.log import Log
 from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
+from tests.simulation.cluster.log_places import ReplicaPlace, check_place
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 
@@ -38,6 +40,7 @@ class Seen:
     isr: frozenset[int] | None = None
     proposed: ProposedIsr | None = None
     log_start: int = 0
+    log: Log | None = None
     log_is_checked: bool = False
 
 
@@ -81,6 +84,9 @@ class PartitionInvariants:
             seen = self._seen.get(partition)
             if seen is None:
                 seen = self._first_sight(machine, partition)
+            if partition.log is not seen.log:
+                seen.log, seen.log_is_checked = partition.log, False
+                check_place(machine, partition)
             leading = partition.leading
             if leading is not seen.leading:
                 seen.leading, seen.isr = leading, None
@@ -97,7 +103,9 @@ class PartitionInvariants:
         history = self._histories.setdefault(key, Committed(str(partition.topic_partition)))
         replica = self._replicas.get((key, partition.broker_id))
         if replica is None or replica.directory != partition.log.directory:
-            replica = self._replicas[key, partition.broker_id] = DurableLog(machine, partition.log.directory)
+            place = ReplicaPlace(machine, partition.topic_partition, partition.topic_id, partition.log.directory)
+            replica = DurableLog(machine, partition.log.directory, place.directory)
+            self._replicas[key, partition.broker_id] = replica
         seen = self._seen[partition] = Seen(key, -1, history, replica)
         return seen
 
@@ -297,6 +305,7 @@ class PartitionInvariants:
             seen = self._seen.get(partition)
             if seen is None or partition.offline is not None or self.metadata.partition(seen.key) is None:
                 continue
+            check_place(machine, partition)
             log, high_watermark = partition.log, partition.high_watermark
             where = f"{machine.name}, {partition.topic_partition}"
             if not log.log_start_offset <= high_watermark <= log.log_end_offset:

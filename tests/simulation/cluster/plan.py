@@ -119,6 +119,7 @@ class Task(StrEnum):
     GROW = "adds partitions to a topic"
     TUNE = "alters the configuration of brokers that run"
     MOVE = "moves the replicas of partitions to other brokers, and cancels some moves"
+    RELOCATE = "moves replicas to other log dirs of their brokers, and cancels some moves"
     FORGET = "moves everything away from a broker, takes it out of service for a while, and forgets it"
 
 

@@ -34,6 +34,7 @@ from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
 from tests.simulation.cluster.invariants import Invariants, ToldLedger
+from tests.simulation.cluster.log_places import between_log_dirs
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
@@ -198,6 +199,7 @@ class World:
         outcome.throttles = Counter(changed=clients.calls["throttles changed"], held=self.invariants.copies_held)
         shown = ("moves ", "brokers ")
         outcome.moves = Counter({what: count for what, count in clients.calls.items() if what.startswith(shown)})
+        outcome.moves["moves between log dirs completed"] = self.invariants.moved_logs
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
         outcome.snapshots = self.invariants.quorum.snapshots
@@ -301,6 +303,7 @@ class World:
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
         self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I44: brokers have equally many replicas")
         self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
+        self._until(lambda: not between_log_dirs(self.brokers), HEAL_SECONDS, "I50: no replica moves between log dirs")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")

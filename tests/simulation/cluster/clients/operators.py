@@ -71,6 +71,7 @@ class Operator:
             Task.MOVE: self._move,
             Task.TUNE: self._tune,
             Task.FORGET: self._forget,
+            Task.RELOCATE: self._relocate,
         }
 
     async def work(self) -> None:
@@ -315,6 +316,30 @@ class Operator:
         calls["moves begun"] += sum(told[tp] is None and wanted[tp] is not None for tp in told)
         calls["moves cancelled"] += sum(told[tp] is None and wanted[tp] is None for tp in told)
         await self._in_time("list_partition_reassignments", admin.list_partition_reassignments())
+
+    async def _relocate(self, admin: AsyncAdmin) -> None:
+        """Has a broker move some of its replicas to other log dirs; or has it keep them where they are."""
+        broker_id = self._draw.choice(self.clients.plan.brokers)
+        told = (await self._in_time("describe_log_dirs", admin.describe_log_dirs([broker_id])))[broker_id]
+        paths = [log_dir.path for log_dir in told.log_dirs]
+        wanted, kept = dict[TopicPartition, str](), set[TopicPartition]()
+        for log_dir in told.log_dirs:
+            mine = [tp for tp in sorted(log_dir.replicas) if tp.topic == self.topic.name]
+            others = [path for path in paths if path != log_dir.path]
+            for tp in self._draw.sample(mine, self._draw.randint(0, len(mine))):
+                if self._draw.random() < CANCELS_SHARE or not others:
+                    kept.add(tp)
+                wanted[tp] = log_dir.path if tp in kept else self._draw.choice(others)
+        if not wanted or len(paths) < 2:
+            return
+        asked = admin.alter_replica_log_dirs(broker_id, wanted)
+        errors = await self._in_time("alter_replica_log_dirs", asked)
+        if set(errors) != set(wanted):
+            self._report("untold", f"moves of {sorted(wanted)} were asked for, and told of {sorted(errors)}")
+        calls = self.clients.calls
+        calls["moves between log dirs begun"] += sum(errors[tp] is None and tp not in kept for tp in wanted)
+        calls["moves between log dirs cancelled"] += sum(errors[tp] is None and tp in kept for tp in wanted)
+        calls["moves between log dirs refused"] += sum(errors[tp] is not None for tp in wanted)
 
     async def _forget(self, admin: AsyncAdmin) -> None:
         """Moves the replicas of a broker away, stops it for a while, and asks that it is forgotten."""
