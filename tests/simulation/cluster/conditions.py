@@ -46,6 +46,7 @@ class Condition(StrEnum):
     UNFLUSHED = "a leader has records that are not durable"
     CLEANING = "a log is cleaned"
     DELETING = "segments or logs are deleted"
+    RELOCATING = "a replica moves between the log dirs of its broker"
     CUT = "a link is cut"
     BAD_DISK = "a log dir fails, is full, or is slow"
     ON_CONTROLLER = "the fault is of the active controller's node"
@@ -177,6 +178,8 @@ def _of_jobs(world: World) -> Iterator[Condition]:
     for _, node in live_nodes(world):
         if node.broker is None:
             continue
+        if node.broker.log_dir_moves._moves:
+            yield Condition.RELOCATING
         for job in node.broker.scheduler._jobs.values():
             if job.running and (condition := _JOBS.get(job.name.partition(" ")[0])) is not None:
                 yield condition

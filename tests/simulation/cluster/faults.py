@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from broker.quorum.metadata_log import QUORUM_STATE_FILE
 from storage.disk.file_names import (
     CLEAN_SHUTDOWN,
+    DELETE_DIRECTORY_SUFFIX,
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_CHECKPOINT,
     LOG_SUFFIX,
+    MOVED_DIRECTORY_SUFFIX,
     RECOVERY_POINT_CHECKPOINT,
 )
 from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
@@ -56,6 +58,11 @@ STRUCK_CALLS = (
     ("fsync_dir", "topic", True),
     ("unlink", CLEAN_SHUTDOWN, True),
     ("mkdir", "topic", True),
+    *(
+        ("rename", name, is_after)
+        for name in (MOVED_DIRECTORY_SUFFIX, DELETE_DIRECTORY_SUFFIX)
+        for is_after in (False, True)
+    ),
 )
 """(Call, part of the path, whether it is carried out): the steps at which the order of things decides what is left."""
 LATE_MESSAGES = (

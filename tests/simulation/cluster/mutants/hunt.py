@@ -24,6 +24,7 @@ from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.listeners import LISTENERS
+from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
@@ -40,6 +41,7 @@ MUTANTS = (
     *IN_SYNC,
     *CONTROLLER,
     *MOVES,
+    *LOG_DIRS,
     *LISTENERS,
     *STORAGE,
     *PRODUCERS,

@@ -1,0 +1,70 @@
+"""Mistakes of moves between the log dirs of one broker (KIP-113), and the stories that bring them out."""
+
+from __future__ import annotations
+
+from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
+from broker.jobs.log_dir_moves.move_copy import MoveCopy
+from broker.jobs.log_dir_moves.move_swap import MoveSwap
+from storage.log_dirs.future_directories import MovesAtStart
+from storage.log_dirs.future_logs import _Swap
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task
+
+_MOVER = (OperatorPlan(Task.RELOCATE, "topic-0", 0.2),)
+_MOVES = directed(operators=_MOVER, log_dirs=2)
+_SLOW_MOVES = directed(
+    *(Fault(1.5 + n / 2, Kind.KILL, 1 + n % 3, 0, 0.3, 0.5) for n in range(6)),
+    operators=_MOVER,
+    log_dirs=2,
+    replica_alter_log_dirs_io_max_bytes_per_second=2_000,
+)
+"""Brokers are killed while copies are filled slowly."""
+
+LOG_DIRS = (
+    Mutant(
+        "a copy takes the place of its log before it has everything",
+        "seam: what was appended since the copy was filled",
+        (
+            Edit(MoveCopy._copy, "found.next_offset >= end", "True"),
+            Edit(MoveSwap._finish, "while partition.offline is why and not log.closed:", "while False:"),
+            Edit(
+                MoveSwap._finish,
+                "copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset",
+                "True",
+            ),
+            Edit(_Swap.run, "LastKnown(True, log.log_end_offset, log.log_start_offset)", "LastKnown(recovery_point=0)"),
+        ),
+        stories=_SLOW_MOVES,
+    ),
+    Mutant(
+        "the renames of a swap are not synced",
+        "ATC'20",
+        (Edit(_Swap._rename, "self._fs.fsync_dir(directory.path)", "pass"),),
+        (Kind.POWER, Kind.POWER_ALL),
+        stories=_MOVES,
+    ),
+    Mutant(
+        "a start forgets the moves that were under way",
+        "this project's own: the copies stay for ever",
+        (Edit(LogDirMoves.__init__, "self._futures.going_on.items()", "()"),),
+        (Kind.KILL, Kind.POWER),
+        stories=_SLOW_MOVES,
+    ),
+    Mutant(
+        "a start takes a copy that is being filled for the log",
+        "seam: which directory is the replica",
+        (
+            Edit(
+                MovesAtStart._settle_future,
+                "going_on[future.topic_partition] = future",
+                "home = MoveDirectory(homes.pop(), future.topic_partition, future.unique)\n"
+                "        self._put_aside(home, home.home, DELETE_DIRECTORY_SUFFIX)\n"
+                "        self._rename(future.future, future.home)\n"
+                "        homes.append(future.log_dir)",
+            ),
+        ),
+        (Kind.KILL, Kind.POWER),
+        stories=_SLOW_MOVES,
+    ),
+)
