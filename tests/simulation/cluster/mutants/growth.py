@@ -87,10 +87,9 @@ GROWTH = (
         (
             Edit(
                 MetadataPublisher.publish,
-                "if topic.name in reconfigured else partitions",
-                "if topic.name in reconfigured else"
-                " [p for p in partitions if topic_id not in delta.image.topics_by_id"
-                " or p in delta.image.topics_by_id[topic_id].partitions]",
+                "self._apply_topic(image, topic, partitions, ",
+                "before = delta.image.topics_by_id.get(topic_id, topic).partitions\n"
+                "        self._apply_topic(image, topic, [p for p in partitions if p in before], ",
             ),
         ),
         stories=CALM_GROWTH,
