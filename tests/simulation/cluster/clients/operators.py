@@ -236,7 +236,7 @@ class Operator:
 
     async def _unthrottle(self, admin: AsyncAdmin) -> None:
         """Copies may arrive: the cluster is about to be whole. A broker that was forgotten has no throttle."""
-        while self._throttled and not self.clients.is_over:
+        while self._throttled:
             broker = next(iter(self._throttled))
             try:
                 changes: dict[str, Any] = dict.fromkeys(THROTTLES)
