@@ -193,7 +193,8 @@ class DiskWork:
     def _last_copy(self, machine: Machine) -> str:
         """A member of an ISR has no copy yet if a power cut would take its log's name: nothing was flushed there."""
         for key, partition in _partitions(self.world):
-            others = (member for member in partition.isr if member != machine.config.node_id)
+            staying = set(partition.isr).intersection(partition.target_replicas)
+            others = (member for member in staying if member != machine.config.node_id)
             if machine.config.node_id in partition.isr and not any(self._has_copy(member, key) for member in others):
                 return f"the last copy of {key}"
         return ""
