@@ -68,9 +68,11 @@ class LogDirMoves:
         self._swapping = MoveSwap(log_manager, replicas, self._copying, threads, clock)
         self._moves = {key: Move(side) for key, side in self._futures.going_on.items()}
         self._to_drop: list[MoveDirectory] = []
+        self._attempted: set[MoveDirectory] = set()  # one at a time to each log dir
         self._completed = self._failed_attempts = 0
         if len(log_dirs) > 1:
             scheduler.add_for_each(log_dirs, "log-dir-moves", LOOK_MS, self.run)
+            scheduler.add_for_each(log_dirs, "log-dir-moves-given-up", LOOK_MS, self.drop)
 
     # -- what is asked for ---------------------------------------------------------------------------------------------
 
@@ -150,10 +152,10 @@ class LogDirMoves:
     async def run(self, log_dir: str) -> None:
         """Every move to this log dir that can be made now, one after the other."""
         self._give_up_deleted()
-        await self._drop(log_dir)
+        await self.drop(log_dir)
         while (move := self._next(log_dir)) is not None:
             await self._attempt(move)
-            await self._drop(log_dir)
+            await self.drop(log_dir)
 
     def _give_up_deleted(self) -> None:
         """Of replicas that were deleted before they were served: a start found their copies."""
@@ -178,6 +180,7 @@ class LogDirMoves:
         if partition is None:
             return
         move.idle.clear()
+        self._attempted.add(move.side)
         try:
             is_filled = await self._copying.fill(move, partition)
             if is_filled and await self._swapping.swap(move, partition):
@@ -190,6 +193,7 @@ class LogDirMoves:
             try:
                 await self._close(move)
             finally:
+                self._attempted.discard(move.side)
                 move.idle.set()
 
     def _done(self, move: Move, partition: Partition) -> None:
@@ -233,8 +237,13 @@ class LogDirMoves:
                 await self._threads.run(move.side.log_dir, copy.close)
                 move.flushed = copy.log_end_offset
 
-    async def _drop(self, log_dir: str) -> None:
-        while side := next((side for side in self._to_drop if side.log_dir == log_dir), None):
+    async def drop(self, log_dir: str) -> None:
+        """The copies of moves that were given up, also while another copy is filled for hours: a start would take that
+        of a topic that was deleted for a stray."""
+        idle = (side for side in self._to_drop if side.log_dir == log_dir and side not in self._attempted)
+        for side in tuple(idle):
+            if side not in self._to_drop:  # another one was quicker
+                continue
             self._to_drop.remove(side)
             try:
                 await self._threads.run(log_dir, self._futures.drop, side)

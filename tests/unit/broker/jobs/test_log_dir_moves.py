@@ -632,6 +632,7 @@ def test_asking_for_where_it_is_ends_a_move_and_asking_twice_is_one_move(tmp_pat
         assert made.names() == ["t-0", "t-0-future"]
         assert await made.alter(source) is None
         assert made.moves.views() == {}
+        assert "t-0-future" not in made.names(), "BEFORE the answer: a start would go on with the move"
         await made.run()
         assert made.partition.log.log_dir == source
         assert not [name for name in made.names() if name.endswith("-future")]
@@ -639,14 +640,27 @@ def test_asking_for_where_it_is_ends_a_move_and_asking_twice_is_one_move(tmp_pat
     played(tmp_path, story)
 
 
-def test_a_move_that_was_taken_back_does_not_go_on_after_a_crash(tmp_path: Path) -> None:
-    """The job of its log dir may be busy with another one for hours: the copy is dropped BEFORE the answer."""
+@pytest.mark.parametrize("in_mid_copy", [False, True])
+def test_the_copy_of_a_deleted_replica_is_dropped_without_the_job_that_copies(
+    tmp_path: Path, in_mid_copy: bool
+) -> None:
+    """That may be busy with another copy for hours. Its own copy it closes before."""
 
     async def story(made: Stage) -> None:
         made.write(*VALUES)
-        assert await made.alter(made.other) is None
-        assert await made.alter(made.partition.log.log_dir) is None
-        assert not [name for name in made.names() if name.endswith("-future")]
+        target, copying = made.other, asyncio.Event()
+        assert await made.alter(target) is None
+        made.throttle.meddle = lambda step: copying.set()
+        moving = asyncio.create_task(made.moves.run(target)) if in_mid_copy else None
+        if moving is not None:
+            await copying.wait()
+        made.replicas.remove(PARTITION, TOPIC_ID)
+        await made.moves.drop(target)
+        assert ("t-0-future" in made.names()) == in_mid_copy
+        if moving is not None:
+            await moving
+        assert "t-0-future" not in made.names()
+        assert not made.manager.offline_log_dirs and not made.moves.statistics().failed_attempts
 
     played(tmp_path, story)
 
