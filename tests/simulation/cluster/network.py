@@ -26,6 +26,8 @@ CLIENTS = "clients"
 KEEPALIVE_SECONDS = 15.0
 CONNECT_SECONDS = 3.0
 CLOSE_SECONDS = 0.0005
+HELD_APART_SECONDS = 0.00001
+"""Between two messages that a cut link had held: they lie in the socket of their sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class Link:
     """One direction between two machines."""
 
     def __init__(self) -> None:
-        self.is_cut, self.cuts = False, 0
-        self.held: list[Callable[[], object]] = []
+        self.is_cut, self.cuts, self.is_draining = False, 0, False
+        self.held: deque[Callable[[], object]] = deque()
 
 
 class Listener:
@@ -169,14 +171,22 @@ class Network:
             self._give_up_later(lambda e: (source, target) in e.route and self.link(source, target).is_cut)
 
     def mend(self, source: str, target: str) -> None:
-        """The messages that were held come now, in their order."""
+        """The messages that were held come now, in their order, and those that are sent meanwhile behind them."""
         link = self.link(source, target)
         link.is_cut = False
-        held, link.held = link.held, []
-        when_s = self.scheduler.now_s
-        for work in held:
-            when_s += self._delay()
-            self.scheduler.at(when_s, self._process, work)
+        if not link.is_draining:
+            self._drain(link, self._delay())
+
+    def _drain(self, link: Link, delay_s: float) -> None:
+        link.is_draining = bool(link.held) and not link.is_cut
+
+        def comes() -> None:
+            if not link.is_cut:
+                link.held.popleft()()
+            self._drain(link, HELD_APART_SECONDS)
+
+        if link.is_draining:
+            self.scheduler.at(self.scheduler.now_s + delay_s, self._process, comes)
 
     def _give_up_later(self, is_so: Callable[[Exchange], bool]) -> None:
         """As gRPC's keepalive: breaks every exchange of which it is still so then."""

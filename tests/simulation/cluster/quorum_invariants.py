@@ -38,6 +38,8 @@ class SeenQuorum:
     election: ElectionState | None = None
     high_watermark: int = -1
     led_epoch: int = NO_LEADER
+    was_leading: bool = False
+    """Of `led_epoch`: a step in which it commits may be that in which it resigns."""
     snapshots_installed: int = 0
 
 
@@ -185,6 +187,7 @@ class QuorumInvariants:
         high_watermark = core._log._high_watermark
         if high_watermark != seen.high_watermark:
             self._moved(seen, core, high_watermark)
+        seen.was_leading = core.leadership is not None
 
     def _changed(self, seen: SeenQuorum, election: ElectionState) -> None:
         machine, before = seen.machine, seen.election
@@ -226,22 +229,23 @@ class QuorumInvariants:
         if installed != seen.snapshots_installed:
             self.snapshots["installed"] += installed - seen.snapshots_installed
             seen.snapshots_installed = installed
-        if core.leadership is None:
+        resigns = core.leadership is None and seen.was_leading and high_watermark > self.committed.end
+        if core.leadership is None and not resigns:
             if high_watermark > self.committed.end:
                 raise Violated(f"I6: {name} calls {high_watermark} committed; leaders came to {self.committed.end}")
             batch, own = self.committed.at(high_watermark - 1), core._log._entries
             if batch is not None and epochs.epoch_for_offset(own, high_watermark - 1) != batch.epoch:
                 raise Violated(f"I6: {name} calls {high_watermark} committed, and has another record there")
             return
-        self._committed_by[core.epoch] = max(self._committed_by.get(core.epoch, 0), high_watermark)
+        self._committed_by[seen.led_epoch] = max(self._committed_by.get(seen.led_epoch, 0), high_watermark)
         if high_watermark > self.committed.end:
-            self._commits(name, core, high_watermark)
+            self._commits(name, core, seen.led_epoch, high_watermark)
 
-    def _commits(self, name: str, core: RaftCore, high_watermark: int) -> None:
+    def _commits(self, name: str, core: RaftCore, led_epoch: int, high_watermark: int) -> None:
         """I6: what a leader calls committed is durable on a majority of voters, at this moment."""
         epoch = epochs.epoch_for_offset(core._log._entries, high_watermark - 1)
-        if epoch != core.epoch:
-            raise Violated(f"I6: {name} leads epoch {core.epoch}, and commits epoch {epoch} by counting alone")
+        if epoch != led_epoch:
+            raise Violated(f"I6: {name} leads epoch {led_epoch}, and commits epoch {epoch} by counting alone")
         holders = []
         for voter in self._voters:
             log = self._voices[voter.name].log
@@ -251,7 +255,7 @@ class QuorumInvariants:
                 holders.append(voter.name)
         if len({*holders, *self.excused}) < self._majority:
             raise Violated(
-                f"I6: {name} commits metadata up to {high_watermark} in epoch {core.epoch}; it is durable only on"
+                f"I6: {name} commits metadata up to {high_watermark} in epoch {led_epoch}; it is durable only on"
                 f" {', '.join(holders) or 'no voter'}"
             )
         reached = self.committed.extend(self._voices[holders[0]].log, high_watermark)
