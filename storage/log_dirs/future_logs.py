@@ -29,7 +29,7 @@ from storage.disk.file_names import (
 from storage.disk.file_system import FileSystem, remove_tree
 from storage.disk.machine import Machine
 from storage.log.log import Log
-from storage.log.partition_metadata import write_topic_id
+from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.log_config import LogConfig
 from storage.log_dirs.deleted_logs import DeletedLogs
 from storage.log_dirs.future_directories import MoveDirectory
@@ -93,7 +93,11 @@ class FutureLogs:
             raise KafkaStorageError(f"{side.home} is there already, and is not in use; move it away first")
 
     def open(self, side: MoveDirectory, topic_id: str, config: LogConfig, flushed: int | None) -> Log:
-        """Open the copy. `flushed`: it was closed in order, and all of it is flushed up to there; None: not known."""
+        """Open the copy. `flushed`: it was closed in order, and all of it is flushed up to there; None: not known.
+
+        KafkaStorageError if it is of another topic: one that was deleted and made anew while the node was down."""
+        if read_topic_id(self._fs, side.future) != topic_id:
+            raise KafkaStorageError(f"{side.future} is no copy of the topic that has this name now")
         known = LastKnown(recovery_point=0) if flushed is None else LastKnown(True, flushed)
         return self._opener.open_as(side.future, side.topic_partition, topic_id, config, known, None)
 

@@ -71,6 +71,15 @@ def in_dirs(fs: LosingFileSystem) -> dict[str, list[str]]:
     }
 
 
+def test_a_copy_of_a_topic_that_was_deleted_and_made_anew_is_not_filled_with_the_records_of_the_new_one() -> None:
+    fs = LosingFileSystem()
+    manager, log = with_a_log(fs)
+    side = manager.futures.name(TP, B)
+    manager.futures.create(side, OTHER_TOPIC_ID)
+    with pytest.raises(KafkaStorageError, match="no copy of the topic"):
+        manager.futures.open(side, log.topic_id, log.config, None)
+
+
 def test_the_copy_takes_the_place_of_the_log() -> None:
     fs = LosingFileSystem()
     manager, log = with_a_log(fs)
