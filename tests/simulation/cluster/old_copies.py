@@ -47,7 +47,8 @@ def _restore(world: World, fault: Fault, machine: Machine, snapshot: LosingFileS
     machine.kill()
     machine.is_held = True
     until_s = world.scheduler.now_s + WAIT_SECONDS
-    beyond = max((node.raft._core.log_end_offset for _, node in live_nodes(world) if node.raft._core), default=0)
+    ends = [node.raft._core.log_end_offset for _, node in live_nodes(world) if node.raft._core]
+    beyond = max(*ends, world.invariants.quorum.written_end(), 0)
 
     def give_up() -> None:
         machine.is_held = False
@@ -79,7 +80,7 @@ def _is_out(world: World, machine: Machine, beyond: int) -> bool:
     the metadata that was not written yet."""
     if not machine.config.is_broker:
         return True
-    image, node_id = newest_image(world), machine.config.node_id
+    image, node_id = world.invariants.partitions.metadata.newest, machine.config.node_id
     partitions = [part for topic in image.topics_by_name.values() for part in topic.partitions.values()]
     broker = image.brokers.get(node_id)
     is_known = (broker is None or broker.fenced) and image.offset >= beyond  # None: it was forgotten

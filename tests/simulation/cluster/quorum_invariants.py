@@ -275,6 +275,13 @@ class QuorumInvariants:
         lacking = [voter for voter in self._voters if voter is machine or not self._has_all(voter)]
         return len(self._voters) - len(lacking) >= self._majority
 
+    def written_end(self) -> int:
+        """Where the longest metadata log of a voter's disk ends: it may be committed yet."""
+        logs = [self._voices[voter.name].log for voter in self._voters]
+        for log in logs:
+            log.refresh()
+        return max(log.end for log in logs)
+
     def _has_all(self, voter: Machine) -> bool:
         """Whether the voter knows everything that it has promised, and says so."""
         if voter.name in self.excused or self._lacks(voter.name) or self._doubtful.get(voter.name) == voter.lives:
