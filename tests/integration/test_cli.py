@@ -205,7 +205,9 @@ def test_ctrl_c_ends_consume_with_130(penstock: Run, cluster: Cluster) -> None:
     ok(penstock("topics", "create", "endless", "-p", "1"))
     ok(penstock("produce", "endless", stdin=b"x\n"))
     command = [*PENSTOCK, "consume", "endless", "--from-beginning", "--bootstrap", cluster.bootstrap]
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child of one who ignores it ignores it too
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as consumer:
+        signal.signal(signal.SIGINT, ours)
         assert consumer.stdout is not None and consumer.stderr is not None
         assert consumer.stdout.readline() == b"x\n"
         consumer.send_signal(signal.SIGINT)
