@@ -28,8 +28,10 @@ def main() -> int:
         default="tests",
         help="whose sessions: tests', or a node's defaults",
     )
+    parser.add_argument("--controller", action="store_true", help="a leader that is the active controller, each time")
     arguments = parser.parse_args()
-    config = Config(arguments.how, arguments.times, arguments.seed, arguments.time_outs == "product")
+    product = arguments.time_outs == "product"
+    config = Config(arguments.how, arguments.times, arguments.seed, product, arguments.controller)
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)

@@ -35,12 +35,14 @@ POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is measured; `product_timeouts`: a node's defaults instead of those of tests."""
+    """What is measured; `product_timeouts`: a node's defaults instead of those of tests; `controller`: the node that
+    goes is always the active controller, and leads a partition too."""
 
     how: str
     times: int
     seed: int = 1
     product_timeouts: bool = False
+    controller: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +141,14 @@ class _Striker:
         self._admin = admin
         self._load = load
         self._fault = fault
-        self._how = config.how
+        self._how, self._both = config.how, config.controller
         self._say = say
         self._random = random.Random(config.seed)
         self._pause = threading.Event()
 
     def play(self, number: int) -> Round:
         self._pause.wait(self._random.random() * CALM_S_MAX)
-        partitions = self._admin.describe_topic(TOPIC).partitions
-        victim = partitions[0].leader_id
-        led = {p.partition for p in partitions if p.leader_id == victim}
+        victim, led = self._controller_that_leads() if self._both else self._leader()
         was_controller = self._admin.describe_quorum().leader_id == victim
         self._load.gaps.begin(led)
         self._fault.strike(victim)
@@ -159,6 +159,26 @@ class _Striker:
         self._cluster.wait_ready()
         self._wait_whole(victim)
         return Round(gap_ms, was_controller)
+
+    def _leader(self) -> tuple[int, set[int]]:
+        """A node, and the partitions that it leads."""
+        partitions = self._admin.describe_topic(TOPIC).partitions
+        victim = partitions[0].leader_id
+        return victim, {p.partition for p in partitions if p.leader_id == victim}
+
+    def _controller_that_leads(self) -> tuple[int, set[int]]:
+        """Every node is the first replica of some partition, and leads that after a preferred election."""
+        self._admin.elect_leaders()
+        deadline = time.monotonic() + ROUND_TIMEOUT_S
+        while True:
+            victim = self._admin.describe_quorum().leader_id
+            partitions = self._admin.describe_topic(TOPIC).partitions
+            led = {p.partition for p in partitions if p.leader_id == victim}
+            if led:
+                return victim, led
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"after {ROUND_TIMEOUT_S:g} s controller {victim} leads nothing: {partitions}")
+            self._pause.wait(POLL_S)
 
     def _wait_whole(self, victim: int) -> None:
         """Until every replica is in its ISR, by the word of a node that knows that the victim leads no more."""
