@@ -74,11 +74,15 @@ def test_what_only_the_disk_has_is_not_read(tmp_path: Path) -> None:
 def test_a_read_ends_where_the_page_cache_does(tmp_path: Path) -> None:
     content = os.urandom(64 * BYTES)
     with opened(tmp_path / "file", content) as (fs, fd):
-        dropped(fs, fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads nothing ahead
-        assert fs.pread(fd, 1, 0) == content[:1]
-        found = fs.pread_nowait(fd, len(content), 0)
-        assert found is not None and 0 < len(found) < len(content) and found == content[: len(found)]
+        for _ in range(100):  # another processor may hold pages that were written a moment ago
+            dropped(fs, fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads nothing ahead
+            assert fs.pread(fd, 1, 0) == content[:1]
+            found = fs.pread_nowait(fd, len(content), 0)
+            assert found is not None and found == content[: len(found)]
+            if len(found) < len(content):
+                break
+        assert 0 < len(found) < len(content)
 
 
 def test_a_file_system_that_cannot_tell_reads_at_once() -> None:
