@@ -111,14 +111,24 @@ class KafkaCluster:
         found = self._admin.list_topics(TOPIC, timeout=TIMEOUT_S).topics[TOPIC].partitions.values()
         return sum(p.leader >= 0 for p in found), sum(len(p.isrs) == len(p.replicas) for p in found)
 
+    def _known(self, client: Any) -> int:
+        return len(client.list_topics(TOPIC, timeout=TIMEOUT_S).topics[TOPIC].partitions)
+
     def write(self, partitions: int) -> None:
         from confluent_kafka import Producer as KafkaProducer
 
         errors: list[object] = []
         timeout_ms = int(TIMEOUT_S * 1000)
         producer = KafkaProducer(
-            {"bootstrap.servers": self._peer.bootstrap, "acks": "all", "delivery.timeout.ms": timeout_ms}
+            {
+                "bootstrap.servers": self._peer.bootstrap,
+                "acks": "all",
+                "delivery.timeout.ms": timeout_ms,
+                "request.timeout.ms": timeout_ms,
+            }
         )
+        began = time.perf_counter()  # a topic that has grown is not known whole at once
+        wait(lambda: self._known(producer) == partitions, lambda: time.perf_counter() - began)
         for number in range(partitions):
             producer.produce(TOPIC, VALUE, partition=number, on_delivery=lambda e, _: errors.append(e) if e else None)
         if producer.flush(TIMEOUT_S) or errors:
