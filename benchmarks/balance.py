@@ -2,9 +2,12 @@
 
     python -m benchmarks.balance                     # 1,000, 10,000 and 100,000 partitions of three replicas
     python -m benchmarks.balance --partitions 500
+    python -m benchmarks.balance --partitions --replicas 10000     # the log dirs alone
 
 A partition's replicas are drawn by weights, so that broker 0 has most and the last one least; sizes are Pareto. Prints
-one row for each goal: the time of the plan, what it moves, and by how much brokers differ before and after it.
+one row for each goal: the time of the plan, what it moves, and by how much brokers differ before and after it. Then the
+same for the log dirs of one broker of so many replicas: what the dirs with least and most have of the mean, and the
+least number of moves that any plan could have, by the largest replicas of each dir.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ import random
 import time
 
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState, Goal
+from penstock.balance.dirs.broker_dirs import BalancedDir, BrokerDirs, DirLoad, DirReplica
+from penstock.balance.dirs.dir_layout import DirLayout
+from penstock.balance.dirs.dir_planner import make_dir_plan
 from penstock.balance.plan import BrokerLoad, spread
 from penstock.balance.planner import make_plan
 
@@ -21,10 +27,12 @@ REPLICAS, PARTITIONS_OF_A_TOPIC, SIZE_BYTES, PARETO = 3, 50, 1e8, 1.5
 GOALS: dict[str, frozenset[Goal]] = {
     "leaders": frozenset({Goal.LEADERS}),
     "replicas,leaders": frozenset({Goal.REPLICAS, Goal.LEADERS}),
-    "replicas,leaders,bytes": frozenset(Goal),
+    "replicas,leaders,bytes": frozenset({Goal.REPLICAS, Goal.LEADERS, Goal.BYTES}),
     "bytes": frozenset({Goal.BYTES}),
 }
 COLUMNS = ("partitions", "cluster", "goals", "seconds", "replicas moved", "GB copied", "before", "after")
+DIR_COLUMNS = ("replicas", "log dirs", "seconds", "moves", "at least", "GB copied", "before", "after")
+DIRS = {"12": (12, 0), "11 and a twelfth": (11, 1), "1 and 11 more": (1, 11)}
 
 
 def skewed(partitions: int, brokers: int, racks: int, joining: int = 0, seed: int = 1) -> ClusterState:
@@ -67,12 +75,70 @@ def run(partitions: int) -> None:
             )
 
 
+def skewed_dirs(replicas: int, dirs: int, joining: int, seed: int = 1) -> BrokerDirs:
+    """One broker; `joining` more log dirs have nothing yet."""
+    draw = random.Random(seed)
+    found: list[list[DirReplica]] = [[] for _ in range(dirs + joining)]
+    for number in range(replicas):
+        (at,) = draw.choices(range(dirs), [1 / (1 + log_dir) for log_dir in range(dirs)])
+        topic, index = divmod(number, PARTITIONS_OF_A_TOPIC)
+        found[at].append(DirReplica(f"topic-{topic}", index, int(draw.paretovariate(PARETO) * SIZE_BYTES)))
+    return BrokerDirs(0, tuple(BalancedDir(f"/{at:02}", tuple(there)) for at, there in enumerate(found)))
+
+
+def least_moves(broker: BrokerDirs) -> int:
+    """No plan has fewer, by what must leave the dirs that have too much, or come to those that have too little."""
+    layout, out, into = DirLayout(broker), 0, 0
+    for log_dir, load in enumerate(layout.loads):
+        own = [weight for weight, home in zip(layout.weights, layout.homes, strict=True) if home == log_dir]
+        out += _taken(own, load - layout.high)
+        into += _taken(layout.weights, layout.low - load)
+    return max(out, into)
+
+
+def _taken(weights: list[int], wanted: int) -> int:
+    """How many of the largest come to so much."""
+    largest = iter(sorted(weights, reverse=True))
+    taken = 0
+    while wanted > 0:
+        wanted -= next(largest)
+        taken += 1
+    return taken
+
+
+def told_dirs(loads: tuple[DirLoad, ...]) -> str:
+    """What the log dirs with least and most have, of the mean."""
+    sizes = [load.size_bytes for load in loads]
+    mean = sum(sizes) / len(sizes)
+    return f"{min(sizes) / mean:.2f} to {max(sizes) / mean:.2f}"
+
+
+def run_dirs(replicas: int) -> None:
+    for name, (dirs, joining) in DIRS.items():
+        broker = skewed_dirs(replicas, dirs, joining)
+        began = time.perf_counter()
+        plan = make_dir_plan([broker])
+        seconds = time.perf_counter() - began
+        numbers = (
+            f"{seconds:.2f}",
+            f"{len(plan.moves):,}",
+            f"{least_moves(broker):,}",
+            f"{plan.bytes_to_copy / 1e9:,.0f}",
+        )
+        print(" | ".join((f"{replicas:,}", name, *numbers, told_dirs(plan.before), told_dirs(plan.after))), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--replicas", type=int, nargs="*", default=[1_000, 10_000])
+    arguments = parser.parse_args()
     print(" | ".join(COLUMNS))
-    for partitions in parser.parse_args().partitions:
+    for partitions in arguments.partitions:
         run(partitions)
+    print(" | ".join(DIR_COLUMNS))
+    for replicas in arguments.replicas:
+        run_dirs(replicas)
 
 
 if __name__ == "__main__":
