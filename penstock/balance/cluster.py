@@ -13,11 +13,12 @@ from penstock.errors import PenstockError
 
 
 class Goal(enum.StrEnum):
-    """What is evened over the brokers in service."""
+    """What is evened over the brokers in service; of DIRS, over the log dirs of each (dirs/dir_planner.py)."""
 
     REPLICAS = "replicas"
     LEADERS = "leaders"
     BYTES = "bytes"
+    DIRS = "dirs"
 
 
 class DrainImpossibleError(PenstockError):

@@ -10,7 +10,8 @@ The order of the steps is the order of their weight; none takes back what one be
 
 Drain is made where a broker says so, racks and replicas are the goal "replicas", and the others are goals of their own.
 A plan is decided by the state alone: equal states give equal plans, and the state after a plan gives an empty one. Not
-here: how a plan is performed (penstock/cli/moves/), and balance by schedule (metadata/controller/balance/).
+here: the goal "dirs" (dirs/dir_planner.py), how a plan is performed (penstock/cli/moves/), and balance by schedule
+(metadata/controller/balance/).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A replica moves to another log dir of a real node while it is written to; a kill in mid-move loses nothing."""
+"""A replica moves to another log dir of a real node while it is written to; a kill in mid-move loses nothing. And
+`penstock cluster balance --by dirs` evens the log dirs of a node."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ VALUE = b"x" * 10_000
 
 
 @contextmanager
-def two_log_dirs(directory: Path) -> Iterator[tuple[Cluster, list[str]]]:
-    dirs = [str(directory / "a"), str(directory / "b")]
+def several_log_dirs(directory: Path, names: str) -> Iterator[tuple[Cluster, list[str]]]:
+    dirs = [str(directory / name) for name in names]
     node = {"log.dirs": dirs, "metadata.log.dir": dirs[0], "log.segment.bytes": 1 << 20}
     with Cluster(nodes=1, directory=directory / "cluster", node_configs=[node]) as cluster:
         yield cluster, dirs
@@ -29,8 +30,9 @@ def two_log_dirs(directory: Path) -> Iterator[tuple[Cluster, list[str]]]:
 class Writing:
     """Produces with acks=all until it is told to stop; what was acked, in order."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, value: bytes = VALUE, pause_s: float = 0.0) -> None:
         self.acked: list[bytes] = []
+        self._value, self._pause_s = value, pause_s
         self._stop = threading.Event()
         self._bootstrap = cluster.bootstrap
         self._thread = threading.Thread(target=self._run)
@@ -38,8 +40,8 @@ class Writing:
     def _run(self) -> None:
         with Producer(self._bootstrap, acks="all", delivery_timeout_ms=120_000) as producer:
             number = 0
-            while not self._stop.is_set():
-                values = [b"%d " % (number + i) + VALUE for i in range(10)]
+            while not self._stop.wait(self._pause_s):
+                values = [b"%d " % (number + i) + self._value for i in range(10)]
                 number += len(values)
                 for future in [producer.send("t", value, partition=0) for value in values]:
                     future.result(120)
@@ -72,7 +74,7 @@ def place(admin: Admin) -> str:
 
 
 def test_a_replica_moves_under_a_producer_and_a_kill_in_mid_move_loses_nothing(tmp_path: Path) -> None:
-    with two_log_dirs(tmp_path) as (cluster, dirs), Admin(cluster.bootstrap) as admin:
+    with several_log_dirs(tmp_path, "ab") as (cluster, dirs), Admin(cluster.bootstrap) as admin:
         admin.create_topic("t", 1, 1)
         source = place(admin)
         (target,) = set(dirs) - {source}
@@ -105,3 +107,43 @@ def test_a_replica_moves_under_a_producer_and_a_kill_in_mid_move_loses_nothing(t
         cluster.restart(0)
         assert place(admin) == target
         assert len(read(cluster, len(writing.acked))) >= len(writing.acked)
+
+
+def weights(admin: Admin) -> dict[str, float]:
+    """What each log dir has, in MiB; a replica counts for one at least."""
+    found = admin.describe_log_dirs([0])[0].log_dirs
+    sizes = {one.path: [replica.size_bytes / (1 << 20) for replica in one.replicas.values()] for one in found}
+    return {path: sum(max(size, 1.0) for size in known) for path, known in sizes.items()}
+
+
+def test_a_balance_evens_the_log_dirs_of_a_node_under_a_producer_and_nothing_is_lost(tmp_path: Path) -> None:
+    balance = ("cluster", "balance", "--by", "dirs", "--json")
+    with several_log_dirs(tmp_path, "abc") as (cluster, _), Admin(cluster.bootstrap) as admin:
+        admin.create_topic("t", 1, 1)
+        admin.create_topic("skewed", 23, 1)
+        wait_until(lambda: [len(one.replicas) for one in admin.describe_log_dirs([0])[0].log_dirs] == [8, 8, 8])
+        heavy, found = place(admin), admin.describe_log_dirs([0])[0].log_dirs
+        here = next(list(one.replicas) for one in found if one.path == heavy)
+        with Producer(cluster.bootstrap, acks="all") as producer:
+            for tp in here:
+                for _ in range(0 if tp == TP else 190):
+                    producer.send("skewed", VALUE, partition=tp.partition)
+        before = weights(admin)
+        assert max(before.values()) - min(before.values()) > 5
+        with Writing(cluster, b"x" * 50, pause_s=0.02) as writing:
+            wait_until(lambda: len(writing.acked) >= 100)
+            ran = penstock(*balance, "--throttle", "20000000", bootstrap=cluster.bootstrap)
+            assert ran.returncode == 0, ran.stderr
+            known = len(writing.acked)
+            wait_until(lambda: len(writing.acked) > known + 50)
+        told = json.loads(ran.stdout)["log_dirs"]
+        assert (told["replicas_moved"], told["failed"]) == (2, []), told
+        after = weights(admin)
+        mean = sum(after.values()) / 3
+        assert all(abs(weight - mean) <= 0.1 * mean for weight in after.values()), (before, after)
+        assert RATE not in admin.describe_broker_config(None), "the throttle is taken back"
+        again = penstock(*balance, bootstrap=cluster.bootstrap)
+        assert json.loads(again.stdout)["log_dirs"]["moves"] == [], again.stdout
+        found_values = read(cluster, len(writing.acked))
+        assert [value for value in found_values if value in set(writing.acked)] == writing.acked
+        print(f"MiB before {before}, after {after}; {len(writing.acked)} records acked, 0 lost")

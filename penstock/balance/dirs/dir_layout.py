@@ -8,6 +8,8 @@ later (file.delete.delay.ms).
 
 from __future__ import annotations
 
+from collections import Counter
+
 from penstock.balance.dirs.broker_dirs import BrokerDirs, DirMove
 
 COUNTED_MIN = 1 << 20
@@ -73,10 +75,18 @@ class DirLayout:
         self.at[replica] = target
 
     def moves_from(self, homes: list[int]) -> list[DirMove]:
-        """The largest first: if somebody stops in the middle, most is done."""
+        """To each log dir in turn, so that all disks have work; the largest first, so that most is done where somebody
+        stops in the middle."""
         changed = [replica for replica, home in enumerate(homes) if self.at[replica] != home]
         changed.sort(key=lambda replica: -self.weights[replica])
-        return [self._move_of(replica, homes[replica]) for replica in changed]
+        turns = Counter[int]()
+        order: list[tuple[int, int]] = []
+        for replica in changed:
+            target = self.at[replica]
+            order.append((turns[target], replica))
+            turns[target] += 1
+        order.sort(key=lambda each: each[0])
+        return [self._move_of(replica, homes[replica]) for _, replica in order]
 
     def _move_of(self, replica: int, home: int) -> DirMove:
         it = self._replicas[replica]

@@ -1,32 +1,48 @@
-"""`penstock cluster balance`: plans the fewest moves that even the brokers, shows them, and performs them.
+"""`penstock cluster balance`: plans the fewest moves that even the brokers, shows them, and performs them; then those
+that even the log dirs of each broker, from what is there by then.
 
-Exit code 1 if a partition was refused. Run again, it plans from what is there then. Not here: the plan
-(penstock/balance/).
+Exit code 1 if a partition was refused, or a replica is not in the log dir that was planned. Run again, it plans from
+what is there then. Not here: the plan (penstock/balance/).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.balance.cluster import Goal
+from penstock.balance.dirs.dir_planner import make_dir_plan
 from penstock.balance.planner import make_plan
 from penstock.cli.moves.cluster_reading import check_sizes, read_cluster
+from penstock.cli.moves.dirs.dir_output import dirs_json, show_dirs
+from penstock.cli.moves.dirs.dir_performing import perform_dirs
+from penstock.cli.moves.dirs.dir_reading import read_dirs
 from penstock.cli.moves.performing import perform
 from penstock.cli.moves.plan_output import plan_json, show_plan
-from penstock.cli.moves.throttling import Throttle, throttled
+from penstock.cli.moves.throttling import LOG_DIR_KEYS, Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
+    from penstock.balance.dirs.broker_dirs import DirPlan
     from penstock.balance.plan import Plan
     from penstock.types import TopicPartition
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost, and change nothing.")]
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedDirs:
+    """What became of the log dirs."""
+
+    plan: DirPlan
+    silent: Mapping[int, str]  # the brokers that did not say what is in theirs: why
+    failed: Mapping[tuple[int, TopicPartition], str]  # by broker: why
 
 
 def balance(
@@ -35,7 +51,8 @@ def balance(
         typer.Option(
             "--by",
             metavar="WHAT,…",
-            help="What is evened: replicas and racks; leaders, which copies nothing; bytes, within 10 % of the mean.",
+            help="What is evened: replicas and racks; leaders, which copies nothing; bytes, within 10 % of the mean;"
+            " dirs, the bytes of the log dirs of each broker, likewise.",
         ),
     ] = "replicas,leaders",
     throttle: Throttle = None,
@@ -43,9 +60,10 @@ def balance(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Even replicas, leaders and bytes over the brokers in service, with the fewest moves; clients go on.
+    """Even replicas, leaders and bytes over the brokers in service, and over log dirs, with the fewest moves.
 
-    Some partitions move at a time. After Ctrl-C those go on by themselves; the same command, run again, does the rest.
+    Clients go on. Some partitions move at a time. After Ctrl-C those go on by themselves; the same command, run again,
+    does the rest. The throttle holds for copies between brokers, and for those between the log dirs of each.
     """
     from penstock import Admin
 
@@ -55,13 +73,33 @@ def balance(
     if Goal.BYTES in goals:
         check_sizes(state)
     plan = make_plan(state, goals)
-    if not as_json:
+    if not as_json and goals != {Goal.DIRS}:
         show_plan(plan)
     failed: dict[TopicPartition, str] = {}
     if not dry_run and not plan.is_empty:
         with Admin(bootstrap) as admin, throttled(admin, throttle):
             failed = perform(admin, plan).failed
-    finish(plan, failed, as_json, dry_run)
+    dirs = _balance_dirs(bootstrap, throttle, dry_run, as_json) if Goal.DIRS in goals else None
+    if dirs is not None and dry_run and plan.moves:
+        note("the log dirs are planned from what is there now; after the moves between brokers they are planned anew")
+    finish(plan, failed, as_json, dry_run, dirs)
+
+
+def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: bool) -> BalancedDirs:
+    """What is there by now is read anew: the moves between brokers are done."""
+    from penstock import Admin
+
+    with patient_admin(bootstrap) as admin:
+        read = read_dirs(admin, read_cluster(admin))
+    plan = make_dir_plan(read.brokers)
+    if not as_json:
+        show_dirs(plan, read)
+    if dry_run or plan.is_empty:
+        return BalancedDirs(plan, read.silent, {})
+    with Admin(bootstrap) as admin, throttled(admin, throttle, LOG_DIR_KEYS) as hold:
+        performed = perform_dirs(admin, plan)
+        hold.stays = performed.under_way > 0
+    return BalancedDirs(plan, read.silent, performed.failed)
 
 
 def parse_goals(text: str) -> frozenset[Goal]:
@@ -73,13 +111,20 @@ def parse_goals(text: str) -> frozenset[Goal]:
     return frozenset(known[word] for word in text.split(","))
 
 
-def finish(plan: Plan, failed: Mapping[TopicPartition, str], as_json: bool, dry_run: bool) -> None:
-    """Says what became of the plan; exit code 1 where something was refused."""
+def finish(
+    plan: Plan, failed: Mapping[TopicPartition, str], as_json: bool, dry_run: bool, dirs: BalancedDirs | None = None
+) -> None:
+    """Says what became of the plans; exit code 1 where something was refused, or a broker did not say."""
     if as_json:
         errors = [{"topic": tp.topic, "partition": tp.partition, "error": why} for tp, why in sorted(failed.items())]
-        print_json({**plan_json(plan), "performed": not dry_run, "failed": errors})
+        log_dirs = {} if dirs is None else {"log_dirs": dirs_json(dirs.plan, dirs.silent, dirs.failed)}
+        print_json({**plan_json(plan), **log_dirs, "performed": not dry_run, "failed": errors})
     else:
         for _, why in sorted(failed.items()):
             note(why)
-    if failed:
+        for _, why in sorted(dirs.failed.items()) if dirs is not None else ():
+            note(why)
+        for broker_id, why in sorted(dirs.silent.items()) if dirs is not None else ():
+            note(f"broker {broker_id} does not say what is in its log dirs; they are left alone: {why}")
+    if failed or (dirs is not None and (dirs.failed or dirs.silent)):
         raise typer.Exit(1)

@@ -1,4 +1,5 @@
-"""Throttles the copies for replicas that move while a command moves them: a value for all brokers (KIP-73).
+"""Throttles the copies for replicas that move while a command moves them: a value for all brokers (KIP-73 between
+brokers, KIP-113 between the log dirs of one).
 
 When the command is done, what was there before holds again, unless somebody else has set another value meanwhile. When
 it is stopped, the moves that began go on, and so does the throttle. A broker with a value of its own keeps it. Not
@@ -7,8 +8,9 @@ here: what is throttled (`broker/replication/move_throttle.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
 
 KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LOG_DIR_KEYS = ("replica.alter.log.dirs.io.max.bytes.per.second",)
+WHOSE = dict(zip((*KEYS, *LOG_DIR_KEYS), ("leaders", "followers", "moves between log dirs"), strict=True))
 Throttle = Annotated[
     int | None,
     typer.Option(
@@ -30,35 +34,46 @@ Throttle = Annotated[
 ]
 
 
+@dataclass(slots=True)
+class ThrottleHold:
+    """Set within the block where moves go on after it."""
+
+    stays: bool = False
+
+
 @contextmanager
-def throttled(admin: Admin, bytes_per_second: int | None) -> Iterator[None]:
+def throttled(admin: Admin, bytes_per_second: int | None, keys: Sequence[str] = KEYS) -> Iterator[ThrottleHold]:
     """Within the block copies have this rate; None: they have what they had."""
+    hold = ThrottleHold()
     if bytes_per_second is None:
-        yield
+        yield hold
         return
-    before = _values(admin)
-    ours = dict.fromkeys(KEYS, str(bytes_per_second))
+    before = _values(admin, keys)
+    ours = dict.fromkeys(keys, str(bytes_per_second))
+    staying = f"the throttle of {bytes_per_second} bytes a second stays; {_how_to_end_it(keys)}"
     try:
-        admin.alter_broker_config(None, dict.fromkeys(KEYS, bytes_per_second))
-        yield
-        if _values(admin) == ours:
-            admin.alter_broker_config(None, before)
-        else:
-            note(f"somebody else has changed the throttle meanwhile: what they set stays; {_how_to_end_it()}")
+        admin.alter_broker_config(None, dict.fromkeys(keys, bytes_per_second))
+        yield hold
+        if _values(admin, keys) != ours:
+            note(f"somebody else has changed the throttle meanwhile: what they set stays; {_how_to_end_it(keys)}")
             return
+        if hold.stays:
+            note(staying)
+            return
+        admin.alter_broker_config(None, before)
     except BaseException:
-        note(f"the throttle of {bytes_per_second} bytes a second stays; {_how_to_end_it()}")
+        note(staying)
         raise
     if any(before.values()):
-        told = " and ".join(f"{before[key] or 'no'} for {key.partition('.')[0]}s" for key in KEYS)
-        note(f"the throttle is what it was before, in bytes a second: {told}; {_how_to_end_it()}")
+        told = " and ".join(f"{before[key] or 'no'} for {WHOSE[key]}" for key in keys)
+        note(f"the throttle is what it was before, in bytes a second: {told}; {_how_to_end_it(keys)}")
 
 
-def _values(admin: Admin) -> dict[str, str | None]:
+def _values(admin: Admin, keys: Sequence[str]) -> dict[str, str | None]:
     """What all brokers have; None: nothing."""
     known = admin.describe_broker_config(None)
-    return {key: known[key].value if key in known else None for key in KEYS}
+    return {key: known[key].value if key in known else None for key in keys}
 
 
-def _how_to_end_it() -> str:
-    return f"`penstock configs alter --broker-default {' '.join(f'--unset {key}' for key in KEYS)}` ends it"
+def _how_to_end_it(keys: Sequence[str]) -> str:
+    return f"`penstock configs alter --broker-default {' '.join(f'--unset {key}' for key in keys)}` ends it"

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.cli.moves.reassignments import start
-from penstock.cli.moves.throttling import KEYS, throttled
+from penstock.cli.moves.throttling import KEYS, LOG_DIR_KEYS, throttled
 from penstock.client.admin.admin import Admin
 from penstock.client.wire.messages import ConfigEntry
 from penstock.errors import ConfigError, RequestTimedOutError
@@ -89,6 +89,25 @@ def test_a_throttle_of_which_nobody_knows_whether_it_was_set_is_named(capsys: py
     with pytest.raises(RequestTimedOutError), throttled(brokers.admin, 1000):
         pytest.fail("the block must not run")
     assert "stays" in capsys.readouterr().err
+
+
+def test_moves_between_log_dirs_have_a_throttle_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    (rate,) = LOG_DIR_KEYS
+    brokers = Brokers({LEADER: "3", rate: "50"})
+    with throttled(brokers.admin, 1000, LOG_DIR_KEYS):
+        assert brokers.values == {LEADER: "3", rate: "1000"}
+    assert brokers.values == {LEADER: "3", rate: "50"}
+    assert f"50 for moves between log dirs; `penstock configs alter --broker-default --unset {rate}`" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_throttle_stays_where_moves_go_on_after_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({})
+    with throttled(brokers.admin, 1000) as hold:
+        hold.stays = True
+    assert brokers.values == {LEADER: "1000", FOLLOWER: "1000"}
+    assert "the throttle of 1000 bytes a second stays" in capsys.readouterr().err
 
 
 def test_without_a_throttle_nothing_is_asked_and_nothing_changes() -> None:

@@ -115,7 +115,7 @@ def test_bytes_need_every_size(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("by", ["", "racks", "leaders,", "leaders replicas"])
 def test_what_is_no_goal_is_refused(by: str) -> None:
-    with pytest.raises(ConfigError, match="must be one of bytes, leaders, replicas"):
+    with pytest.raises(ConfigError, match="must be one of bytes, dirs, leaders, replicas"):
         balance.balance(by=by)
 
 

@@ -1,0 +1,131 @@
+"""What a plan for log dirs is made from, and what becomes of a move whose replica has changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from penstock import TopicPartition
+from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
+from penstock.balance.dirs.broker_dirs import DirMove, DirReplica
+from penstock.cli.moves.dirs.dir_queue import DirQueue
+from penstock.cli.moves.dirs.dir_reading import read_dirs, room_in
+from penstock.client.admin.log_dirs import BrokerLogDirs
+from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
+from penstock.errors import KafkaStorageError
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+COPY = FutureReplicaInfo("id", 3, 7, 2, "")
+
+
+def replica(size: int = 10, topic_id: str = "id") -> ReplicaLogInfo:
+    return ReplicaLogInfo(topic_id, size, 0, 1)
+
+
+def log_dir(
+    path: str,
+    replicas: Mapping[TopicPartition, ReplicaLogInfo],
+    coming: Mapping[TopicPartition, FutureReplicaInfo] | None = None,
+    usable: int = 500,
+) -> LogDirInfo:
+    return LogDirInfo(path, path, None, 1000, usable, replicas, coming or {})
+
+
+class Answering:
+    """Stands for an Admin."""
+
+    def __init__(self, *log_dirs: LogDirInfo) -> None:
+        self._log_dirs = log_dirs
+
+    def describe_log_dirs(self) -> dict[int, BrokerLogDirs]:
+        return {1: BrokerLogDirs(1, self._log_dirs), 2: BrokerLogDirs(2, self._log_dirs)}
+
+
+def read(partitions: tuple[BalancedPartition, ...], *log_dirs: LogDirInfo) -> dict[str, tuple[DirReplica, ...]]:
+    """The replicas in each log dir of broker 1; broker 2 is out of service."""
+    state = ClusterState((BalancedBroker(1), BalancedBroker(2, in_service=False)), partitions)
+    found = read_dirs(Answering(*log_dirs), state)  # type: ignore[arg-type]
+    assert [broker.broker_id for broker in found.brokers] == [1] and found.out_of_service == (2,)
+    return {one.path: one.replicas for one in found.brokers[0].dirs}
+
+
+def partition(index: int, replicas: tuple[int, ...] = (1,), moving: bool = False) -> BalancedPartition:
+    return BalancedPartition("t", index, replicas, 1, 10, moving, "id")
+
+
+def test_a_replica_that_moves_between_log_dirs_is_counted_where_it_goes_and_stays() -> None:
+    found = read(
+        (partition(0), partition(1)), log_dir("/a", {T0: replica(), T1: replica()}), log_dir("/b", {}, {T0: COPY})
+    )
+    assert found == {"/a": (DirReplica("t", 1, 10, "id"),), "/b": (DirReplica("t", 0, 10, "id", stays=True),)}
+
+
+def test_a_replica_of_a_partition_that_is_reassigned_stays_and_one_that_leaves_is_not_counted() -> None:
+    a = log_dir("/a", {T0: replica(), T1: replica()})
+    assert read((partition(0, moving=True), partition(1, (2,), moving=True)), a) == {
+        "/a": (DirReplica("t", 0, 10, "id", stays=True),)
+    }
+    assert read((partition(1),), log_dir("/a", {T0: replica(), T1: replica(topic_id="older")})) == {"/a": ()}
+
+
+def test_room_keeps_a_part_of_the_disk_and_what_comes_already() -> None:
+    assert room_in(log_dir("/a", {}, {T0: COPY})) == 500 - 50 - 7
+    assert room_in(log_dir("/a", {}, usable=20)) == -30
+    assert room_in(log_dir("/a", {}, usable=-1)) is None
+
+
+def queue(*, size: int = 10) -> DirQueue:
+    return DirQueue(1, [DirMove(1, "t", 0, "/a", "/b", size, "id")], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("dirs", "told"),
+    [
+        ((log_dir("/a", {}), log_dir("/b", {T0: replica()})), "has changed since the plan was made"),
+        ((log_dir("/a", {T0: replica(topic_id="other")}), log_dir("/b", {})), "has changed since"),
+        ((log_dir("/a", {}), log_dir("/b", {})), "has changed since"),
+        ((log_dir("/a", {T0: replica()}), log_dir("/b", {}), log_dir("/c", {}, {T0: COPY})), "moved by somebody else"),
+    ],
+)
+def test_a_replica_that_has_changed_since_the_plan_was_made_is_left_alone(
+    dirs: tuple[LogDirInfo, ...], told: str
+) -> None:
+    made = queue()
+    made.saw(BrokerLogDirs(1, dirs), 1.0)
+    assert made.next_moves() == {} and not made.failed and not made.is_open
+    assert told in made.left_alone[0]
+
+
+def test_a_move_for_which_there_is_no_room_any_more_is_a_failure() -> None:
+    dirs = log_dir("/a", {T0: replica()}), log_dir("/b", {}, {T1: COPY}, usable=66)
+    made = queue()
+    made.saw(BrokerLogDirs(1, dirs), 1.0)
+    assert made.next_moves() == {} and "/b of broker 1 has no room for its 10 bytes" in made.failed[T0]
+    made = queue(size=9)
+    made.saw(BrokerLogDirs(1, dirs), 1.0)
+    assert made.next_moves() == {T0: "/b"}
+
+
+def begun() -> DirQueue:
+    made = queue()
+    made.saw(BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {}))), 1.0)
+    made.answered(dict.fromkeys(made.next_moves()), 1.0)
+    return made
+
+
+def test_a_move_that_somebody_cancels_is_a_failure_and_a_topic_that_is_deleted_is_none() -> None:
+    made = begun()
+    made.saw(BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {}))), 2.0)
+    assert "is in /a and not in /b: its move was cancelled" in made.failed[T0] and not made.is_open
+    for here in ({}, {T0: replica(topic_id="other")}):
+        made = begun()
+        made.saw(BrokerLogDirs(1, (log_dir("/a", here), log_dir("/b", {}))), 2.0)
+        assert not made.failed and made.left_alone and made.moved == 0
+
+
+def test_a_log_dir_that_is_offline_when_the_turn_comes_gets_nothing() -> None:
+    dead = LogDirInfo("/b", "/b", KafkaStorageError("dead"), -1, -1, {})
+    made = queue()
+    made.saw(BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), dead)), 1.0)
+    assert made.next_moves() == {} and "/b is offline: dead" in made.failed[T0]
