@@ -205,7 +205,7 @@ class BrokerParts:
         ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.directories, on_log_gone, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, threads, ports)
         throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
-        moved = MovedReplicas(self.replicas, self.fetchers, self.cleaner.cleaner.forget)
+        moved = MovedReplicas(self.replicas, self.fetchers, self.cleaner.cleaner.forget, self.directories)
         self.log_dir_moves = LogDirMoves(node.log_manager, moved, self.scheduler, throttle, clock, threads)
         self.publisher = MetadataPublisher(
             self.replicas.assignments, node.log_manager, topic_defaults(config), clock.now_ms, node.on_fatal

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record
 from metadata.registrations import PartitionRegistration
+from metadata.requests import AssignReplicasToDirsRequest
 from penstock.clock import Clock
 from penstock.types import LeaderHint, TopicPartition
 from storage.log.group_commit import GroupCommit
@@ -75,7 +77,9 @@ class Replicas:
         proposals: IsrProposals | None = None,
         fetchers: Fetchers | None = None,
         on_log_gone: Callable[[TopicPartition], None] = lambda key: None,
+        report: Callable[[AssignReplicasToDirsRequest], Awaitable[Any]] = _not_called,
     ) -> None:
+        """`report` is the controller's side of `directories`, which the test starts."""
         self.clock = clock
         self.failed_log_dirs: list[str] = []
         self.losses = 0
@@ -88,7 +92,7 @@ class Replicas:
         durability = Durability(group_commit, self.log_starts)
         contacts = FollowerContacts(broker_id, clock.now_ms, LAG_TIME_MS_MAX)
         self.directories = DirectoryReports(
-            broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, _not_called, on_fatal, Random(0)
+            broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, report, on_fatal, Random(0)
         )
         ports = ReplicaPorts(
             durability, isrs, contacts, fetchers or NoFetchers(), self.directories, on_log_gone, on_fatal

@@ -145,6 +145,7 @@ class LogDirMoves:
         move = self._moves.pop(key, None)
         if move is not None:
             move.is_given_up = True
+            move.wait_no_longer()
             self._to_drop.append(move.side)
 
     # -- the job -------------------------------------------------------------------------------------------------------
@@ -253,6 +254,8 @@ class LogDirMoves:
     def stop(self) -> None:
         """Moves under way stop after their step; call it before the scheduler is stopped."""
         self._copying.is_stopping = True
+        for move in self._moves.values():
+            move.wait_no_longer()
 
     def close(self) -> None:
         """Call it after the scheduler was stopped."""

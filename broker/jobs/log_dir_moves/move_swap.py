@@ -4,11 +4,13 @@ A held partition answers produce and fetch requests with KAFKA_STORAGE_ERROR, wh
 fetches nothing, and what the metadata says of it waits (`held_replicas.py`). Requests whose records are written but
 not acked go on waiting. The order:
 
-    1  hold; copy the rest; the copy gets epochs and log start, and is closed durably     at most HOLD_MS_MAX, or the
+    1  the controller is told of the new log dir, and acknowledges it                     `move_announcement.py`; the
+       (KIP-858); what came meanwhile is copied                                           replica is served
+    2  hold; copy the rest; the copy gets epochs and log start, and is closed durably     at most HOLD_MS_MAX, or the
                                                                                           swap is tried again later
-    2  the log is closed; three renames in a thread (`future_directories.py`)             from here on there is no way
+    3  the log is closed; three renames in a thread (`future_directories.py`)             from here on there is no way
                                                                                           back but undoing them
-    3  the partition has the new log, and its flushes; the metadata is told of its dir    (KIP-858)
+    4  the partition has the new log, and its flushes; the dir where it is is reported
 
 Not here: filling the copy before (move_copy.py).
 """
@@ -20,10 +22,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_step import LogState, next_step
 from broker.jobs.log_dir_moves.move_threads import MoveThreads
 from broker.jobs.log_dir_moves.moves import Move
+from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.partition import Partition
@@ -49,6 +53,7 @@ class MovedReplicas:
     fetchers: Fetchers
     on_log_gone: Callable[[TopicPartition], None]
     """Told of a partition whose log is another one from now on."""
+    directories: DirectoryReports
 
 
 class MoveSwap:
@@ -65,17 +70,27 @@ class MoveSwap:
             threads,
             clock,
         )
+        self._announcements = MoveAnnouncements(replicas.directories)
         self.put_off = 0
         self.held_ms_max = 0
 
     async def swap(self, move: Move, partition: Partition) -> bool:
         """True when the replica is served from its new log dir. False: not now. Raises what the copy's disk raises."""
+        try:
+            is_announced = await self._announcements.acknowledged(move, partition)
+            is_ready = is_announced and await self._copying.fill(move, partition)
+            return is_ready and await self._swap_held(move, partition)
+        finally:
+            self._announcements.end(move)
+
+    async def _swap_held(self, move: Move, partition: Partition) -> bool:
         why = KafkaStorageError(f"{partition.topic_partition} is being put into {move.side.log_dir}; try again")
         held_at_ms = self._clock.now_ms()
         log = partition.log
         self._hold(partition, why)
         try:
-            if not await self._finished_in_time(move, partition, log, why, held_at_ms):
+            is_equal = await self._finished_in_time(move, partition, log, why, held_at_ms)
+            if not (is_equal and self._announcements.use(move)):
                 return False
             log.abandon(wait=False)
             outcome = await self._threads.run(move.side.log_dir, self._futures.swap, log, move.side)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from broker.replication.hosting.directory_reports import Announcement
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory
 
@@ -31,8 +32,17 @@ class Move:
     """An attempt failed, and the next one waits."""
     waits_for: str = ""
     is_given_up: bool = False
+    announcement: Announcement | None = None
+    """Its new log dir, told to the controller in this attempt."""
+    unused: asyncio.TimerHandle | None = None
+    """Takes the announcement back, unless the swap begins before."""
     idle: asyncio.Event = field(default_factory=_set_event)
     """Not set during an attempt, which uses the copy's files."""
+
+    def wait_no_longer(self) -> None:
+        """The attempt is to end soon; it need not wait for the controller."""
+        if self.announcement is not None:
+            self.announcement.over.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,10 @@ registration names every replica. What is left is a new replica of a broker with
 itself. A report is sent again until the controller has acknowledged it, or the replica is gone. Replicas are served
 meanwhile.
 
+A replica that moves to another log dir is announced: its new dir is reported BEFORE it is there, so that the controller
+knows which replicas go with a dir that fails. While it is announced, that dir alone is reported, whatever the metadata
+says. When the announcement is over, the dir where the replica is by then is reported once more.
+
 One request is under way at a time. Not here: the choice of a log dir (log_manager.py).
 """
 
@@ -13,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 from typing import Any
@@ -32,6 +37,18 @@ RETRY_MS_MAX = 5_000
 """Nothing waits for a report, so a controller that refuses one for long is not asked often."""
 REPLICAS_MAX = 1_000
 """The most replicas of one request; the controller allows 10,000."""
+
+
+@dataclass(slots=True, eq=False)
+class Announcement:
+    """A replica that is about to be in another log dir."""
+
+    partition: Partition
+    log_dir: str
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Nobody need wait any longer: it was acknowledged, or it will not be."""
+    broker_epoch: int | None = None
+    """Under which the controller has acknowledged it: the next registration names the dirs anew."""
 
 
 class DirectoryReports:
@@ -55,6 +72,7 @@ class DirectoryReports:
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._failures = 0
         self._pending: dict[TopicPartition, Partition] = {}
+        self._announced: dict[TopicPartition, Announcement] = {}
         self._has_work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -69,15 +87,51 @@ class DirectoryReports:
 
     def check(self, partition: Partition, state: PartitionRegistration) -> None:
         """The replica is served over its log; `state` is the newest metadata of it."""
+        if partition.topic_partition in self._announced:
+            return
         if state.directory_of(self._broker_id) == self._directory_id(partition.log.log_dir):
             self._pending.pop(partition.topic_partition, None)
         else:
-            self._pending[partition.topic_partition] = partition
-            self._has_work.set()
+            self._report(partition)
+
+    def _report(self, partition: Partition) -> None:
+        self._pending[partition.topic_partition] = partition
+        self._has_work.set()
 
     def forget(self, key: TopicPartition) -> None:
         """The replica is served here no longer."""
         self._pending.pop(key, None)
+        announcement = self._announced.pop(key, None)
+        if announcement is not None:
+            announcement.over.set()
+
+    # -- replicas that move (KIP-858) ----------------------------------------------------------------------------------
+
+    def announce(self, partition: Partition, log_dir: str) -> Announcement:
+        """Report the log dir where the replica will be, until the announcement is withdrawn."""
+        announcement = self._announced[partition.topic_partition] = Announcement(partition, log_dir)
+        self._report(partition)
+        return announcement
+
+    def holds(self, announcement: Announcement) -> bool:
+        """Whether the metadata has the announced log dir, by the controller's answer."""
+        is_made = self._announced.get(announcement.partition.topic_partition) is announcement
+        return is_made and announcement.broker_epoch == self._broker_epoch()
+
+    def withdraw(self, announcement: Announcement) -> None:
+        """The replica is there by now, or it stays where it is; nothing if the announcement is over."""
+        key = announcement.partition.topic_partition
+        if self._announced.get(key) is announcement:
+            del self._announced[key]
+            announcement.over.set()
+            self._report(announcement.partition)
+
+    def _place(self, partition: Partition) -> str:
+        """The log dir to report."""
+        announcement = self._announced.get(partition.topic_partition)
+        return partition.log.log_dir if announcement is None else announcement.log_dir
+
+    # -- reports -------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
@@ -86,9 +140,10 @@ class DirectoryReports:
             wanted = dict(islice(self._pending.items(), REPLICAS_MAX))
             if not wanted:
                 continue
-            told = {key: partition.log.log_dir for key, partition in wanted.items()}
+            told = {key: self._place(partition) for key, partition in wanted.items()}
+            request = self._request(wanted, told)
             try:
-                refused = self._answered(wanted, told, await self._call(self._request(wanted)))
+                refused = self._answered(wanted, told, request.broker_epoch, await self._call(request))
             except ApiError as error:
                 refused = error
             if self._pending:
@@ -101,10 +156,12 @@ class DirectoryReports:
                 _log.warning("the log dirs of %d replicas were not recorded: %s; retrying", len(wanted), refused)
             await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
 
-    def _request(self, wanted: Mapping[TopicPartition, Partition]) -> AssignReplicasToDirsRequest:
+    def _request(
+        self, wanted: Mapping[TopicPartition, Partition], told: Mapping[TopicPartition, str]
+    ) -> AssignReplicasToDirsRequest:
         numbers: dict[tuple[str, str], list[int]] = {}
         for key, partition in wanted.items():
-            log_dir = self._directory_id(partition.log.log_dir)
+            log_dir = self._directory_id(told[key])
             numbers.setdefault((partition.topic_id, log_dir), []).append(key.partition)
         held = (HostedReplicas(topic_id, tuple(found), log_dir) for (topic_id, log_dir), found in numbers.items())
         return AssignReplicasToDirsRequest(self._broker_id, self._broker_epoch(), tuple(held))
@@ -113,10 +170,11 @@ class DirectoryReports:
         self,
         wanted: Mapping[TopicPartition, Partition],
         told: Mapping[TopicPartition, str],
+        broker_epoch: int,
         response: AssignReplicasToDirsResponse,
     ) -> ApiError | None:
         """An error of one of the replicas. Those with an error are reported again, AFTER those that wait, and so are
-        those that are not in the log dir any more that was `told`."""
+        those for which another log dir is to be reported by now than was `told`."""
         by_id = {PartitionKey(partition.topic_id, key.partition): key for key, partition in wanted.items()}
         refused = None
         for result in response.replicas:
@@ -124,9 +182,12 @@ class DirectoryReports:
             if key is None or self._pending.get(key) is not wanted[key]:
                 continue
             partition = self._pending.pop(key)
-            if result.error is not None or partition.log.log_dir != told[key]:
+            if result.error is not None or self._place(partition) != told[key]:
                 refused = result.error or refused
                 self._pending[key] = partition
+            elif (announcement := self._announced.get(key)) is not None:
+                announcement.broker_epoch = broker_epoch
+                announcement.over.set()
         return refused
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""I49, I50: which directory of a broker's log dirs is a replica, also while it moves from one log dir to another.
+"""I49, I50, I51: which directory of a broker's log dirs is a replica, also while it moves from one log dir to another.
 
 By the durable bytes, as a start after a power cut decides it: the directory with the log's own name; in the middle of
 a swap, the copy for which the log was put aside (`storage/log_dirs/future_directories.py`). What a replica must hold is
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock.types import TopicPartition
 from storage.disk.file_names import (
     FUTURE_DIRECTORY_SUFFIX,
@@ -81,6 +82,33 @@ def check_place(machine: Machine, partition: Partition) -> None:
                 f"I49: {machine.name}, {partition.topic_partition} is served from {partition.log.log_dir}, and a power"
                 f" cut leaves a log of it in {log_dir}"
             )
+
+
+class NamedPlaces:
+    """I51: the log dirs that committed metadata named for each replica since the replica came to where it is."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[PartitionKey, int], set[str]] = {}
+        self._last: dict[tuple[PartitionKey, int], str] = {}
+
+    def changed(self, partition: PartitionRegistration) -> None:
+        for broker_id in partition.replicas:
+            self._last[partition.key, broker_id] = log_dir = partition.directory_of(broker_id)
+            self._named.setdefault((partition.key, broker_id), set()).add(log_dir)
+
+    def moved(self, machine: Machine, partition: Partition) -> None:
+        """It is served from another log dir than before."""
+        if machine.node is None:
+            return
+        key = PartitionKey(partition.topic_id, partition.topic_partition.partition), partition.broker_id
+        log_dir = machine.node.log_manager.directory_id(partition.log.log_dir)
+        named = self._named.get(key, set())
+        if log_dir not in named:
+            raise Violated(
+                f"I51: {machine.name}, {partition.topic_partition} has moved to {partition.log.log_dir}, and the"
+                " controller has not been told before"
+            )
+        self._named[key] = {self._last[key]}
 
 
 def between_log_dirs(brokers: Sequence[Machine]) -> list[str]:

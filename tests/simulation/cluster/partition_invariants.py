@@ -19,7 +19,7 @@ from penstock import epochs
 from penstock.types import NO_EPOCH, TopicPartition
 from storage.log.log import Log
 from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
-from tests.simulation.cluster.log_places import ReplicaPlace, check_place
+from tests.simulation.cluster.log_places import NamedPlaces, ReplicaPlace, check_place
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 
@@ -50,6 +50,7 @@ class PartitionInvariants:
     def __init__(self, machines: Sequence[Machine], metadata: MetadataInvariants) -> None:
         self._machines = {machine.config.node_id: machine for machine in machines}
         self.metadata = metadata
+        self._places = NamedPlaces()
         self._seen: dict[Partition, Seen] = {}
         self._histories: dict[PartitionKey, Committed] = {}
         self._replicas: dict[tuple[PartitionKey, int], DurableLog] = {}
@@ -85,6 +86,8 @@ class PartitionInvariants:
             if seen is None:
                 seen = self._first_sight(machine, partition)
             if partition.log is not seen.log:
+                if seen.log is not None and seen.log.log_dir != partition.log.log_dir:
+                    self._places.moved(machine, partition)
                 seen.log, seen.log_is_checked = partition.log, False
                 check_place(machine, partition)
             leading = partition.leading
@@ -195,6 +198,7 @@ class PartitionInvariants:
 
     def changed(self, partition: PartitionRegistration, hosts: Iterable[tuple[Machine, Partitions]]) -> None:
         """The controller has changed it: what holds of its ISR holds of the new one."""
+        self._places.changed(partition)
         self.check_isr(partition.key)
         leader = self._machines.get(partition.leader_id)
         topic = self.metadata.newest.topic_name(partition.topic_id)

@@ -111,6 +111,7 @@ def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
     [
         ("a copy takes the place of its log before it has everything", "I13: "),
         ("the renames of a swap are not synced", "I49: "),
+        ("the swap does not wait for the controller", "I51: "),
     ],
 )
 def test_a_mistake_of_moves_is_found(name: str, failure: str) -> None:

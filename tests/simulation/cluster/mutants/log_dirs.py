@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
+from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from storage.log_dirs.future_directories import MovesAtStart
@@ -20,8 +21,24 @@ _SLOW_MOVES = directed(
     replica_alter_log_dirs_io_max_bytes_per_second=2_000,
 )
 """Brokers are killed while copies are filled slowly."""
+_NO_CONTROLLER = directed(Fault(1.0, Kind.ISOLATE, 0, 0, 3.0, 0.5), operators=_MOVER, log_dirs=2)
+"""The only controller is away."""
 
 LOG_DIRS = (
+    Mutant(
+        "the swap does not wait for the controller",
+        "KIP-858",
+        (
+            Edit(MoveAnnouncements.acknowledged, "ACKNOWLEDGE_MS_MAX / 1000", "0"),
+            Edit(MoveAnnouncements.acknowledged, "if self._directories.holds(announcement):", "if True:"),
+            Edit(
+                MoveAnnouncements.use,
+                "move.announcement is None or not self._directories.holds(move.announcement)",
+                "False",
+            ),
+        ),
+        stories=_NO_CONTROLLER,
+    ),
     Mutant(
         "a copy takes the place of its log before it has everything",
         "seam: what was appended since the copy was filled",
