@@ -72,6 +72,13 @@ class MoveDirectory(NamedTuple):
         return f"{self.log_dir}/{partition_directory(self.topic_partition)}"
 
 
+class MoveGoingOn(NamedTuple):
+    """A copy that a start found, and the topic of which it is."""
+
+    side: MoveDirectory
+    topic_id: str
+
+
 @dataclass(slots=True)
 class FoundMoves:
     """What a start finds of moves."""
@@ -102,12 +109,12 @@ class MovesAtStart:
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log dirs whose disk refused a rename."""
 
-    def settle(self, found: FoundMoves) -> dict[TopicPartition, MoveDirectory]:
+    def settle(self, found: FoundMoves) -> dict[TopicPartition, MoveGoingOn]:
         """Finish or undo what a crash interrupted; returns the moves that go on."""
         futures = {(future.topic_partition, future.unique): future for future in found.futures}
         for moved in found.moved:
             self._settle_moved(moved, futures.pop((moved.topic_partition, moved.unique), None))
-        going_on: dict[TopicPartition, MoveDirectory] = {}
+        going_on: dict[TopicPartition, MoveGoingOn] = {}
         for future in sorted(futures.values()):
             self._settle_future(future, going_on)
         return going_on
@@ -128,7 +135,7 @@ class MovesAtStart:
             _log.warning("%s: a crash interrupted its move, and its copy is gone: it stays here", moved.home)
             homes.append(moved.log_dir)
 
-    def _settle_future(self, future: MoveDirectory, going_on: dict[TopicPartition, MoveDirectory]) -> None:
+    def _settle_future(self, future: MoveDirectory, going_on: dict[TopicPartition, MoveGoingOn]) -> None:
         homes = self.homes.get(future.topic_partition, [])
         has_log = self._is_in_one_of(homes, future.topic_partition, future.future)
         if not has_log and not self.all_dirs_answer:
@@ -136,7 +143,7 @@ class MovesAtStart:
         if not homes:
             self._put_aside(future, future.future, STRAY_DIRECTORY_SUFFIX)
         elif has_log and future.topic_partition not in going_on and future.log_dir not in homes:
-            going_on[future.topic_partition] = future
+            going_on[future.topic_partition] = MoveGoingOn(future, self._topic_id(future.future))
         else:
             self._put_aside(future, future.future, DELETE_DIRECTORY_SUFFIX)
 

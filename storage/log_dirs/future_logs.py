@@ -32,7 +32,7 @@ from storage.log.log import Log
 from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.log_config import LogConfig
 from storage.log_dirs.deleted_logs import DeletedLogs
-from storage.log_dirs.future_directories import MoveDirectory
+from storage.log_dirs.future_directories import MoveDirectory, MoveGoingOn
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_opener import LogOpener
 from storage.recovery.recovery import LastKnown
@@ -61,7 +61,7 @@ class FutureLogs:
     ) -> None:
         self._fs, self._ids, self._clock = machine.file_system, machine.ids, machine.clock
         self._directories, self._opener, self._deleted = directories, opener, deleted
-        self.going_on: dict[TopicPartition, MoveDirectory] = {}
+        self.going_on: dict[TopicPartition, MoveGoingOn] = {}
         """Moves that an earlier run began."""
 
     def name(self, topic_partition: TopicPartition, log_dir: str) -> MoveDirectory:

@@ -29,7 +29,7 @@ from storage.disk.file_names import (
 )
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
-from storage.log_dirs.future_directories import FoundMoves, MoveDirectory, MovesAtStart
+from storage.log_dirs.future_directories import FoundMoves, MoveGoingOn, MovesAtStart
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
 
@@ -63,7 +63,7 @@ class Findings:
     """Path to suffix, of directories that were set aside by an earlier run."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log dirs that cannot be listed."""
-    going_on: dict[TopicPartition, MoveDirectory] = field(default_factory=dict)
+    going_on: dict[TopicPartition, MoveGoingOn] = field(default_factory=dict)
     """Moves between log dirs that an earlier run began."""
 
 

@@ -112,15 +112,15 @@ class Stage:
         a, b = self.dirs
         return b if self.partition.log.log_dir == a else a
 
-    def host(self, leader: int = ME, epoch: int = 5, partition_epoch: int = 0) -> None:
+    def host(self, leader: int = ME, epoch: int = 5, partition_epoch: int = 0, topic_id: str = TOPIC_ID) -> None:
         replicas = (ME,) if leader == ME else (ME, leader)
         logs = self.manager.table.logs.named(PARTITION).values()
         place = self.manager.directory_id(next((log.log_dir for log in logs), self.dirs[0]))
         directories = (place, "x")[: len(replicas)]
         registration = PartitionRegistration(
-            TOPIC_ID, 0, replicas, replicas, leader, epoch, partition_epoch, directories=directories
+            topic_id, 0, replicas, replicas, leader, epoch, partition_epoch, directories=directories
         )
-        self.replicas.apply(PARTITION, TOPIC_ID, registration, TopicSettings(CONFIG, 1), NOBODY)
+        self.replicas.apply(PARTITION, topic_id, registration, TopicSettings(CONFIG, 1), NOBODY)
 
     def write(self, *values: bytes) -> None:
         """Each is a batch."""

@@ -66,7 +66,7 @@ class LogDirMoves:
         self.throttle = throttle
         self._copying = MoveCopy(self._futures, replicas.parts.failures, threads, throttle, clock)
         self._swapping = MoveSwap(log_manager, replicas, self._copying, threads, clock)
-        self._moves = {key: Move(side) for key, side in self._futures.going_on.items()}
+        self._moves = {key: Move(*found) for key, found in self._futures.going_on.items()}
         self._to_drop: list[MoveDirectory] = []
         self._attempted: set[MoveDirectory] = set()  # one at a time to each log dir
         self._completed = self._failed_attempts = 0
@@ -80,6 +80,7 @@ class LogDirMoves:
         """Move each replica to a log dir of this broker; the error of each, or None: its move has begun and goes on
         after a restart, or it is there already."""
         answers: dict[TopicPartition, ApiError | None] = {}
+        self._give_up_deleted()
         for key, path in wanted.items():
             try:
                 await self._alter_one(key, path)
@@ -105,7 +106,7 @@ class LogDirMoves:
             self._to_drop.append(side)
             raise ReplicaNotAvailableError(f"{key} has changed meanwhile; look at it, and try again")
         self.give_up(key)
-        self._moves[key] = Move(side)
+        self._moves[key] = Move(side, partition.topic_id)
         _log.info("%s: moving from %s to %s", key, partition.log.log_dir, log_dir)
         await self._dropped(before)
 
@@ -159,10 +160,11 @@ class LogDirMoves:
             await self.drop(log_dir)
 
     def _give_up_deleted(self) -> None:
-        """Of replicas that were deleted before they were served: a start found their copies."""
+        """Of replicas that were deleted before they were served: a start found their copies. Another topic may have
+        the name by now."""
         table = self._log_manager.table
-        for key in tuple(self._moves):
-            if not table.logs.named(key) and not table.offline.named(key):
+        for key, move in tuple(self._moves.items()):
+            if not any(logs.get_as(key, move.topic_id) for logs in (table.logs, table.offline)):
                 self.give_up(key)
 
     def _next(self, log_dir: str) -> Move | None:
@@ -174,7 +176,8 @@ class LogDirMoves:
 
     def _served(self, move: Move) -> Partition | None:
         partition = self._parts.hosted.find(move.side.topic_partition)
-        return partition if partition is not None and partition.offline is None else None
+        is_it = partition is not None and partition.topic_id == move.topic_id and partition.offline is None
+        return partition if is_it else None
 
     async def _attempt(self, move: Move) -> None:
         partition = self._served(move)
@@ -270,7 +273,7 @@ class LogDirMoves:
 
     def _view(self, key: TopicPartition, move: Move) -> MoveView | None:
         partition = self._parts.hosted.find(key)
-        if partition is None:
+        if partition is None or partition.topic_id != move.topic_id:
             return None
         log = partition.log
         left, lag = max(log.size_bytes - move.copied_bytes, 0), max(log.log_end_offset - move.copied_to, 0)

@@ -21,6 +21,7 @@ class Move:
     """Changed on the event loop only."""
 
     side: MoveDirectory
+    topic_id: str
     copy: Log | None = None
     """Open while it is filled; used by one thread at a time."""
     flushed: int | None = None

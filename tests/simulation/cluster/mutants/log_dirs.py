@@ -74,7 +74,7 @@ LOG_DIRS = (
         (
             Edit(
                 MovesAtStart._settle_future,
-                "going_on[future.topic_partition] = future",
+                "going_on[future.topic_partition] = MoveGoingOn(future, self._topic_id(future.future))",
                 "home = MoveDirectory(homes.pop(), future.topic_partition, future.unique)\n"
                 "        self._put_aside(home, home.home, DELETE_DIRECTORY_SUFFIX)\n"
                 "        self._rename(future.future, future.home)\n"

@@ -30,8 +30,9 @@ from storage.segment.cold_read import ColdRead
 from tests.support.machine import THREADS, stop_wait
 from tests.support.moving_replica import Stage, played, stage
 from tests.support.partitions import PARTITION, batch
-from tests.support.storage import TOPIC_ID
+from tests.support.storage import TOPIC_ID, read_all
 
+OTHER_TOPIC_ID = "B" * 22
 VALUES = [b"value %02d" % n for n in range(30)]
 
 
@@ -360,6 +361,34 @@ def test_the_copy_of_a_replica_that_was_deleted_before_it_was_served_is_dropped(
             made.manager.removal.set_aside_for_deletion(PARTITION, TOPIC_ID)
             await made.run()
             assert made.names() == ["t-0-delete", "t-0-delete"]
+
+    asyncio.run(afterwards())
+
+
+@pytest.mark.parametrize("moves_again", [False, True])
+def test_the_copy_of_a_topic_that_was_made_anew_before_it_was_served_is_dropped_and_not_filled(
+    tmp_path: Path, moves_again: bool
+) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        assert await made.alter(made.other) is None
+
+    played(tmp_path, story)
+
+    async def afterwards() -> None:
+        async with stage(tmp_path) as made:
+            made.manager.removal.set_aside_for_deletion(PARTITION, TOPIC_ID)
+            made.host(topic_id=OTHER_TOPIC_ID)
+            partition = made.replicas.get(PARTITION, OTHER_TOPIC_ID)
+            partition.append_as_leader(batch(b"of the new topic"), 1, 1, made.clock.wall_ms())
+            source, target = made.dirs
+            assert partition.log.log_dir == source and made.moves.views() == {}
+            if moves_again:
+                assert await made.alter(target) is None
+            await made.run()
+            assert partition.log.log_dir == (target if moves_again else source)
+            assert [value for _, value in read_all(partition.log)] == [b"of the new topic"]
+            assert made.moves.statistics().failed_attempts == 0 and "t-0-future" not in made.names()
 
     asyncio.run(afterwards())
 

@@ -225,7 +225,7 @@ class Scene:
         self.reports = DirectoryReports(1, lambda: 7, lambda path: path, self._call, pytest.fail, Random(0))
         self.announcements = MoveAnnouncements(self.reports)
         key = TopicPartition("t", 0)
-        self.move = Move(MoveDirectory("/b", key, "u" * 22))
+        self.move = Move(MoveDirectory("/b", key, "u" * 22), "id")
         log = SimpleNamespace(log_dir="/a")
         self.partition = cast(Partition, SimpleNamespace(topic_partition=key, topic_id="id", log=log))
 

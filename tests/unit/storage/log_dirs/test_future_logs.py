@@ -118,9 +118,9 @@ def test_a_crash_at_any_point_leaves_one_log_with_everything(kind: str) -> None:
         assert not again.table.offline and not again.table.vanished and not again.removal.strays, crash_at
         if TP in again.futures.going_on:  # the move goes on from what is there
             assert live.log_dir == A
-            copied(again, live, again.futures.going_on[TP])
+            copied(again, live, again.futures.going_on[TP].side)
             live.abandon(wait=False)
-            outcome = again.futures.swap(live, again.futures.going_on[TP])
+            outcome = again.futures.swap(live, again.futures.going_on[TP].side)
             assert outcome.log is not None and read_all(outcome.log) == WHOLE, crash_at
         found_in.add((live.log_dir, TP in again.futures.going_on))
     assert found_in == {(A, False), (A, True), (B, False)}
@@ -169,7 +169,7 @@ def test_a_start_without_one_log_dir_leaves_both_sides_alone_and_the_next_one_go
         open_manager_of(fs)
     fs.rename("/away", A)
     again = open_manager_of(fs)
-    assert TP in again.futures.going_on and not again.removal.strays
+    assert again.futures.going_on[TP].topic_id == TOPIC_ID and not again.removal.strays
 
 
 def open_manager_of(fs: LosingFileSystem) -> LogManager:
