@@ -189,6 +189,7 @@ class LogDirMoves:
             is_filled = await self._copying.fill(move, partition)
             if is_filled and await self._swapping.swap(move, partition):
                 self._done(move, partition)
+                await self._claim_flushed(move.side.log_dir)
             else:
                 move.not_before_ms = self._clock.now_ms() + (TRY_AGAIN_MS if is_filled else LOOK_MS)
         except (OSError, PenstockError) as error:
@@ -207,6 +208,17 @@ class LogDirMoves:
         elif move.side in self._to_drop:  # given up in its last moment
             self._to_drop.remove(move.side)
         _log.info("%s: moved to %s", partition, move.side.log_dir)
+
+    async def _claim_flushed(self, log_dir: str) -> None:
+        """Write the recovery points of the new log dir at once: until it has one for the log, a start would cut rot off
+        as a torn tail. Where there is no room, the regular checkpoint writes them later."""
+        write = self._log_manager.checkpoints.try_recovery_points
+        failure = await self._threads.run(log_dir, write, log_dir)
+        if failure is None:
+            return
+        _log.error("%s", failure)
+        if isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+            self._parts.failures.directory_failed(log_dir, failure.__cause__)
 
     async def _failed(self, move: Move, error: OSError | PenstockError) -> None:
         """The copy's own disk, or the copy, is in trouble; the replica is not."""

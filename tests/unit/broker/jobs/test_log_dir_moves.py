@@ -25,6 +25,8 @@ from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.disk.file_names import RECOVERY_POINT_CHECKPOINT
+from storage.disk.offset_checkpoint import OffsetCheckpoint
 from storage.log_config import LogConfig
 from storage.segment.cold_read import ColdRead
 from tests.support.machine import THREADS, stop_wait
@@ -344,6 +346,41 @@ def test_a_cold_read_in_flight_during_the_swap_is_read_again_and_fails_nothing(t
             found = made.partition.read(0, 500, is_replica=False, cold=found)
         assert isinstance(found, bytes) and VALUES[0] in found
         assert made.partition.log.log_dir == target and made.replicas.failed_log_dirs == []
+
+    played(tmp_path, story)
+
+
+def flushed_in(made: Stage, log_dir: str) -> int | None:
+    """How far the log dir claims that the log is flushed."""
+    path = f"{log_dir}/{RECOVERY_POINT_CHECKPOINT}"
+    return OffsetCheckpoint(made.fs, path, has_topic_ids=True).offsets.get(PARTITION)
+
+
+def test_the_new_log_dir_claims_at_once_that_the_log_is_flushed(tmp_path: Path) -> None:
+    """Otherwise a start after a crash would take rot for a torn tail."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        await made.run()
+        assert made.partition.log.log_dir == target and flushed_in(made, target) == len(VALUES)
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_log_dir_that_refuses_this_claim_has_failed_unless_it_is_only_full(tmp_path: Path, code: int) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        target = made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("write", RECOVERY_POINT_CHECKPOINT, code):
+            await made.run()
+        assert made.partition.log.log_dir == target and made.moves.statistics().completed == 1
+        assert made.replicas.failed_log_dirs == ([] if code == errno.ENOSPC else [target])
+        if code == errno.ENOSPC:
+            assert made.values() == VALUES
 
     played(tmp_path, story)
 
