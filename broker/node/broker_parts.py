@@ -183,7 +183,7 @@ class BrokerParts:
             clock,
             random,
             node.transport.open_fetch_stream,
-            FollowerNode(known.lost, known.hosted, durability),
+            FollowerNode(known.lost, known.hosted, durability, node.log_manager.checkpoints.expect_cut),
             node.on_fatal,
             self.follower_throttle,
             node.busy.fetchers.timed,

@@ -64,7 +64,7 @@ class CleanerCheckpoint:
         """The log is about to be cut at `offset`; durable when it returns."""
         if self._begin_generation(topic_partition):
             with self._mutex:
-                self._lines.lower(topic_partition, offset)
+                self._lines.lower({topic_partition: offset})
 
     def remove(self, topic_partition: TopicPartition) -> None:
         """The log is gone; durable when it returns."""

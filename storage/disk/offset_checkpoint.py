@@ -67,10 +67,11 @@ class OffsetCheckpoint:
             self.offsets, self.topic_ids, self.is_good = offsets, topic_ids, True
             self._in_doubt = {}
 
-    def lower(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Durable when it returns: the file claims no more than `offset` for the partition."""
-        if self.claim(topic_partition) > offset:
-            self.replace({**self._lines(), topic_partition: offset}, self.topic_ids)
+    def lower(self, bounds: Mapping[TopicPartition, int]) -> None:
+        """Durable when it returns: the file claims no more than its bound for each partition. One write, or none."""
+        lower = {tp: offset for tp, offset in bounds.items() if self.claim(tp) > offset}
+        if lower:
+            self.replace({**self._lines(), **lower}, self.topic_ids)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Durable when it returns: the file has no line for the partition."""

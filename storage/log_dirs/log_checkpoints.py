@@ -71,6 +71,11 @@ class LogCheckpoints:
         begins_at = log.segments[0].base_offset
         return log.claimed_log_start_offset > begins_at or log.has_file_changes
 
+    def expect_cut(self, log: Log, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """The log will be cut at `offset`; see `LogDirectory.expect_cut`. Does nothing if its dir is out of use."""
+        if (directory := self._directories.get(log.log_dir)) is not None:
+            directory.expect_cut(log.topic_partition, offset, is_wanted)
+
     def write_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
         """Write the high watermarks that `read` returns; a log that is not in the mapping keeps its line."""
         self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))

@@ -12,7 +12,9 @@ first epoch does; at worst at its first segment, and deleted records can be read
 
 The checkpoint job may run in another thread, and a disk may take ten seconds for it; a lock keeps it and a truncation
 apart. A log without a claim, on the disk or in the write under way, need not wait for it: new logs are created on the
-event loop. Not here: the logs (`log_manager.py`), meta.properties.
+event loop. After a failover many logs are cut within one fetch answer, and the file has a line for every log: the cuts
+are expected together, and the first one lowers the lines of all of them in one write. Not here: the logs
+(`log_manager.py`), meta.properties.
 """
 
 from __future__ import annotations
@@ -61,6 +63,8 @@ class LogDirectory:
             """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
             self._under_way: Offsets = {}
             """Lines that are being written and may be on the disk already."""
+            self._expected_cuts: dict[TopicPartition, tuple[int, Callable[[], bool]]] = {}
+            """Guarded by `_claims`. Only hints: each cut lowers its own line BEFORE, whether it was expected or not."""
             self.clean_stop = take_marker(fs, path)
             """The content of the marker of a clean stop before this start; None after any other stop."""
             fs.fsync_dir(path)  # a killed process leaves names that may not be on the disk: durable BEFORE use
@@ -164,16 +168,30 @@ class LogDirectory:
             claims = [checkpoint.claim(topic_partition) for checkpoint in self._checkpoints()]
             return max(self._under_way.get(topic_partition, 0), *claims) > offset
 
+    def expect_cut(self, topic_partition: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """The log will be cut at `offset`: the next write for a cut lowers its lines too, if that is still wanted then.
+        Should the log not be cut after all, its lines are lower than they need be until the next checkpoint."""
+        with self._claims:
+            self._expected_cuts[topic_partition] = offset, is_wanted
+
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
         """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew.
 
         What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
         """
+        with self._claims:
+            self._expected_cuts.pop(topic_partition, None)
         if self._is_claimed_above(topic_partition, offset):
             with self._mutex:
+                bounds = self._take_expected_cuts() | {topic_partition: offset}
                 for checkpoint in self._checkpoints():
-                    checkpoint.lower(topic_partition, offset)
+                    checkpoint.lower(bounds)
         self.cleaner_checkpoint.lower(topic_partition, offset)
+
+    def _take_expected_cuts(self) -> dict[TopicPartition, int]:
+        with self._claims:
+            expected, self._expected_cuts = self._expected_cuts, {}
+        return {tp: offset for tp, (offset, is_wanted) in expected.items() if is_wanted()}
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Make durable that no checkpoint has a line for the log: it was set aside."""

@@ -232,8 +232,12 @@ class ReplicaFetcher:
         that hangs would stop the partitions of every other log dir. Until then nothing is fetched for the partition."""
         key = effect.partition
         self._cuts[key] = effect
-        prepared = prepare(effect, partition)
-        work = functools.partial(prepared.run, lambda: self._cuts.get(key) is effect) if prepared else None
+
+        def is_wanted() -> bool:
+            return self._cuts.get(key) is effect
+
+        prepared = prepare(effect, partition, lambda offset: self._node.expect_cut(partition, offset, is_wanted))
+        work = functools.partial(prepared.run, is_wanted) if prepared else None
 
         def cut(error: BaseException | None) -> None:
             if error is not None:
@@ -243,7 +247,7 @@ class ReplicaFetcher:
         def answered(error: BaseException | None) -> None:
             if prepared is not None:
                 prepared.close()
-            if self._cuts.get(key) is not effect:
+            if not is_wanted():
                 return  # it is not followed any more, or from another position
             del self._cuts[key]
             if self._node.find(key) is not partition or partition.leading is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from broker.replication.follower.fetcher_core import (
     AdvanceHighWatermark,
@@ -45,12 +46,18 @@ def perform(effect: Effect, partition: Partition) -> bool:
     return rebased
 
 
-def prepare(effect: Truncate | StartOver, partition: Partition) -> PreparedCut | None:
-    """What a thread should do before the truncation is performed; None: nothing."""
+def prepare(
+    effect: Truncate | StartOver, partition: Partition, expect_cut: Callable[[int], None]
+) -> PreparedCut | None:
+    """What a thread should do before the truncation is performed; None: nothing. `expect_cut` is told the offset of a
+    cut that leaves records."""
     if isinstance(effect, StartOver):
         return None
     offset = cut_offset(effect.answer, partition)
-    return partition.log.producers.prepare_cut(offset) if offset > effect.leader_log_start_offset else None
+    if offset <= effect.leader_log_start_offset:
+        return None
+    expect_cut(offset)
+    return partition.log.producers.prepare_cut(offset)
 
 
 def cut_offset(answer: EpochEndOffset, partition: Partition) -> int:

@@ -38,6 +38,11 @@ class FetcherNode(Protocol):
 
     def request_flush(self, partition: Partition) -> None: ...
 
+    def expect_cut(self, partition: Partition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """The partition's log will be cut at `offset`, unless that is not wanted any more: the cuts of one fetch answer
+        then share the write of each checkpoint of a log dir."""
+        ...
+
     def when_disk_answers(
         self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None
     ) -> None:

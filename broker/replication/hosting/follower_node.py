@@ -10,13 +10,21 @@ from broker.replication.leader.log_start_commit import Waiter
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from penstock.types import TopicPartition
+from storage.log.log import Log
 
 
 class FollowerNode:
     """One per broker."""
 
-    def __init__(self, lost: LostReplicas, hosted: PartitionLookup, durability: Durability) -> None:
+    def __init__(
+        self,
+        lost: LostReplicas,
+        hosted: PartitionLookup,
+        durability: Durability,
+        expect_cut: Callable[[Log, int, Callable[[], bool]], None],
+    ) -> None:
         self._lost, self._hosted, self._durability = lost, hosted, durability
+        self._expect_cut = expect_cut
 
     @property
     def broker_epoch(self) -> int:
@@ -28,6 +36,9 @@ class FollowerNode:
 
     def request_flush(self, partition: Partition) -> None:
         self._durability.request_flush(partition)
+
+    def expect_cut(self, partition: Partition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        self._expect_cut(partition.log, offset, is_wanted)
 
     def when_disk_answers(
         self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None

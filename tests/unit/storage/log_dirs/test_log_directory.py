@@ -124,3 +124,42 @@ def test_a_truncation_keeps_the_lines_of_other_logs_that_are_in_doubt(tmp_path: 
     directory.lower_checkpoints(OLD, 3)
     assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 4}
     directory.close(clean=False, broker_epoch=0)
+
+
+def test_cuts_that_are_expected_together_share_one_write_of_each_checkpoint(tmp_path: Path) -> None:
+    fs = FaultyFileSystem()
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
+    logs = [TopicPartition("t", number) for number in range(42)]
+    not_cut, superseded = logs[40:]
+    directory.checkpoint_recovery_points(lambda: by_id(dict.fromkeys(logs, 9)), ())
+    directory.checkpoint_high_watermarks(lambda: dict.fromkeys(logs, 8), ())
+    before = fs.calls_of("fsync_dir", str(tmp_path))
+    for log in logs[:40]:
+        directory.expect_cut(log, 5, lambda: True)
+    directory.expect_cut(superseded, 5, lambda: False)
+
+    for done, log in enumerate(logs[:40]):
+        directory.lower_checkpoints(log, 5)
+        for name, offset in ((RECOVERY_POINT_CHECKPOINT, 9), (HIGH_WATERMARK_CHECKPOINT, 8)):
+            lines = read_offsets(fs, str(tmp_path / name)) or {}
+            assert all(lines[cut] <= 5 for cut in logs[: done + 1]), "BEFORE any record of it is cut"
+            assert lines[not_cut] == lines[superseded] == offset
+
+    assert fs.calls_of("fsync_dir", str(tmp_path)) == before + 2, "one write for each of the two files"
+    directory.close(clean=False, broker_epoch=0)
+
+
+def test_a_cut_that_was_expected_lowers_its_line_again_when_a_checkpoint_came_between(tmp_path: Path) -> None:
+    fs = FaultyFileSystem()
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
+    for key in (OLD, NEW):
+        directory.expect_cut(key, 3, lambda: True)
+    directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 5}), ())
+    directory.lower_checkpoints(OLD, 3)
+    assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 3}
+    directory.checkpoint_recovery_points(lambda: by_id({OLD: 3, NEW: 5}), ())
+    directory.lower_checkpoints(NEW, 2)
+    assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 2}
+    directory.lower_checkpoints(OLD, 1)
+    assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 1, NEW: 2}, "it was cut before"
+    directory.close(clean=False, broker_epoch=0)

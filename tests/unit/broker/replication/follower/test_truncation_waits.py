@@ -73,12 +73,14 @@ class Stage:
             follower.log.flush()
             follower.become_follower(state(), NOBODY)
         self.work: Callable[[], object] | None = None
+        self.expected: list[tuple[TopicPartition, int, Callable[[], bool]]] = []
         self.probes: list[tuple[TopicPartition, OnAnswer]] = []
         self.stream = Stream()
         node = SimpleNamespace(
             broker_epoch=102,
             find=self.followers.get,
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
+            expect_cut=self.expect_cut,
             when_disk_answers=self.ask_disk,
         )
         self.fetcher = ReplicaFetcher(
@@ -87,6 +89,9 @@ class Stage:
         self.cut = self.followers[PARTITION]
         for follower in self.followers.values():
             self.fetcher.add(follower, EPOCH)
+
+    def expect_cut(self, partition: Partition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        self.expected.append((partition.topic_partition, offset, is_wanted))
 
     def ask_disk(self, partition: Partition, then: OnAnswer, work: Callable[[], object] | None) -> None:
         self.work = work
@@ -148,9 +153,12 @@ def test_a_truncation_is_not_done_any_more_once_the_partition_was_taken_away_or_
     async def scenario() -> None:
         at = Stage(tmp_path)
         disk_answers = await at.diverges()
+        [(key, offset, is_wanted)] = at.expected
+        assert (key, offset, is_wanted()) == (PARTITION, 1, True), "the checkpoints may be lowered with those of others"
         at.fetcher.remove([PARTITION])
         at.fetcher.add(at.cut, EPOCH)
         at.fetcher.kick()
+        assert not is_wanted(), "and not any more"
         disk_answers(None)
         assert at.cut.log.log_end_offset == 3
 
