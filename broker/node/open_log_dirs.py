@@ -10,16 +10,18 @@ from collections.abc import Callable
 from broker.config.node_config import NodeConfig
 from broker.node.environment import Environment
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
-from broker.quorum.voter_memory import DoubtfulCuts
+from broker.quorum.voter_memory import DoubtfulCuts, VoterMemory
 from penstock.types import TopicPartition
 from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_manager_config import LoadProgress, log_progress
+from storage.log_dirs.meta_properties import verify_log_dirs
 
 
 def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callable[[LoadProgress], None]) -> LogManager:
     """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile."""
+    _check_voters(config, environment)
 
     def told(found: LoadProgress) -> None:
         log_progress(found)
@@ -43,6 +45,15 @@ def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callab
         ),
         environment.machine(),
     )
+
+
+def _check_voters(config: NodeConfig, environment: Environment) -> None:
+    """BEFORE a log is opened: what may be cut of the metadata log depends on how many voters there are."""
+    fs = environment.file_system
+    if config.is_controller:
+        ours, _ = verify_log_dirs(fs, config.log_dirs, None, config.node_id)
+        if config.metadata_log_dir in ours:
+            VoterMemory(config.metadata_log_dir, fs).check_voters(config.voters)
 
 
 def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:

@@ -210,10 +210,10 @@ class QuorumStateFile:
         self._on_saved = on_saved
 
     def load(self) -> ElectionState | None:
-        text = read_text(self._fs, self.path)
-        if text is None:
-            return None
         try:
+            text = read_text(self._fs, self.path)
+            if text is None:
+                return None
             found, sealed = unseal_json(self.path, text)
         except CorruptFileError as damage:
             raise self._damaged(damage.why) from damage

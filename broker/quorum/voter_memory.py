@@ -85,7 +85,7 @@ class VoterMemory:
         for other voters than those among whom this one has promised.
         """
         self._voters = tuple(sorted(voters))
-        self._check_voters()
+        self.check_voters(voters)
         state = quorum_state.load()
         if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:
             raise ConfigError(
@@ -108,13 +108,14 @@ class VoterMemory:
         if log.log_end_offset > 0:
             self.note_records()
 
-    def _check_voters(self) -> None:
-        known = self._promised.voters
-        if known is not None and known != self._voters:
+    def check_voters(self, voters: Collection[int]) -> None:
+        """ConfigError for other voters than those among whom this one has promised."""
+        known, ids = self._promised.voters, tuple(sorted(voters))
+        if known is not None and known != ids:
             raise ConfigError(
-                f"controller.quorum.voters has the ids {list(self._voters or ())}, but this controller has voted among"
-                f" {list(known)}: the voters of a cluster cannot change, because two lists could elect two leaders; put"
-                f" the old ids back (hosts and ports may differ), or see `Other voters` in {REPAIRS}"
+                f"controller.quorum.voters has the ids {list(ids)}, but this controller has voted among {list(known)}:"
+                " the voters of a cluster cannot change, because two lists could elect two leaders; put the old ids"
+                f" back (hosts and ports may differ), or see `Other voters` in {REPAIRS}"
             )
 
     def _note(self, promised: Promised) -> None:
@@ -136,10 +137,10 @@ class VoterMemory:
         self._promised = promised
 
     def _load(self) -> Promised:
-        text = read_text(self._fs, self.path)
-        if text is None:
-            return Promised()
         try:
+            text = read_text(self._fs, self.path)
+            if text is None:
+                return Promised()
             found, _ = unseal_json(self.path, text)
         except CorruptFileError as damage:
             _log.warning("%s; the voter counts as one that has voted and has records", damage)

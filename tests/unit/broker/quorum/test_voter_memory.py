@@ -195,6 +195,14 @@ def test_damaged_voter_file_is_that_of_a_voter_that_promised_everything(voter: V
     assert voter.start() == ElectionState(forgotten=Forgotten.VOTES)
 
 
+def test_voter_file_that_is_no_text_is_a_damaged_one(voter: Voter) -> None:
+    voter.live()
+    path = Path(voter.memory.path)
+    path.write_bytes(path.read_bytes().replace(b"hasVoted", b"has\xd6oted"))  # one bit is another
+    assert voter.start() == STATE
+    assert b"\xd6" not in path.read_bytes(), "it is written anew"
+
+
 def test_first_records_do_not_count_before_they_are_noted(voter: Voter) -> None:
     voter.start()
     voter.raft_log.append_as_leader(batch(b"x"), 5)
