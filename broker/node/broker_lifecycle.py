@@ -111,6 +111,8 @@ class BrokerLifecycle:
         self._may_unfence = False
         self._is_stopping = False
         self._registrations_anew = 0
+        self._unfencings = 0
+        """Told in each of their lines: the log leaves repetitions out, and would end with a broker that is fenced."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
@@ -155,14 +157,15 @@ class BrokerLifecycle:
         self.unfenced.clear()
         self._on_standing(False)
         if not self._is_stopping:
-            _log.warning(told, self._registration.broker_id)
+            _log.warning(f"{told} (unfenced so far: %d)", self._registration.broker_id, self._unfencings)
 
     def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
         broker_id = self._registration.broker_id
         if answer.is_fenced and self.unfenced.is_set():
             self._fenced("broker %d is fenced by the controller: it leads nothing until it is unfenced")
         elif not answer.is_fenced and not self.unfenced.is_set():
-            _log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
+            self._unfencings += 1
+            _log.info("broker %d is unfenced, time %d, epoch %d", broker_id, self._unfencings, self.broker_epoch)
             self._on_standing(True)
             self.unfenced.set()
 

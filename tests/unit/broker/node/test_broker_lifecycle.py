@@ -476,3 +476,17 @@ def test_a_broker_that_no_controller_answers_for_a_session_takes_itself_for_fenc
     silence: list[bool | ApiError] = [RequestTimedOutError("x")] * 7
     assert standings([False, *silence[:4], False]) == [True], "a session has not passed"
     assert standings([False, *silence, False]) == [True, False, True]
+
+
+def test_a_broker_that_is_in_service_again_says_so_in_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    """The node's log leaves out a line that it wrote within 30 s: the last one said that the broker may be fenced."""
+    out = io.StringIO()
+    handler, logger = LogOutput(out, 1), logging.getLogger("broker.node.broker_lifecycle")
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.INFO):
+            standings([False, *[RequestTimedOutError("x")] * 7, False, False, True, False])
+    finally:
+        logger.removeHandler(handler)
+    told = [line for line in out.getvalue().splitlines() if "fenced" in line]
+    assert ["is unfenced, time" in line for line in told] == [True, False, True, False, True]
