@@ -85,12 +85,13 @@ class ControllerChannel:
             left_ms = deadline_ms - self._clock.now_ms()
             if left_ms <= 0:
                 raise RequestTimedOutError(f"no answer from the controller within {timeout_ms} ms: {last}")
+            is_asked = self._quorum.leader_id != NO_LEADER
             try:
                 answer = await self._once(request, left_ms)
                 return of_repetition(answer) if is_repetition else answer
             except (NotControllerError, NetworkError) as error:
                 last = error
-                is_repetition = True  # NOT_CONTROLLER, too, may come after the records were proposed
+                is_repetition |= is_asked  # NOT_CONTROLLER, too, may come after the records were proposed
             failures = 0 if await self._pause(failures + 1) else failures + 1
 
     async def _pause(self, failures: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from broker.apis.changes.create_partitions import added_by_an_earlier_attempt
 from broker.apis.changes.create_topics import maybe_created_by_an_earlier_attempt
 from broker.apis.changes.delete_topics import deleted_by_an_earlier_attempt
+from broker.apis.changes.unregister_broker import unregistered_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
 from metadata.requests import (
     CreatePartitionsRequest,
@@ -25,9 +26,12 @@ from metadata.requests import (
     NewPartitions,
     NewTopic,
     TopicResult,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 from penstock.clock import SystemClock
 from penstock.errors import (
+    BrokerIdNotRegisteredError,
     InvalidPartitionsError,
     NetworkError,
     NotControllerError,
@@ -124,6 +128,28 @@ def test_a_controller_that_is_not_ready_is_asked_less_and_less_often_and_a_new_o
         assert asked_ms[before] == began_ms and len(asked_ms) == before + 2
         with pytest.raises(RequestTimedOutError, match="not yet"):
             await call
+
+    run_virtual(scenario())
+
+
+def test_a_request_that_waited_for_a_leader_is_no_repetition() -> None:
+    """Nobody has carried it out before: a broker id that was mistyped is not one that was just forgotten."""
+
+    async def scenario() -> None:
+        cluster = Cluster(3)
+        quorum = SimpleNamespace(leader_id=NO_LEADER)
+
+        async def remote(_node_id: int, request: UnregisterBrokerRequest, _timeout_ms: int) -> UnregisterBrokerResponse:
+            return cluster.commit(cluster.controller.unregister_broker(request, cluster.now_ms))
+
+        channel = ControllerChannel(HERE, quorum, virtual_clock(), remote, None, Random(0))
+        call = asyncio.create_task(
+            channel.call(UnregisterBrokerRequest(99), of_repetition=unregistered_by_an_earlier_attempt)
+        )
+        await asyncio.sleep(1)
+        quorum.leader_id = 2
+        channel.leader_changed(2)
+        assert isinstance((await call).error, BrokerIdNotRegisteredError)
 
     run_virtual(scenario())
 
