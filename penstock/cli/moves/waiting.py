@@ -29,7 +29,7 @@ STANDSTILL_SECONDS = 60.0
 
 
 class MoveStuckError(PenstockError):
-    """A move does not end, because a broker that gets a replica is out of service."""
+    """A move does not end, because a broker that it needs is out of service."""
 
 
 class Standstill:
@@ -89,7 +89,7 @@ def what_was_begun_goes_on() -> Iterator[None]:
 
 def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProgress]) -> None:
     """For moves of which nothing was copied for some time. MoveStuckError if one waits for a broker that is out of
-    service: one that gets a replica, or the last one to copy from."""
+    service: one that gets a replica, one that keeps it and is needed in sync, or the last one to copy from."""
     in_service = {broker.node_id for broker in admin.describe_cluster().brokers if not broker.fenced}
     for tp, move in sorted(moving.items()):
         awaited = set(move.partition.adding_replicas) - set(move.partition.isr) - in_service
@@ -105,6 +105,14 @@ def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProg
                 f"{tp} is being moved and has no leader to copy from, and nothing was copied for"
                 f" {STANDSTILL_SECONDS:.0f} s; start one of the brokers {away}, which have replicas and are out of"
                 " service, and run the command again"
+            )
+        leaving = set(move.partition.removing_replicas)
+        needed = sorted(set(away) - leaving)
+        if needed and set(move.partition.adding_replicas) <= set(move.partition.isr):
+            raise MoveStuckError(
+                f"{tp} has the copies that it gets, but without brokers {sorted(leaving)} too few would be in sync, and"
+                f" nothing was copied for {STANDSTILL_SECONDS:.0f} s; start one of the brokers {needed}, which keep"
+                f" replicas and are out of service, or take the move back with {_cancel(tp)}, and run the command again"
             )
 
 

@@ -43,6 +43,15 @@ def test_a_move_without_a_leader_names_the_brokers_that_are_out_of_service() -> 
         waiting.check_can_end(cast(Admin, cluster), stuck)
 
 
+def test_a_move_that_needs_a_replica_that_stays_names_the_brokers_that_are_out_of_service() -> None:
+    """Broker 4 has its copy, but without broker 2 it would be in sync alone, and min.insync.replicas is more."""
+    info = PartitionInfo(0, 2, 0, 0, (4, 1, 2), (2, 4), adding_replicas=(4,), removing_replicas=(2,))
+    stuck = {FIRST: ReassignmentProgress(info, None, {})}
+    with pytest.raises(waiting.MoveStuckError, match=r"t-0 .* without brokers \[2\] .* brokers \[1\], which keep"):
+        waiting.check_can_end(cast(Admin, FakeCluster((1, 2, 3, 4), [(1, 2)], fenced=[1])), stuck)
+    waiting.check_can_end(cast(Admin, FakeCluster((1, 2, 3, 4), [(1, 2)])), stuck)  # it catches up
+
+
 def moves(*left: int | None) -> Mapping[TopicPartition, ReassignmentProgress]:
     """Of each partition one copy, to broker 3."""
     info = PartitionInfo(0, 1, 0, 0, (3, 1, 2), (1, 2), adding_replicas=(3,), removing_replicas=(2,))
