@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from penstock.errors import InvalidTopicError, KafkaStorageError, PenstockError
 from penstock.record.batch import iter_headers
+from penstock.threads import Threads
 from penstock.types import EpochEntry, TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import (
@@ -53,6 +54,38 @@ class SwapOutcome:
     """The old directory, which may be deleted."""
 
 
+class SwapWatch:
+    """Where a swap in a thread stands, for those that wait for it: a disk may hang. Used in any thread."""
+
+    def __init__(self, threads: Threads, log_dir: str) -> None:
+        """`log_dir` is that of the thread, which may stand in a call for another move."""
+        self._lock = threads.lock()
+        """Held for a moment only."""
+        self._at: str | None = log_dir
+        self._is_given_up = False
+
+    def enter(self, log_dir: str) -> None:
+        """The next calls are to this log dir's disk. KafkaStorageError if the swap was given up: no name changes any
+        more, because others may use the log dirs by now."""
+        with self._lock:
+            if self._is_given_up:
+                raise KafkaStorageError("the swap was given up, because a disk did not answer; a start settles it")
+            self._at = log_dir
+
+    def ended(self) -> None:
+        with self._lock:
+            self._at = None
+
+    def give_up(self) -> str | None:
+        """Wait for the swap no longer; the log dir that does not answer, or None: the swap has ended."""
+        with self._lock:
+            self._is_given_up = self._at is not None
+            return self._at
+
+    def __repr__(self) -> str:
+        return f"SwapWatch({self._at or 'nowhere'})"
+
+
 class FutureLogs:
     """One for a node. The directories are the log manager's own, and live."""
 
@@ -60,6 +93,7 @@ class FutureLogs:
         self, machine: Machine, directories: Mapping[str, LogDirectory], opener: LogOpener, deleted: DeletedLogs
     ) -> None:
         self._fs, self._ids, self._clock = machine.file_system, machine.ids, machine.clock
+        self._threads = machine.threads
         self._directories, self._opener, self._deleted = directories, opener, deleted
         self.going_on: dict[TopicPartition, MoveGoingOn] = {}
         """Moves that an earlier run began."""
@@ -125,14 +159,22 @@ class FutureLogs:
         except OSError as error:
             raise storage_error("write a checkpoint", target.path, error) from error
 
-    def swap(self, log: Log, side: MoveDirectory) -> SwapOutcome:
+    def watch(self, side: MoveDirectory) -> SwapWatch:
+        """For one swap."""
+        return SwapWatch(self._threads, side.log_dir)
+
+    def swap(self, log: Log, side: MoveDirectory, watch: SwapWatch) -> SwapOutcome:
         """The copy, closed, durable, made ready and equal to `log`, takes its place. `log` was abandoned without
         waiting, on the loop."""
-        log.abandon()  # BEFORE its directory gets another name
-        source, target = self._directories.get(log.log_dir), self._directories.get(side.log_dir)
-        if source is None:
-            return SwapOutcome(None, KafkaStorageError(f"{log.log_dir} has failed"))
-        return _Swap(self._fs, self._opener, log, side, source).run(target)
+        try:
+            watch.enter(log.log_dir)
+            log.abandon()  # BEFORE its directory gets another name
+            source, target = self._directories.get(log.log_dir), self._directories.get(side.log_dir)
+            if source is None:
+                return SwapOutcome(None, KafkaStorageError(f"{log.log_dir} has failed"))
+            return _Swap(self._fs, self._opener, log, side, source, watch).run(target)
+        finally:
+            watch.ended()
 
     def __repr__(self) -> str:
         return f"FutureLogs({len(self.going_on)} begun by an earlier run)"
@@ -141,8 +183,16 @@ class FutureLogs:
 class _Swap:
     """One swap, in a thread; see `future_directories.py` for its steps."""
 
-    def __init__(self, fs: FileSystem, opener: LogOpener, log: Log, side: MoveDirectory, source: LogDirectory) -> None:
-        self._fs, self._opener = fs, opener
+    def __init__(
+        self,
+        fs: FileSystem,
+        opener: LogOpener,
+        log: Log,
+        side: MoveDirectory,
+        source: LogDirectory,
+        watch: SwapWatch,
+    ) -> None:
+        self._fs, self._opener, self._watch = fs, opener, watch
         self._log, self._side, self._source = log, side, source
         self._old = side._replace(log_dir=source.path)
         self._renamed: list[tuple[LogDirectory, str, str]] = []
@@ -162,7 +212,7 @@ class _Swap:
         gone = self._old.path(DELETE_DIRECTORY_SUFFIX)
         try:
             self._rename(self._source, moved, gone)
-        except OSError as error:
+        except (OSError, KafkaStorageError) as error:
             return SwapOutcome(new, error, self._source.path)
         with contextlib.suppress(OSError):  # harmless: a new log of this name lowers the line to 0
             self._source.cleaner_checkpoint.remove(log.topic_partition)
@@ -171,12 +221,14 @@ class _Swap:
     def _rename(self, directory: LogDirectory, source: str, target: str) -> None:
         """Durable when it returns."""
         self._at = directory
+        self._watch.enter(directory.path)
         self._fs.rename(source, target)
         self._renamed.append((directory, source, target))
         self._fs.fsync_dir(directory.path)
 
     def _open(self, directory: LogDirectory, path: str, known: LastKnown) -> Log:
         log = self._log
+        self._watch.enter(directory.path)
         new = self._opener.open_as(path, log.topic_partition, log.topic_id, log.config, known, directory)
         new.update_config(log.config, log.flush_policy)
         return new
@@ -187,6 +239,7 @@ class _Swap:
         _log.error("%s: it does not move: %s", self._log.directory, error)
         try:
             for directory, source, target in reversed(self._renamed):
+                self._watch.enter(directory.path)
                 self._fs.rename(target, source)
                 self._fs.fsync_dir(directory.path)
             known = LastKnown(False, self._log.recovery_point, self._log.log_start_offset)

@@ -9,7 +9,9 @@ not acked go on waiting. The order:
     2  hold; copy the rest; the copy gets epochs and log start, and is closed durably     at most HOLD_MS_MAX, or the
                                                                                           swap is tried again later
     3  the log is closed; three renames in a thread (`future_directories.py`)             from here on there is no way
-                                                                                          back but undoing them
+                                                                                          back but undoing them; at most
+                                                                                          RENAMES_MS_MAX, or the log dir
+                                                                                          that hangs has failed
     4  the partition has the new log, and its flushes; the dir where it is is reported
 
 Not here: filling the copy before (move_copy.py).
@@ -18,6 +20,7 @@ Not here: filling the copy before (move_copy.py).
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +46,8 @@ _log = logging.getLogger(__name__)
 
 HOLD_MS_MAX = 1_000
 """For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
+RENAMES_MS_MAX = 30_000
+"""For the renames of a swap, and what undoes them: as long as a stop waits (storage/disk/stop_wait.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ class MoveSwap:
             clock,
         )
         self._announcements = MoveAnnouncements(replicas.directories)
+        self._held: dict[TopicPartition, ApiError] = {}
+        """With what each partition answers that is held."""
         self.put_off = 0
         self.held_ms_max = 0
 
@@ -93,14 +100,21 @@ class MoveSwap:
             if not (is_equal and self._announcements.use(move)):
                 return False
             log.abandon(wait=False)
-            outcome = await self._threads.run(move.side.log_dir, self._futures.swap, log, move.side)
-            return self._settle(move, partition, log, outcome)
+            watch = self._futures.watch(move.side)
+            renaming = asyncio.create_task(
+                self._threads.run(move.side.log_dir, self._futures.swap, log, move.side, watch)
+            )
+            done, _ = await asyncio.wait({renaming}, timeout=RENAMES_MS_MAX / 1000)
+            if not done and (hanging := watch.give_up()) is not None:
+                self._hangs(move, partition, hanging)
+                self._release(partition, why, held_at_ms)
+            return self._settle(move, partition, log, await renaming)
         finally:
             self._release(partition, why, held_at_ms)
 
     def _hold(self, partition: Partition, why: ApiError) -> None:
         key = partition.topic_partition
-        partition.offline = why
+        partition.offline = self._held[key] = why
         self._replicas.fetchers.remove([key])
         self._parts.held.hold(key)
         self._replicas.on_log_gone(key)
@@ -136,6 +150,16 @@ class MoveSwap:
         """In a thread."""
         complete_copy(copy, *state)  # type: ignore[arg-type]
         self._futures.make_ready(move.side)
+
+    def _hangs(self, move: Move, partition: Partition, log_dir: str) -> None:
+        """A log dir does not answer, and nobody knows what the log's directory is called by now: the dir has failed,
+        and the replica is offline until the next start, which finds it. The thread changes nothing more when it comes
+        back."""
+        error = OSError(errno.ETIMEDOUT, f"a rename in it has not ended within {RENAMES_MS_MAX} ms")
+        _log.error("%s: %s hangs in the last step of its move to %s", partition, log_dir, move.side.log_dir)
+        self._announcements.end(move)
+        self._parts.failures.directory_failed(log_dir, error)
+        self._lose(partition, error)
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +202,11 @@ class MoveSwap:
             self._parts.failures.partition_failed(partition, error)
 
     def _release(self, partition: Partition, why: ApiError, held_at_ms: int) -> None:
+        """Once; the partition may be held again for another move before this attempt has ended."""
         key, hosted = partition.topic_partition, self._parts.hosted
+        if self._held.get(key) is not why:
+            return
+        del self._held[key]
         if partition.offline is why:
             self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
             partition.offline = None

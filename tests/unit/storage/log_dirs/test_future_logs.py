@@ -56,7 +56,7 @@ def moved(manager: LogManager, log: Log) -> SwapOutcome:
     manager.futures.create(side, log.topic_id)
     copied(manager, log, side)
     log.abandon(wait=False)
-    return manager.futures.swap(log, side)
+    return manager.futures.swap(log, side, manager.futures.watch(side))
 
 
 def in_dirs(fs: LosingFileSystem) -> dict[str, list[str]]:
@@ -120,7 +120,9 @@ def test_a_crash_at_any_point_leaves_one_log_with_everything(kind: str) -> None:
             assert live.log_dir == A
             copied(again, live, again.futures.going_on[TP].side)
             live.abandon(wait=False)
-            outcome = again.futures.swap(live, again.futures.going_on[TP].side)
+            outcome = again.futures.swap(
+                live, again.futures.going_on[TP].side, again.futures.watch(again.futures.going_on[TP].side)
+            )
             assert outcome.log is not None and read_all(outcome.log) == WHOLE, crash_at
         found_in.add((live.log_dir, TP in again.futures.going_on))
     assert found_in == {(A, False), (A, True), (B, False)}
@@ -139,7 +141,7 @@ def test_an_error_of_a_disk_at_any_step_of_the_swap_leaves_one_log(code: int) ->
         log.abandon(wait=False)
         at = fs.operations + nth
         fs.fail_at[at] = code
-        outcome = manager.futures.swap(log, side)
+        outcome = manager.futures.swap(log, side, manager.futures.watch(side))
         if fs.operations < at:
             assert nth > 5
             break
