@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import InvalidTopicError, KafkaStorageError, PenstockError
 from penstock.record.batch import iter_headers
 from penstock.threads import Threads
 from penstock.types import EpochEntry, TopicPartition
-from storage.disk.disk_errors import storage_error
+from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import (
     DELETE_DIRECTORY_SUFFIX,
     FUTURE_DIRECTORY_SUFFIX,
@@ -39,6 +39,10 @@ from storage.log_dirs.log_opener import LogOpener
 from storage.recovery.recovery import LastKnown
 
 _log = logging.getLogger(__name__)
+
+UNDO_PAUSE_SECONDS = 0.5
+UNDO_TRIES_MAX = 20
+"""For lack of room or descriptors: 10 s, in which the partition is held. A swap may take three times as long in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ class FutureLogs:
             source, target = self._directories.get(log.log_dir), self._directories.get(side.log_dir)
             if source is None:
                 return SwapOutcome(None, KafkaStorageError(f"{log.log_dir} has failed"))
-            return _Swap(self._fs, self._opener, log, side, source, watch).run(target)
+            return _Swap(self._fs, self._opener, log, side, source, watch, self._threads.pause).run(target)
         finally:
             watch.ended()
 
@@ -191,11 +195,14 @@ class _Swap:
         side: MoveDirectory,
         source: LogDirectory,
         watch: SwapWatch,
+        pause: Callable[[float], None],
     ) -> None:
-        self._fs, self._opener, self._watch = fs, opener, watch
+        self._fs, self._opener, self._watch, self._pause = fs, opener, watch, pause
         self._log, self._side, self._source = log, side, source
         self._old = side._replace(log_dir=source.path)
         self._renamed: list[tuple[LogDirectory, str, str]] = []
+        self._has_own_name: set[str] = set()
+        """Of these directories: the ones that have it back, maybe not durably yet."""
         self._at = source
 
     def run(self, target: LogDirectory | None) -> SwapOutcome:
@@ -237,16 +244,28 @@ class _Swap:
         """Every log has its own name again, or the next start sees to that."""
         failed_dir = self._at.path if _is_of_disk(error) else ""
         _log.error("%s: it does not move: %s", self._log.directory, error)
-        try:
-            for directory, source, target in reversed(self._renamed):
-                self._watch.enter(directory.path)
+        for tries_left in reversed(range(UNDO_TRIES_MAX)):
+            try:
+                return SwapOutcome(self._taken_back(), error, failed_dir)
+            except (OSError, PenstockError) as worse:
+                _log.error("%s: taking the move back failed: %s", self._log.directory, worse)
+                if not (tries_left and is_shortage(worse)):
+                    break
+            self._pause(UNDO_PAUSE_SECONDS)
+        return SwapOutcome(None, error, failed_dir)
+
+    def _taken_back(self) -> Log:
+        """Goes on where an earlier try ended. A shortage is none of a sync, which is never tried again."""
+        while self._renamed:
+            directory, source, target = self._renamed[-1]
+            self._watch.enter(directory.path)
+            if source not in self._has_own_name:
                 self._fs.rename(target, source)
-                self._fs.fsync_dir(directory.path)
-            known = LastKnown(False, self._log.recovery_point, self._log.log_start_offset)
-            return SwapOutcome(self._open(self._source, self._log.directory, known), error, failed_dir)
-        except (OSError, PenstockError) as worse:
-            _log.error("%s: taking the move back failed: %s", self._log.directory, worse)
-            return SwapOutcome(None, error, failed_dir)
+                self._has_own_name.add(source)
+            self._fs.fsync_dir(directory.path)
+            self._renamed.pop()
+        known = LastKnown(False, self._log.recovery_point, self._log.log_start_offset)
+        return self._open(self._source, self._log.directory, known)
 
 
 def _is_of_disk(error: Exception) -> bool:

@@ -117,7 +117,18 @@ class LogDirMoves:
         await move.idle.wait()
         if move.side in self._to_drop:
             self._to_drop.remove(move.side)
-        await self._threads.run(move.side.log_dir, self._futures.drop, move.side)
+        try:
+            await self._threads.run(move.side.log_dir, self._futures.drop, move.side)
+        except KafkaStorageError as error:
+            self._not_dropped(move.side, error)
+            raise
+
+    def _not_dropped(self, side: MoveDirectory, error: KafkaStorageError) -> None:
+        """Where there is no room, it is tried again."""
+        if is_shortage(error):
+            self._to_drop.append(side)
+        else:
+            _log.error("%s; it stays there, and a start that finds the replica may go on with the move", error)
 
     def _checked_dir(self, path: str) -> str:
         log_dir = os.path.normpath(path) if path else ""
@@ -264,7 +275,7 @@ class LogDirMoves:
             try:
                 await self._threads.run(log_dir, self._futures.drop, side)
             except KafkaStorageError as error:
-                _log.error("%s; it stays there, and a start that finds the replica may go on with the move", error)
+                self._not_dropped(side, error)
 
     def stop(self) -> None:
         """Moves under way stop after their step; call it before the scheduler is stopped."""

@@ -28,6 +28,7 @@ from storage.cleaner.log_cleaner import LogCleaner
 from storage.disk.file_names import RECOVERY_POINT_CHECKPOINT
 from storage.disk.offset_checkpoint import OffsetCheckpoint
 from storage.log_config import LogConfig
+from storage.log_dirs import future_logs
 from storage.segment.cold_read import ColdRead
 from tests.support.machine import THREADS, stop_wait
 from tests.support.moving_replica import Stage, played, stage
@@ -464,6 +465,63 @@ def test_a_swap_whose_rename_fails_leaves_the_replica_where_it_was(tmp_path: Pat
         made.clock.advance(TRY_AGAIN_MS)
         await made.run()
         assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
+
+    played(tmp_path, story)
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_an_undo_that_finds_no_room_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_renamed: bool
+) -> None:
+    """The rename back, or the sync after it, for which there is no descriptor."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+        rename, fsync_dir, refused = made.fs.rename, made.fs.fsync_dir, 0
+
+        def refuse(code: int, path: str) -> None:
+            nonlocal refused
+            refused += 1
+            raise OSError(code, "no room", path)
+
+        def without_room(old: str, new: str) -> None:
+            if new == f"{target}/t-0" or (new == f"{source}/t-0" and refused < 4 and not is_renamed):
+                refuse(errno.ENOSPC, new)
+            rename(old, new)
+
+        def without_descriptors(path: str) -> None:
+            if path == source and 0 < refused < 4 and is_renamed:
+                refuse(errno.EMFILE, path)
+            fsync_dir(path)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(made.fs, "rename", without_room)
+            patched.setattr(made.fs, "fsync_dir", without_descriptors)
+            patched.setattr(future_logs, "UNDO_PAUSE_SECONDS", 0)
+            await made.run()
+        assert refused == 4 and made.partition.offline is None and made.partition.log.log_dir == source
+        made.write(b"goes on")
+        assert made.replicas.failed_log_dirs == [] and made.values() == [*VALUES, b"goes on"]
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"goes on"]
+
+    played(tmp_path, story)
+
+
+def test_a_copy_that_cannot_be_dropped_for_lack_of_room_is_dropped_later(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source = made.partition.log.log_dir
+        assert await made.alter(made.other) is None
+        with made.fs.failing("rename", "-delete", errno.ENOSPC):
+            assert isinstance(await made.alter(source), KafkaStorageError)
+            await made.run()
+            assert made.names() == ["t-0", "t-0-future"]
+        await made.run()
+        assert made.names() == ["t-0", "t-0-delete"] and made.partition.log.log_dir == source
 
     played(tmp_path, story)
 
