@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from broker.jobs.log_dir_moves.move_swap import MoveSwap
+from broker.jobs.log_dir_moves.moves import Move
+from broker.replication.partition import Partition
 from penstock.types import TopicPartition
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, MOVED_DIRECTORY_SUFFIX
 from storage.log.partition_metadata import write_topic_id
@@ -118,3 +123,32 @@ def test_a_mistake_of_moves_is_found(name: str, failure: str) -> None:
     (mutant,) = (mutant for mutant in LOG_DIRS if mutant.name == name)
     with switched_on(mutant):
         assert World(mutant.stories[0]).run().failures[0].startswith(failure)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_replica_whose_new_log_dir_fails_before_the_swap_comes_back_by_itself(
+    monkeypatch: pytest.MonkeyPatch, copies: int
+) -> None:
+    """The controller knows the new dir by then, and takes the replica for offline, until it is told."""
+    seen: list[tuple[bool, bool]] = []
+    swap_held = MoveSwap._swap_held
+
+    async def failing(self: MoveSwap, move: Move, partition: Partition) -> bool:
+        def is_in_sync() -> bool:
+            state = partition.state
+            return partition.broker_id in state.isr and (copies > 1 or state.leader_id == partition.broker_id)
+
+        if not seen and move.side.log_dir.endswith("data-1"):  # the metadata log is in the other one
+            seen.append((False, False))
+            self._parts.failures.directory_failed(move.side.log_dir, OSError(errno.EIO, "broken"))
+            await asyncio.sleep(0.4)  # the heartbeat is before the report
+            is_out = not is_in_sync()
+            asyncio.get_running_loop().call_later(1.5, lambda: seen.append((is_out, is_in_sync())))
+        return await swap_held(self, move, partition)
+
+    monkeypatch.setattr(MoveSwap, "_swap_held", failing)
+    (_, plan) = directed(
+        operators=(OperatorPlan(Task.RELOCATE, "topic-0", 0.2),), log_dirs=2, copies=copies, seconds=8.0, tellings=2
+    )
+    outcome = World(plan).run()
+    assert not outcome.failures and seen[1:] == [(True, True)]
