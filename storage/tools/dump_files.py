@@ -31,7 +31,7 @@ from storage.recovery.producer_recovery import found_snapshots
 from storage.recovery.producer_snapshot import read_snapshot, snapshot_path
 from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
 from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
-from storage.tools.verify_files import QUORUM_STATE
+from storage.tools.verify_files import QUORUM_STATE, QUORUM_VOTER
 
 Dump = Callable[[FileSystem, str], Iterator[Row]]
 
@@ -186,5 +186,6 @@ _SMALL_FILES: dict[str, Dump] = {
     PARTITION_METADATA: _topic_id,
     META_PROPERTIES: _meta_properties,
     QUORUM_STATE: _sealed_json,
+    QUORUM_VOTER: _sealed_json,
     CLEAN_SHUTDOWN: _sealed_json,
 }

@@ -6,6 +6,7 @@ checkpoints with the logs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from penstock.errors import CorruptFileError, CorruptMessageError, MetaPropertiesError
@@ -108,14 +109,23 @@ def epochs(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records
 
 def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
     """The vote of a metadata log's directory, if there is one."""
-    path = f"{directory}/{QUORUM_STATE}"
+    remedy = "restore the file; or, where the other voters are a majority, move it away: this voter asks them"
+    yield from _sealed_json(fs, f"{directory}/{QUORUM_STATE}", "damage", remedy)
+
+
+def quorum_voter(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
+    """What a voter has promised, and among whom, if the log dir is that of a metadata log."""
+    remedy = "make sure that controller.quorum.voters has the old ids: the next start takes them, and writes it anew"
+    yield from _sealed_json(fs, f"{log_dir}/{QUORUM_VOTER}", "warning", remedy)
+
+
+def _sealed_json(fs: FileSystem, path: str, severity: Severity, remedy: str) -> Iterator[Finding]:
     try:
         text = read_text(fs, path)
         if text is not None:
             unseal_json(path, text)
     except CorruptFileError as damage:
-        remedy = "restore the file; or, where the other voters are a majority, move it away: this voter asks them"
-        yield Finding("damage", "quorum-state", path, damage.why, remedy, position=damage.position)
+        yield Finding(severity, os.path.basename(path), path, damage.why, remedy, position=damage.position)
 
 
 def metadata_snapshots(fs: FileSystem, directory: str) -> Iterator[Finding]:

@@ -56,6 +56,7 @@ def _log_dir(target: Target, log_dir: str, knowledge: LogDirKnowledge) -> Iterat
         return
     fs = OverlayFileSystem()
     yield from verify_files.log_dir_names(fs, log_dir)
+    yield from verify_files.quorum_voter(fs, log_dir)
     yield from verify_files.meta_properties(fs, log_dir)
     if knowledge.clean_stop is None and not knowledge.is_in_use:
         what = "the node was not stopped in order; its next start checks every log from its recovery point on"
