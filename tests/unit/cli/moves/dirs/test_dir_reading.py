@@ -13,7 +13,7 @@ from penstock.cli.moves.dirs.dir_queue import DirQueue
 from penstock.cli.moves.dirs.dir_reading import read_dirs, room_in
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
-from penstock.errors import KafkaStorageError
+from penstock.errors import KafkaStorageError, NetworkError
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 COPY = FutureReplicaInfo("id", 3, 7, 2, "")
@@ -122,6 +122,19 @@ def test_a_move_that_somebody_cancels_is_a_failure_and_a_topic_that_is_deleted_i
         made = begun()
         made.saw(BrokerLogDirs(1, (log_dir("/a", here), log_dir("/b", {}))), 2.0)
         assert not made.failed and made.left_alone and made.moved == 0
+
+
+def test_a_broker_is_given_up_after_a_minute_of_one_silence_and_not_of_two() -> None:
+    made = begun()
+    silent = BrokerLogDirs(1, error=NetworkError("it is silent"))
+    for at_seconds in (10.0, 60.0):
+        made.saw(silent, at_seconds)
+    made.saw(BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {}, {T0: COPY}))), 65.0)
+    for at_seconds in (70.0, 129.0):
+        made.saw(silent, at_seconds)
+    assert made.is_open and not made.failed
+    made.saw(silent, 130.0)
+    assert "it is silent, for 60 s" in made.failed[T0] and made.left_under_way == 1 and not made.is_open
 
 
 def test_a_log_dir_that_is_offline_when_the_turn_comes_gets_nothing() -> None:
