@@ -36,7 +36,7 @@ def strike(world: World, fault: Fault) -> None:
             return
         struck = next((machine for machine in machines if machine.is_up and moment(machine)), None)
         if struck is not None:
-            world.say(f"{struck.name}: {moment.__name__[1:]}: {blow.__name__[1:]}")
+            world.say(f"{struck.name}: {moment.__name__.removeprefix('_')}: {blow.__name__.removeprefix('_')}")
             end = blow(world, struck)
             world._at(world.scheduler.now_s + fault.seconds, lambda: None if world._is_healing else end())
         elif world.scheduler.now_s < until_s:
@@ -76,7 +76,7 @@ def _elected_without_a_record(machine: Machine) -> bool:
     )
 
 
-def _leading_the_quorum_with_something_uncommitted(machine: Machine) -> bool:
+def leading_the_quorum_with_something_uncommitted(machine: Machine) -> bool:
     core = machine.node.raft._core if machine.node is not None else None
     return core is not None and core.leadership is not None and core.high_watermark < core.log_end_offset
 
@@ -115,7 +115,7 @@ MOMENTS: tuple[Moment, ...] = (
     _between_append_and_flush,
     _proposing_an_isr,
     _elected_without_a_record,
-    _leading_the_quorum_with_something_uncommitted,
+    leading_the_quorum_with_something_uncommitted,
     _asking_for_votes,
     _following_the_quorum_with_something_not_durable,
     _holding_what_its_leader_lacks,
@@ -142,7 +142,7 @@ def _without_power(world: World, machine: Machine) -> Ends:
     return end
 
 
-def _cut_off(world: World, machine: Machine) -> Ends:
+def cut_off(world: World, machine: Machine) -> Ends:
     """From the other nodes; clients reach it."""
     names = [each.name for each in world.machines if each is not machine]
     return world.cut([way for name in names for way in ((machine.name, name), (name, machine.name))])
@@ -166,4 +166,10 @@ def _killed_and_then_without_power(world: World, machine: Machine) -> Ends:
     return end
 
 
-BLOWS: tuple[Blow, ...] = (_killed, _without_power, _cut_off, _paused, _killed_and_then_without_power)
+BLOWS: tuple[Blow, ...] = (_killed, _without_power, cut_off, _paused, _killed_and_then_without_power)
+
+
+def amount_of(moment: Moment, blow: Blow) -> float:
+    """The amount of a fault that strikes such a blow in such a moment."""
+    choice = MOMENTS.index(moment) * len(BLOWS) + BLOWS.index(blow)
+    return (choice + 0.5) / (len(MOMENTS) * len(BLOWS))

@@ -14,7 +14,7 @@ from raft.driver.performer import Performer
 from raft.following import Following
 from raft.leadership import Leadership
 from raft.quorum_state import QuorumState
-from tests.simulation.cluster import old_copies
+from tests.simulation.cluster import moments, old_copies
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed
 from tests.simulation.cluster.network import Weather
@@ -23,6 +23,7 @@ from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task
 POWERS = (Kind.POWER, Kind.POWER_ALL)
 CRASHES = (Kind.KILL, *POWERS)
 CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+LEADS_ALONE = moments.amount_of(moments.leading_the_quorum_with_something_uncommitted, moments.cut_off)
 
 QUORUM = (
     Mutant(
@@ -135,6 +136,11 @@ QUORUM = (
         ),
         (*CRASHES, *CUTS),
         is_replicated=None,
+        stories=directed(  # a leader alone with records that nobody else has comes back to another one
+            *(Fault(at_s, Kind.MOMENT, 0, 1, 1.0, LEADS_ALONE) for at_s in (1.0, 3.5)),
+            roles=TOGETHER,
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.02),),
+        ),
     ),
     Mutant(
         "a voter truncates to its high watermark",
@@ -166,7 +172,7 @@ QUORUM = (
         stories=directed(
             Fault(1.0, Kind.ISOLATE, 0, 1, 2.0, 0.9, Aim.CONTROLLER),
             roles=TOGETHER,
-            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1), OperatorPlan(Task.ALTER, "topic-0", 0.1)),
+            operators=(OperatorPlan(Task.ALTER, "topic-0", 0.05),),
         ),
     ),
     Mutant(
