@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 ELECTION_SECONDS, STOP_SECONDS = 8.0, 4.0
 CALM_WEATHER_SECONDS = 0.2
+TIMEOUTS_OF_ASKERS = 2
+"""So long does a voter go on asking a leader whose answers do not arrive, and the leader counts who asks (KIP-595): one
+fetch time-out, and another if a voter that has heard of the leader since refuses it a pre-vote (KIP-996)."""
 Ways = tuple[tuple[float, float], ...]
 LATE_SECONDS = 1.0
 """After the time-out: the controller looks now and then, and has to commit."""
@@ -87,7 +90,8 @@ class LivenessInvariants:
         self._ways = ways
         for process, machine in alone.items():
             timeout_s = machine.config.controller_quorum_fetch_timeout_ms / 1000
-            if now_s - self._alone[process] > 1.5 * timeout_s + LATE_SECONDS:
+            time_outs = 1.5 + (TIMEOUTS_OF_ASKERS if _is_asked(machine, self._machines) else 0)
+            if now_s - self._alone[process] > time_outs * timeout_s + LATE_SECONDS:
                 raise Violated(
                     f"I30: {process.name} leads the quorum, and reaches no majority for"
                     f" {now_s - self._alone[process]:.1f} s"
@@ -149,6 +153,13 @@ def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
         peers = [other for other in voters if other is not machine and _reach(machine, other)]
         if 1 + len(peers) <= len(voters) // 2:
             yield machine.process, machine
+
+
+def _is_asked(leader: Machine, machines: Sequence[Machine]) -> bool:
+    """Some voter's words arrive there, even if no answer comes back."""
+    voters = [machine for machine in machines if machine.config.is_controller and machine is not leader]
+    links = leader.network
+    return any(not is_down(voter) and not links.link(voter.name, leader.name).is_cut for voter in voters)
 
 
 def _reach(one: Machine, other: Machine) -> bool:
