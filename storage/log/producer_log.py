@@ -215,6 +215,8 @@ class ProducerLog:
     def cutting(self, offset: int) -> None:
         """The log is about to be cut there. Blocks."""
         if self._ids is not None:
+            if any(above > offset for above in self.snapshots.offsets):
+                self._is_saved = False  # also where no producer has a batch above the cut
             self.snapshots.cutting(offset)
 
     def cut(self, log_end_offset: int, *, all_of_it: bool) -> None:

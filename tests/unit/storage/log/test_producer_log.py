@@ -363,6 +363,22 @@ def test_an_idle_log_writes_its_snapshot_once() -> None:
     assert not [step for step in node.fs.trace[before:] if "snapshot" in step]
 
 
+def test_a_cut_that_takes_the_snapshot_of_a_stop_and_no_producer_has_the_next_stop_write_it_again() -> None:
+    """A clean log without a snapshot has no producers."""
+    node = Node()
+    node.send(0)
+    node.log.append_as_leader(batch(b"another"), 0, NOW_MS)
+    node.restart(clean=True)
+    assert node.snapshots() == [2]
+
+    node.log.truncate_to(1)
+    assert node.snapshots() == []
+    node.restart(clean=True)
+
+    assert node.snapshots() == [1]
+    assert node.known() == [(0, 0)]
+
+
 def test_snapshots_of_stops_do_not_pile_up() -> None:
     node = Node()
     for n in range(6):
