@@ -140,11 +140,12 @@ class FutureLogs:
         return self._opener.open_as(side.future, side.topic_partition, topic_id, config, known, None)
 
     def drop(self, side: MoveDirectory) -> None:
-        """Give the copy up, durably; its files go later."""
+        """Give the copy up, durably; its files go later. After a shortage it goes on where it ended."""
         target = side.path(DELETE_DIRECTORY_SUFFIX)
         try:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.rename(side.future, target)
+            if self._fs.exists(target):
                 self._fs.fsync_dir(side.log_dir)
                 self._deleted.add(target, self._clock.now_ms())
         except OSError as error:

@@ -526,6 +526,22 @@ def test_a_copy_that_cannot_be_dropped_for_lack_of_room_is_dropped_later(tmp_pat
     played(tmp_path, story)
 
 
+def test_a_copy_whose_new_name_was_not_synced_for_lack_of_descriptors_is_dropped_durably_later(tmp_path: Path) -> None:
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+        with made.fs.failing("fsync_dir", target, errno.EMFILE):
+            assert isinstance(await made.alter(source), KafkaStorageError)
+        assert made.names() == ["t-0", "t-0-delete"] and len(made.manager.removal.deleted) == 0
+        synced = made.fs.calls_of("fsync_dir", target)
+        await made.run()
+        assert made.fs.calls_of("fsync_dir", target) == synced + 1, "or a power cut brings it back, and a start goes on"
+        assert len(made.manager.removal.deleted) == 1
+
+    played(tmp_path, story)
+
+
 def test_a_source_that_dies_in_the_swap_takes_the_replica_offline_until_a_restart(tmp_path: Path) -> None:
     async def story(made: Stage) -> None:
         made.write(*VALUES)
