@@ -224,7 +224,8 @@ class BrokerLifecycle:
                 self._registration.broker_id,
                 ", ".join(self._registration.log_dirs),
             )
-        self._registration = replace(self._registration, lost_log_dirs=())  # only the first registration gives dirs up
+        # Only the first registration gives dirs up, with replicas in them.
+        self._registration = replace(self._registration, lost_log_dirs=(), replicas=())
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)
         if not self._may_unfence:
@@ -235,7 +236,7 @@ class BrokerLifecycle:
         registered = self._registration.log_dirs
         online = tuple(log_dir for log_dir in registered if log_dir not in failed)
         dead = self._registration.failed_log_dirs + len(registered) - len(online)
-        replicas = self._hosted_replicas()
+        replicas = (*self._registration.replicas, *self._hosted_replicas())
         return replace(self._registration, log_dirs=online, failed_log_dirs=dead, replicas=replicas)
 
     async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:

@@ -6,6 +6,8 @@ follows from the answer (broker_lifecycle.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_log import METADATA_PARTITION
 from metadata.requests import HostedReplicas, RegisterBrokerRequest
@@ -34,6 +36,7 @@ def registration(
         flush_policy=config.flush_policy,
         listeners=config.more_advertised,
         inter_broker_listener=config.inter_broker_listener_name,
+        replicas=lost_replicas(log_manager, config.lost_log_dirs),
     )
 
 
@@ -47,6 +50,15 @@ def hosted_replicas(log_manager: LogManager) -> tuple[HostedReplicas, ...]:
     return tuple(
         HostedReplicas(topic_id, tuple(sorted(held)), log_dir) for (topic_id, log_dir), held in numbers.items()
     )
+
+
+def lost_replicas(log_manager: LogManager, lost_log_dirs: Sequence[str]) -> tuple[HostedReplicas, ...]:
+    """The replicas of which only an unfinished copy is here: they were about to leave a log dir that is given up. The
+    metadata may have the log dir of the copy already. Named in each such dir: which it was is not known."""
+    here = log_manager.directory_ids(log_manager.meta_properties)
+    gone = [log_dir for log_dir in lost_log_dirs if log_dir not in here]
+    found = sorted(log_manager.replicas_without_log()) if gone else ()
+    return tuple(HostedReplicas(topic_id, (number,), log_dir) for log_dir in gone for topic_id, number in found)
 
 
 def as_refusal(error: BaseException, log_manager: LogManager) -> BaseException:

@@ -8,11 +8,12 @@ A broker names the replicas in each of its dirs when it registers. The metadata 
 has another dir, or none, it is corrected (KIP-858). A replica in a lost dir has no dir any more.
 
 If a dir is lost, a partition is marked `log_lost` if the broker is its last ISR member, does not name it, and had it
-in that dir. If no dir was assigned to it, it counts as lost with any dir. The member stays in the ISR, because no other
-replica is known to have every acked record. It is never elected: an empty log would silently replace those records. The
-mark is removed when the broker registers with that replica in one of its dirs, by an unclean election if the topic
-allows one, or with the topic. The broker left all other ISRs when it registered, and joins them again as a new replica
-does.
+in that dir. If no dir was assigned to it, it counts as lost with any dir. If it was about to leave the lost dir, the
+metadata may have its new dir already; the broker has found its unfinished copy there, and says that it is lost. The
+member stays in the ISR, because no other replica is known to have every acked record. It is never elected: an empty log
+would silently replace those records. The mark is removed when the broker registers with that replica in one of its
+dirs, by an unclean election if the topic allows one, or with the topic. The broker left all other ISRs when it
+registered, and joins them again as a new replica does.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def check_replica_count(context: DecisionContext, request: RegisterBrokerRequest
 
 
 def check_replica_dirs(request: RegisterBrokerRequest) -> None:
-    """A replica is in one of the log dirs that the broker registers with."""
-    unknown = {held.log_dir for held in request.replicas}.difference(request.log_dirs, ("",))
+    """A replica is in one of the log dirs that the broker registers with, or was in one that is given up."""
+    unknown = {held.log_dir for held in request.replicas}.difference(request.log_dirs, request.lost_log_dirs, ("",))
     if unknown:
         raise InvalidRequestError(
             f"broker {request.broker_id} names replicas in log dir {min(unknown)[:64]!r}, which it does not register"
@@ -79,12 +80,12 @@ def changes_of_last_copies(
     changes: Iterable[PartitionChangeRecord],
 ) -> list[PartitionChangeRecord]:
     """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave."""
-    lost, held = _lost(existing, request), held_replicas(request)
+    lost, held, told_lost = _lost(existing, request), held_replicas(request), _told_lost(existing, request)
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     for partition in context.state.partitions_with_isr_member(request.broker_id):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
         directory = partition.directory_of(request.broker_id)
-        was_in_lost = directory in lost if directory else bool(lost)
+        was_in_lost = partition.key in told_lost or (directory in lost if directory else bool(lost))
         log_lost = partition.key not in held and (was_in_lost or partition.log_lost)
         if change.isr is None and log_lost != partition.log_lost:
             leader_id = NO_LEADER if log_lost and partition.has_leader else change.leader_id
@@ -101,9 +102,7 @@ def with_directories(
     """`changes`, and the log dirs of the replicas that are elsewhere than the metadata says. What is too much for one
     decision is left for the broker to report (directories.py)."""
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
-    found = _found(
-        context, request, held_replicas(request), frozenset() if existing is None else _lost(existing, request)
-    )
+    found = _found(context, existing, request)
     for partition, directory in islice(found, context.config.max_records_per_decision):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
         directories = partition.directories_with(request.broker_id, directory)
@@ -112,10 +111,12 @@ def with_directories(
 
 
 def _found(
-    context: DecisionContext, request: RegisterBrokerRequest, held: Mapping[PartitionKey, str], lost: frozenset[str]
+    context: DecisionContext, existing: BrokerRegistration | None, request: RegisterBrokerRequest
 ) -> Iterator[tuple[PartitionRegistration, str]]:
     """The broker's replicas that have another log dir than the metadata says, with that dir; "" for a lost one."""
-    state, broker_id = context.state, request.broker_id
+    state, broker_id, held = context.state, request.broker_id, held_replicas(request)
+    lost = frozenset[str]() if existing is None else _lost(existing, request)
+    told_lost = frozenset[PartitionKey]() if existing is None else _told_lost(existing, request)
     for key, directory in held.items():
         partition = state.find_partition(key)
         if partition is None or not directory or broker_id not in partition.replicas:
@@ -124,15 +125,30 @@ def _found(
             yield partition, directory
     for topic in state.topics.values() if lost else ():
         for partition in topic.partitions.values():
-            if partition.directory_of(broker_id) in lost and not held.get(partition.key):
+            directory = partition.directory_of(broker_id)
+            is_lost = directory in lost or (directory and partition.key in told_lost)
+            if is_lost and not held.get(partition.key):
                 yield partition, ""
 
 
 def held_replicas(request: RegisterBrokerRequest) -> Mapping[PartitionKey, str]:
-    """The log dir of each replica that the broker names."""
+    """The log dir of each replica that the broker names and has."""
+    given_up = frozenset(request.lost_log_dirs).difference(request.log_dirs)
     return {
-        PartitionKey(item.topic_id, number): item.log_dir for item in request.replicas for number in item.partitions
+        PartitionKey(item.topic_id, number): item.log_dir
+        for item in request.replicas
+        for number in item.partitions
+        if item.log_dir not in given_up
     }
+
+
+def _told_lost(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[PartitionKey]:
+    """The replicas that the broker names in a lost dir. None where a log dir does not answer: they may be there."""
+    if dead_log_dirs(existing, request):
+        return frozenset()
+    lost = _lost(existing, request)
+    named = (held for held in request.replicas if held.log_dir in lost)
+    return frozenset(PartitionKey(held.topic_id, number) for held in named for number in held.partitions)
 
 
 def _lost(existing: BrokerRegistration, request: RegisterBrokerRequest) -> frozenset[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
@@ -49,6 +49,12 @@ def find_vanished(
             _log.error("%s is gone, but it held flushed records", path)
             vanished[LogId(topic_partition, topic_id)] = path
     return vanished
+
+
+def replicas_of(fs: FileSystem, directories: Iterable[str]) -> frozenset[tuple[str, int]]:
+    """The topic id and the number of the partition of each directory that was set aside, where these can be read."""
+    found = ((_topic_id(fs, path), _number(path)) for path in directories)
+    return frozenset((topic_id, number) for topic_id, number in found if topic_id and number >= 0)
 
 
 def _is_here(table: LogTable, log_id: LogId) -> bool:

@@ -73,7 +73,12 @@ class CaughtUp:
         """Returns at once: the offset is reached."""
 
 
-def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeController:
+REGISTRATION = RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ())
+
+
+def life(
+    calls: int, *, lost_after: int, error: ApiError | None = None, request: RegisterBrokerRequest = REGISTRATION
+) -> FakeController:
     """A broker's first `calls` calls; it has lost a replica after `lost_after` registrations."""
 
     async def main() -> FakeController:
@@ -86,7 +91,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
                 losses.post()
 
         lifecycle = BrokerLifecycle(
-            RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
+            request,
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
             IDS,
@@ -120,6 +125,14 @@ def test_a_broker_that_lost_a_replica_registers_once_as_its_own_successor() -> N
 
 def test_a_replica_that_was_lost_before_the_registration_needs_no_other() -> None:
     assert life(4, lost_after=0).calls == ["RegisterBroker", "BrokerHeartbeat", "BrokerHeartbeat", "BrokerHeartbeat"]
+
+
+def test_only_the_first_registration_gives_log_dirs_up_and_names_the_replicas_in_them() -> None:
+    in_lost = (HostedReplicas("id", (3,), "lost"),)
+    request = RegisterBrokerRequest("c", 1, "i", "h", 9, "", 5, (), lost_log_dirs=("lost",), replicas=in_lost)
+    first, second = life(4, lost_after=1, request=request).registrations
+    assert (first.lost_log_dirs, first.replicas) == (("lost",), in_lost)
+    assert (second.lost_log_dirs, second.replicas) == ((), ())
 
 
 def test_a_registration_without_an_answer_is_asked_for_again_as_the_same() -> None:

@@ -279,6 +279,40 @@ def test_last_copy_that_was_moved_out_of_a_lost_log_dir_is_not_lost() -> None:
     assert not cluster.partition("t", 1).log_lost and dirs(cluster) == ["a", "new"]
 
 
+def test_last_copy_that_was_about_to_leave_a_lost_log_dir_is_lost_although_the_metadata_has_its_new_dir() -> None:
+    """The broker has found an unfinished copy, and names the replica in the dir that it gives up."""
+    cluster = two_brokers()
+    last_copies(cluster)
+    named = (held(cluster, "a", 1), held(cluster, "b", 0))
+    cluster.start(1, log_dirs=("a", "new"), lost_log_dirs=("b",), replicas=named)
+    lost, moved = cluster.partition("t", 0), cluster.partition("t", 1)
+    assert (lost.isr, lost.leader_id, lost.log_lost) == ((1,), NO_LEADER, True)
+    assert (moved.leader_id, moved.log_lost) == (1, False) and dirs(cluster) == ["", "a"]
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=("a", "new"), replicas=(held(cluster, "a", 1),))
+    assert cluster.partition("t", 0).log_lost
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=("a", "new", "b"), replicas=(held(cluster, "a", 1), held(cluster, "b", 0)))
+    assert (cluster.partition("t", 0).leader_id, cluster.partition("t", 0).log_lost) == (1, False)
+
+
+def test_replica_that_may_be_in_a_dead_log_dir_is_not_lost_with_another() -> None:
+    cluster = Cluster()
+    cluster.start(1, log_dirs=("a", "b", "c"))
+    cluster.create("t")
+    cluster.assign(1, held(cluster, "a", 0))
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=("a",), lost_log_dirs=("b",), failed_log_dirs=1, replicas=(held(cluster, "b", 0),))
+    assert not cluster.partition("t").log_lost
+
+
+def test_replica_in_a_dir_that_is_neither_there_nor_given_up_is_refused() -> None:
+    cluster = two_brokers()
+    cluster.let_die(1)
+    error = raised_by(lambda: cluster.register(1, log_dirs=TWO, replicas=(held(cluster, "c", 0),)))
+    assert is_error(error, InvalidRequestError, "'c'")
+
+
 # -- a log dir that fails while its broker runs ------------------------------------------------------------------------
 
 
