@@ -48,7 +48,7 @@ class CopyPace:
     def told(self) -> str:
         """For a person."""
         left, pace = self._seen[-1][1], self.bytes_per_second
-        if pace is None:
+        if pace is None or not left:  # what is left then is no copy: it waits for the controller or for the ISR
             return f"{mebibytes(left)} to copy"
         return f"{mebibytes(left)} to copy, {mebibytes(pace)}/s: about {_duration(left / pace)} left"
 

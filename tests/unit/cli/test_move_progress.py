@@ -25,3 +25,11 @@ def test_copies_that_stand_still_have_no_time_left() -> None:
     pace.saw(5 * MIB, 1.0)
     pace.saw(5 * MIB, 3.0)
     assert pace.told() == "5.0 MiB to copy"
+
+
+def test_a_copy_that_is_done_and_waits_for_something_else_has_no_time_left() -> None:
+    """It waits for the controller, or to be in sync."""
+    pace = CopyPace()
+    pace.saw(5 * MIB, 1.0)
+    pace.saw(0, 3.0)
+    assert pace.told() == "0.0 MiB to copy"
