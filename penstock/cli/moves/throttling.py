@@ -54,7 +54,11 @@ def throttled(admin: Admin, bytes_per_second: int | None, keys: Sequence[str] = 
     try:
         admin.alter_broker_config(None, dict.fromkeys(keys, bytes_per_second))
         yield hold
-        if _values(admin, keys) != ours:
+        now = _values(admin, keys)
+        if not any(now.values()):
+            note("somebody else has ended the throttle meanwhile: there is none now")
+            return
+        if now != ours:
             note(f"somebody else has changed the throttle meanwhile: what they set stays; {_how_to_end_it(keys)}")
             return
         if hold.stays:

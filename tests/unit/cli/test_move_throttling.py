@@ -76,6 +76,14 @@ def test_a_throttle_that_somebody_else_set_meanwhile_stays(capsys: pytest.Captur
     assert "somebody else has changed the throttle" in capsys.readouterr().err
 
 
+def test_a_throttle_that_somebody_else_ended_meanwhile_stays_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Brokers({LEADER: "50"})
+    with throttled(brokers.admin, 1000):
+        brokers.values.clear()
+    assert brokers.values == {}
+    assert capsys.readouterr().err.strip() == "somebody else has ended the throttle meanwhile: there is none now"
+
+
 def test_a_throttle_that_could_not_be_taken_back_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     brokers = Brokers({})
     with pytest.raises(RequestTimedOutError), throttled(brokers.admin, 1000):
