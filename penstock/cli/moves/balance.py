@@ -31,6 +31,7 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.balance.dirs.broker_dirs import DirPlan
     from penstock.balance.plan import Plan
+    from penstock.cli.moves.dirs.dir_reading import ReadDirs
     from penstock.types import TopicPartition
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost, and change nothing.")]
@@ -41,7 +42,7 @@ class BalancedDirs:
     """What became of the log dirs."""
 
     plan: DirPlan
-    silent: Mapping[int, str]  # the brokers that did not say what is in theirs: why
+    read: ReadDirs  # before
     failed: Mapping[tuple[int, TopicPartition], str]  # by broker: why
 
 
@@ -95,11 +96,11 @@ def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: 
     if not as_json:
         show_dirs(plan, read)
     if dry_run or plan.is_empty:
-        return BalancedDirs(plan, read.silent, {})
+        return BalancedDirs(plan, read, {})
     with Admin(bootstrap) as admin, throttled(admin, throttle, LOG_DIR_KEYS) as hold:
         performed = perform_dirs(admin, plan)
         hold.stays = performed.under_way > 0
-    return BalancedDirs(plan, read.silent, performed.failed)
+    return BalancedDirs(plan, read, performed.failed)
 
 
 def parse_goals(text: str) -> frozenset[Goal]:
@@ -117,14 +118,14 @@ def finish(
     """Says what became of the plans; exit code 1 where something was refused, or a broker did not say."""
     if as_json:
         errors = [{"topic": tp.topic, "partition": tp.partition, "error": why} for tp, why in sorted(failed.items())]
-        log_dirs = {} if dirs is None else {"log_dirs": dirs_json(dirs.plan, dirs.silent, dirs.failed)}
+        log_dirs = {} if dirs is None else {"log_dirs": dirs_json(dirs.plan, dirs.read, dirs.failed)}
         print_json({**plan_json(plan), **log_dirs, "performed": not dry_run, "failed": errors})
     else:
         for _, why in sorted(failed.items()):
             note(why)
         for _, why in sorted(dirs.failed.items()) if dirs is not None else ():
             note(why)
-        for broker_id, why in sorted(dirs.silent.items()) if dirs is not None else ():
+        for broker_id, why in sorted(dirs.read.silent.items()) if dirs is not None else ():
             note(f"broker {broker_id} does not say what is in its log dirs; they are left alone: {why}")
-    if failed or (dirs is not None and (dirs.failed or dirs.silent)):
+    if failed or (dirs is not None and (dirs.failed or dirs.read.silent)):
         raise typer.Exit(1)

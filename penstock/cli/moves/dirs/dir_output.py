@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +35,19 @@ def show_dirs(plan: DirPlan, read: ReadDirs) -> None:
     if read.out_of_service:
         named = ", ".join(map(str, read.out_of_service))
         note(f"the log dirs of broker {named}, which is out of service, are left alone")
+    if read.under_way:
+        note(
+            f"{read.under_way} replicas move between log dirs already, and are counted where they go: `penstock"
+            " log-dirs describe --replicas` shows them"
+        )
     note(told_dirs(plan))
 
 
 def told_dirs(plan: DirPlan) -> str:
     """The cost of a plan, and what it brings, for a person."""
+    online = Counter(load.broker_id for load in plan.before if load.online)
+    if online and max(online.values()) == 1:
+        return "nothing to do between log dirs: no broker in service has more than one that is online"
     if plan.is_empty:
         return "nothing to do between log dirs: " + _differences(plan.before)
     return (
@@ -47,7 +56,7 @@ def told_dirs(plan: DirPlan) -> str:
     )
 
 
-def dirs_json(plan: DirPlan, silent: Mapping[int, str], failed: Mapping[tuple[int, TopicPartition], str]) -> Any:
+def dirs_json(plan: DirPlan, read: ReadDirs, failed: Mapping[tuple[int, TopicPartition], str]) -> Any:
     """The plan for scripts, and what became of it."""
     return {
         "replicas_moved": len(plan.moves),
@@ -65,7 +74,8 @@ def dirs_json(plan: DirPlan, silent: Mapping[int, str], failed: Mapping[tuple[in
         ],
         "before": _dirs_json(plan.before),
         "after": _dirs_json(plan.after),
-        "silent": [{"broker_id": broker_id, "error": why} for broker_id, why in sorted(silent.items())],
+        "under_way_before": read.under_way,
+        "silent": [{"broker_id": broker_id, "error": why} for broker_id, why in sorted(read.silent.items())],
         "failed": [
             {"broker_id": broker_id, "topic": tp.topic, "partition": tp.partition, "error": why}
             for (broker_id, tp), why in sorted(failed.items())

@@ -32,6 +32,7 @@ class ReadDirs:
     silent: Mapping[int, str]  # the brokers in service that do not say: why
     offline: Mapping[tuple[int, str], str]  # the log dirs that are offline: why
     out_of_service: tuple[int, ...] = ()  # brokers
+    under_way: int = 0  # replicas that move between log dirs already
 
 
 def read_dirs(admin: Admin, state: ClusterState) -> ReadDirs:
@@ -45,7 +46,9 @@ def read_dirs(admin: Admin, state: ClusterState) -> ReadDirs:
     brokers = tuple(BrokerDirs(each.node_id, tuple(_dirs(each, partitions))) for each in told)
     silent = {id_: str(found.error) for id_, found in answers.items() if found.error is not None}
     offline = {(each.node_id, one.path): str(one.error) for each in told for one in each.log_dirs if one.error}
-    return ReadDirs(brokers, silent, offline, tuple(b.broker_id for b in state.brokers if not b.in_service))
+    under_way = sum(len(one.coming) for each in told for one in each.log_dirs)
+    out_of_service = tuple(broker.broker_id for broker in state.brokers if not broker.in_service)
+    return ReadDirs(brokers, silent, offline, out_of_service, under_way)
 
 
 def room_in(log_dir: LogDirInfo) -> int | None:

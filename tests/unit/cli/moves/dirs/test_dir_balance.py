@@ -114,6 +114,36 @@ def test_ctrl_c_stops_the_command_and_not_the_moves_and_the_next_run_does_the_re
     assert log_dirs.sizes(1) == [40, 40, 40] and len(set(log_dirs.asked)) == len(log_dirs.asked) == 4
 
 
+def test_a_second_command_says_that_replicas_move_already_and_ends(
+    log_dirs: FakeLogDirs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dirs.looks, log_dirs.after_alter = 9, _interrupt
+    with pytest.raises(KeyboardInterrupt):
+        balance.balance(by="dirs")
+    asked, _ = list(log_dirs.asked), capsys.readouterr()
+    balance.balance(by="dirs", dry_run=True)
+    told = capsys.readouterr()
+    assert "4 replicas move between log dirs already, and are counted where they go: `penstock log-dirs" in told.err
+    assert "nothing to do between log dirs" in told.err and f"1\t/c\t4\t{40 * MIB}\t4\t{40 * MIB}" in told.out
+    balance.balance(by="dirs", as_json=True)
+    assert json.loads(capsys.readouterr().out)["log_dirs"]["under_way_before"] == 4
+    assert log_dirs.asked == asked
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_brokers_with_one_log_dir_have_nothing_to_even_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = asked_for_dirs(monkeypatch, FakeLogDirs({1: {"/a": [MIB] * 4}, 2: {"/a": [9 * MIB], "/b": []}}))
+    made.offline.add((2, "/b"))
+    balance.balance(by="dirs")
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1] == "nothing to do between log dirs: no broker in service has more than one that is online"
+
+
 def test_the_throttle_holds_while_replicas_move_and_then_what_was_before(log_dirs: FakeLogDirs) -> None:
     log_dirs.configs = {RATE: "5"}
     seen: list[str] = []
