@@ -55,6 +55,7 @@ class DirQueue:
         self._since = at_seconds  # a move became smaller, began or ended
         self._silent_since: float | None = None  # no look was answered
         self._unanswered_since: float | None = None  # no request to move was
+        self._not_available: set[TopicPartition] = set()  # the broker has said so once
         self._least: dict[TopicPartition, int] = {}
         self._log_dirs: tuple[LogDirInfo, ...] = ()
         self._here: dict[TopicPartition, _Place] = {}
@@ -119,7 +120,11 @@ class DirQueue:
                 continue
             move = self.moving.pop(tp)
             if isinstance(error, ReplicaNotAvailableError | UnknownTopicOrPartitionError):
-                self._leave_alone(tp, "is not there any more")
+                if tp in self._not_available:
+                    self._leave_alone(tp, f"cannot move: {error}")
+                else:  # deleted, or somebody else began to move it at the same moment: the next look tells
+                    self._not_available.add(tp)
+                    self.waiting.append((tp, move))
             else:
                 self.failed[tp] = f"{tp} stays in {move.source} of broker {self.broker_id}: {error}"
 
@@ -167,6 +172,8 @@ class DirQueue:
             self.moved += 1
         elif here is None and not why:
             self._leave_alone(tp, "is not there any more")
+        elif here is not None and (tp in self._coming or here.path != move.source):
+            self._leave_alone(tp, "is moved by somebody else")
         else:
             place = "in no log dir that works" if here is None else f"in {here.path}"
             because = why or f"its move was cancelled, or the log of broker {self.broker_id} says why"

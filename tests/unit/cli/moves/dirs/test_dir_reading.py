@@ -13,7 +13,7 @@ from penstock.cli.moves.dirs.dir_queue import DirQueue
 from penstock.cli.moves.dirs.dir_reading import read_dirs, room_in
 from penstock.client.admin.log_dirs import BrokerLogDirs
 from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
-from penstock.errors import KafkaStorageError, NetworkError
+from penstock.errors import ApiError, KafkaStorageError, NetworkError, ReplicaNotAvailableError
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 COPY = FutureReplicaInfo("id", 3, 7, 2, "")
@@ -122,6 +122,44 @@ def test_a_move_that_somebody_cancels_is_a_failure_and_a_topic_that_is_deleted_i
         made = begun()
         made.saw(BrokerLogDirs(1, (log_dir("/a", here), log_dir("/b", {}))), 2.0)
         assert not made.failed and made.left_alone and made.moved == 0
+
+
+def test_a_replica_that_somebody_else_moves_to_another_log_dir_meanwhile_is_no_failure() -> None:
+    a, b, empty_a = log_dir("/a", {T0: replica()}), log_dir("/b", {}), log_dir("/a", {})
+    for dirs in ((a, b, log_dir("/c", {}, {T0: COPY})), (empty_a, b, log_dir("/c", {T0: replica()}))):
+        made = begun()
+        made.saw(BrokerLogDirs(1, dirs), 2.0)
+        assert not made.failed and not made.is_open
+        assert made.left_alone == ["t-0 of broker 1 is moved by somebody else; it is left alone"]
+
+
+def test_a_replica_that_is_not_available_is_looked_at_again_once() -> None:
+    """A broker says so, too, when two commands ask for the same replica at the same moment."""
+    in_a = BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {})))
+    coming = BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {}, {T0: COPY})))
+    elsewhere = BrokerLogDirs(1, (log_dir("/a", {T0: replica()}), log_dir("/b", {}), log_dir("/c", {}, {T0: COPY})))
+    refused: dict[TopicPartition, ApiError | None] = {T0: ReplicaNotAvailableError("it has changed meanwhile")}
+
+    def refused_once() -> DirQueue:
+        made = queue()
+        made.saw(in_a, 1.0)
+        assert made.next_moves() == {T0: "/b"}
+        made.answered(refused, 1.0)
+        assert made.is_open and not made.left_alone
+        return made
+
+    made = refused_once()
+    made.saw(coming, 2.0)
+    assert made.next_moves() == {} and list(made.moving) == [T0], "the other command has the same plan"
+    made = refused_once()
+    made.saw(elsewhere, 2.0)
+    assert made.next_moves() == {} and "is moved by somebody else" in made.left_alone[0]
+    made = refused_once()
+    made.saw(in_a, 2.0)
+    assert made.next_moves() == {T0: "/b"}
+    made.answered(refused, 2.0)
+    assert not made.is_open and not made.failed
+    assert made.left_alone == ["t-0 of broker 1 cannot move: it has changed meanwhile; it is left alone"]
 
 
 def test_a_broker_is_given_up_after_a_minute_of_one_silence_and_not_of_two() -> None:
