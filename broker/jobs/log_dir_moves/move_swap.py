@@ -83,6 +83,8 @@ class MoveSwap:
 
     async def swap(self, move: Move, partition: Partition) -> bool:
         """True when the replica is served from its new log dir. False: not now. Raises what the copy's disk raises."""
+        if move.side.log_dir in self._log_manager.offline_log_dirs:
+            return False  # the controller would take the replica for offline, too
         try:
             is_announced = await self._announcements.acknowledged(move, partition)
             is_ready = is_announced and await self._copying.fill(move, partition)

@@ -120,6 +120,28 @@ def test_a_destination_that_fails_after_it_was_announced_leaves_the_replica_and_
     played(tmp_path, story)
 
 
+def test_a_destination_that_fails_before_it_was_announced_is_never_announced(tmp_path: Path) -> None:
+    """The controller would take the replica for offline, and elect another leader."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        source, target = made.partition.log.log_dir, made.other
+        assert await made.alter(target) is None
+
+        def failing(step: int) -> None:
+            made.replicas.failures.directory_failed(target, OSError(errno.EIO, "broken"))
+
+        made.throttle.meddle = failing
+        await made.run()
+        assert made.controller.told == [] and len(made.replicas.directories) == 0
+        assert made.partition.log.log_dir == source and made.values() == VALUES
+        made.clock.advance(TRY_AGAIN_MS)
+        await made.run()
+        assert made.controller.told == []
+
+    played(tmp_path, story)
+
+
 def test_a_source_that_fails_after_the_announcement_is_told_to_the_controller(tmp_path: Path) -> None:
     """Which took the replica for one of the other log dir."""
 
