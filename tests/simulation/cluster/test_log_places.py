@@ -114,7 +114,7 @@ def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
 @pytest.mark.parametrize(
     ("name", "failure"),
     [
-        ("a copy takes the place of its log before it has everything", "I13: "),
+        ("a copy takes the place of its log before it has everything", "I14: "),
         ("the renames of a swap are not synced", "I49: "),
         ("the swap does not wait for the controller", "I51: "),
     ],
