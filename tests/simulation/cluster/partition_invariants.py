@@ -90,13 +90,13 @@ class PartitionInvariants:
                     self._places.moved(machine, partition)
                 seen.log, seen.log_is_checked = partition.log, False
                 check_place(machine, partition)
-            leading = partition.leading
-            if leading is not seen.leading:
+            leading, led = partition.leading, seen.leading
+            if leading is not led:
                 seen.leading, seen.isr = leading, None
             if partition.log._span.start != seen.log_start:
                 self._deleted(partition, seen)
             if partition.high_watermark != seen.high_watermark or (leading is not None and seen.isr is None):
-                self._moved(machine, partition, seen)
+                self._moved(machine, partition, seen, leading or led)
             if leading is not None and (leading.isr is not seen.isr or leading.proposed is not seen.proposed):
                 seen.isr, seen.proposed = leading.isr, leading.proposed
                 self._check_maximal_isr(machine, partition, leading)
@@ -119,9 +119,10 @@ class PartitionInvariants:
         if partition.leading is not None or config.retention_bytes >= 0 or config.retention_ms < RETENTION_MS:
             seen.history.start = max(seen.history.start, min(seen.log_start, seen.history.end))
 
-    def _moved(self, machine: Machine, partition: Partition, seen: Seen) -> None:
-        """I7: the high watermark of a leader does not fall in its epoch. What it passes is committed."""
-        high_watermark, leading = partition.high_watermark, seen.leading
+    def _moved(self, machine: Machine, partition: Partition, seen: Seen, leading: LeaderState | None) -> None:
+        """I7: the high watermark of a leader does not fall in its epoch. What it passes is committed, also if it is no
+        leader any more at the end of the step: its disk may have failed right after."""
+        high_watermark = partition.high_watermark
         seen.high_watermark = high_watermark
         where = f"{machine.name}, {partition.topic_partition}"
         if leading is None:

@@ -249,7 +249,13 @@ class World:
 
     def lacks_a_disk(self) -> bool:
         """Whether a disk is lost, and the cluster does not know of it yet (workload.Site)."""
-        return self.invariants.has_excused()
+        return self.invariants.has_excused() or any(map(self._gives_up, self.machines))
+
+    def _gives_up(self, machine: Machine) -> bool:
+        """It has been started without a log dir, and the metadata still has that: a replica that is placed there has no
+        log dir yet, so it is lost with any."""
+        known = self.invariants.metadata.newest.brokers.get(machine.config.node_id)
+        return known is not None and not set(known.log_dirs).isdisjoint(machine.config.lost_log_dirs)
 
     def take_out(self, broker_id: int, seconds: float) -> None:
         """An operator stops a broker in order, and starts it again later; not one whose disks he has to mend."""

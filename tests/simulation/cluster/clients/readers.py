@@ -130,7 +130,7 @@ class Reader:
                     has_news = True  # until the assignment worked: a broker may not have heard of them
                     await consumer.assign(partitions)
                     has_news = False
-                await self._poll(consumer, log)
+                is_assigned = await self._poll(consumer, log)
             except OffsetOutOfRangeError as error:
                 if not await self._skip_deleted(consumer, log, partitions):
                     self._told(log, error)
@@ -181,11 +181,19 @@ class Reader:
         for tp in partitions:
             await consumer.seek(tp, self.clients.ledger.next_offset(self.name, log, tp.partition))
 
-    async def _poll(self, consumer: AsyncConsumer, log: int) -> None:
+    async def _poll(self, consumer: AsyncConsumer, log: int) -> bool:
+        """False: what came is of an earlier topic of that name. A broker that does not hear of the newer one, because
+        the disk of its metadata is full, still serves it to whoever asks that broker first."""
         records = await consumer.poll(200, max_records=POLL_RECORDS_MAX)
-        if self._is_current(log):
-            for record in records:
-                self.clients.ledger.read(self.name, log, record.partition, (record.offset,), (record.value,))
+        if not self._is_current(log):
+            return True
+        topic_id, states = self.clients.topic_ids[self.plan.topic], consumer._core.positions.states
+        if any(state.topic_id not in ("", topic_id) for state in states.values()):
+            self.clients.calls["earlier topics read"] += 1
+            return False
+        for record in records:
+            self.clients.ledger.read(self.name, log, record.partition, (record.offset,), (record.value,))
+        return True
 
     async def _skip_deleted(self, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]) -> bool:
         """Goes to the beginning of what is left where the reader is behind it; False: nothing may have been deleted."""
@@ -236,7 +244,9 @@ class Reader:
     async def _range(self, consumer: AsyncConsumer, log: int, tp: TopicPartition, begin: int, end: int) -> None:
         ledger = self.clients.ledger
         ledger.begin_range(self.name, log, tp.partition, begin)
-        async for buffer in consumer.fetch_raw(tp.topic, tp.partition, begin, end):
+        topic = next(topic for topic in self.clients.plan.topics if topic.name == tp.topic)
+        topic_id = self.clients.topic_ids[tp.topic] if topic.kind is TopicKind.REMADE else ""
+        async for buffer in consumer.fetch_raw(tp.topic, tp.partition, begin, end, topic_id):
             if not self._is_current(log):
                 return
             columns = read_columns(buffer.records, from_offset=buffer.from_offset, to_offset=end)
