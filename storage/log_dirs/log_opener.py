@@ -13,7 +13,7 @@ from functools import partial
 
 from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
 from penstock.threads import Threads
-from penstock.types import TopicPartition
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import LOG_SUFFIX, partition_directory
 from storage.disk.file_system import FileSystem, remove_tree
@@ -153,10 +153,11 @@ class LogOpener:
         return log
 
     def ensure_topic_id(self, log: Log, topic_id: str) -> None:
-        """Raises unless the log is the topic's; a log without a topic id gets it."""
+        """Raises unless the log is the topic's; an empty log without a topic id gets it. So does the metadata log with
+        records, which survived a power cut before its first flush: no other log ever has its name."""
         if log.topic_id == topic_id:
             return
-        if log.topic_id or log.size_bytes:
+        if log.topic_id or (log.size_bytes and log.topic_partition.topic != METADATA_TOPIC):
             raise InconsistentTopicIdError(
                 f"{log.directory} belongs to topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
             )

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from penstock.errors import ConfigError, InconsistentTopicIdError, KafkaStorageError, MetaPropertiesError
-from penstock.types import TopicPartition
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.file_system import OsFileSystem
 from storage.disk.sealed_text import seal
@@ -415,6 +415,26 @@ def test_a_log_whose_creation_was_lost_half_way_can_be_taken_into_use(fs: Losing
     assert manager.logs()[0].topic_id == ""
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).topic_id == TOPIC_ID
     assert manager.statistics().logs == 1
+
+
+def test_only_the_metadata_log_gets_a_topic_id_where_its_records_survived_a_power_cut_without_it(
+    fs: LosingFileSystem,
+) -> None:
+    metadata = TopicPartition(METADATA_TOPIC, 0)
+    manager = open_manager(fs)
+    for tp in (TP, metadata):
+        manager.get_or_create(tp, TOPIC_ID, SMALL).append_as_leader(batch(b"value"), 0, NOW_MS)
+    fs = fs.after_kill()
+    for tp in (TP, metadata):
+        fs.truncate(fs.open(f"/d/{tp}/partition.metadata"), 0)
+    manager = open_manager(fs)
+
+    assert {log.topic_id for log in manager.logs()} == {""}
+    assert manager.get_or_create(metadata, TOPIC_ID, SMALL).log_end_offset == 1
+    with pytest.raises(InconsistentTopicIdError, match=r"belongs to topic id \(none\)"):
+        manager.get_or_create(TP, TOPIC_ID, SMALL)
+    manager.close()
+    assert {log.topic_id for log in open_manager(fs).logs()} == {"", TOPIC_ID}
 
 
 def test_what_is_not_a_partition_is_left_alone(fs: LosingFileSystem) -> None:
