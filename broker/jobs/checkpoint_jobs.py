@@ -5,7 +5,8 @@
     high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms    records below it are committed
 
 Each log dir has jobs of its own, in threads: a dir that hangs holds up no other. A disk that is full delays a
-checkpoint to its next turn. Not here: the files (`storage/log_dirs/log_checkpoints.py`).
+checkpoint to its next turn; one that fails a checkpoint in another way has failed. Not here: the
+files (`storage/log_dirs/log_checkpoints.py`).
 """
 
 from __future__ import annotations
@@ -47,24 +48,23 @@ class CheckpointJobs:
         add(log_dirs, "high-watermark-checkpoint", interval_ms, self.checkpoint_high_watermarks)
 
     async def checkpoint_recovery_points(self, log_dir: str) -> None:
-        """This small regular write also notices that a log dir is gone or read-only while nothing else is written to
-        it, or while other writes go to files that have no name any more."""
-        failure = await self._scheduler.in_thread(log_dir, self._checkpoints.try_recovery_points, log_dir)
-        if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
-            self._on_log_dir_failed(log_dir, failure.__cause__)
-        _raise(failure)
+        self._take(log_dir, await self._scheduler.in_thread(log_dir, self._checkpoints.try_recovery_points, log_dir))
 
     async def checkpoint_log_starts(self, log_dir: str) -> None:
-        _raise(await self._scheduler.in_thread(log_dir, self._checkpoints.try_log_starts, log_dir))
+        self._take(log_dir, await self._scheduler.in_thread(log_dir, self._checkpoints.try_log_starts, log_dir))
 
     async def checkpoint_high_watermarks(self, log_dir: str) -> None:
         write, read = self._checkpoints.try_high_watermarks, self._high_watermarks
-        _raise(await self._scheduler.in_thread(log_dir, write, log_dir, read))
+        self._take(log_dir, await self._scheduler.in_thread(log_dir, write, log_dir, read))
+
+    def _take(self, log_dir: str, failure: KafkaStorageError | None) -> None:
+        """These small regular writes also notice that a log dir is gone or read-only while nothing else is written to
+        it, or while other writes go to files that have no name any more."""
+        if failure is None:
+            return
+        if isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+            self._on_log_dir_failed(log_dir, failure.__cause__)
+        raise failure
 
     def __repr__(self) -> str:
         return f"CheckpointJobs({len(self._checkpoints.log_dirs)} log dirs)"
-
-
-def _raise(failure: KafkaStorageError | None) -> None:
-    if failure is not None:
-        raise failure

@@ -17,15 +17,16 @@ from storage.log_dirs.log_checkpoints import LogCheckpoints
 from tests.support.machine import THREADS, stop_wait
 
 
+@pytest.mark.parametrize("what", ["recovery_points", "log_starts", "high_watermarks"])
 @pytest.mark.parametrize(("code", "fails_the_dir"), [(errno.EROFS, True), (errno.ENOSPC, False)])
 def test_a_checkpoint_that_its_log_dir_refuses_fails_the_dir_unless_the_disk_is_full(
-    code: int, fails_the_dir: bool
+    code: int, fails_the_dir: bool, what: str
 ) -> None:
     async def scenario() -> None:
-        refusal = KafkaStorageError("/d: the recovery points were not written")
+        refusal = KafkaStorageError(f"/d: the {what} were not written")
         refusal.__cause__ = OSError(code, "refused")
         failed: list[tuple[str, Exception]] = []
-        checkpoints = SimpleNamespace(log_dirs=("/d",), try_recovery_points=lambda log_dir: refusal)
+        checkpoints = SimpleNamespace(log_dirs=("/d",), **{f"try_{what}": lambda *args: refusal})
         scheduler = Scheduler(ManualClock(), THREADS, pytest.fail)
         jobs = CheckpointJobs(
             cast(LogCheckpoints, checkpoints),
@@ -34,7 +35,7 @@ def test_a_checkpoint_that_its_log_dir_refuses_fails_the_dir_unless_the_disk_is_
             scheduler,
         )
         with pytest.raises(KafkaStorageError):
-            await jobs.checkpoint_recovery_points("/d")
+            await getattr(jobs, f"checkpoint_{what}")("/d")
         assert failed == ([("/d", refusal.__cause__)] if fails_the_dir else [])
         await scheduler.stop(stop_wait())
 
