@@ -238,7 +238,7 @@ def _cold(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
 
 
 def _wall_jump(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
-    machine.time.wall_offset_ms += int((fault.amount - 0.5) * 2 * 600_000)
+    machine.time.jump_ms(int((fault.amount - 0.5) * 2 * 600_000))
     return _nothing
 
 

@@ -14,13 +14,17 @@ from typing import Any
 
 from tests.simulation.cluster.scheduler import Process, Scheduler
 
+WALL_MS = 1_700_000_000_000
+CALENDAR_OFF_MS_MAX = 3_000_000
+"""Of a machine's calendar: below `message.timestamp.after.max.ms`, by which brokers refuse the records of others."""
+
 
 class MachineTime:
     """The times of one machine: they run a little fast or slow, and its calendar may be wrong. A `Clock` too."""
 
     def __init__(self, scheduler: Scheduler, rate: float = 1.0) -> None:
         self._scheduler, self._rate = scheduler, rate
-        self.wall_offset_ms = 1_700_000_000_000
+        self._wall_offset_ms = WALL_MS
         self._suspended_ms = 0
 
     def now_s(self) -> float:
@@ -37,7 +41,12 @@ class MachineTime:
         return int(self._scheduler.now_s * self._rate * 1_000_000) * 1000
 
     def wall_ms(self) -> int:
-        return self.wall_offset_ms + self.now_ms()
+        return self._wall_offset_ms + self.now_ms()
+
+    def jump_ms(self, by_ms: int) -> None:
+        """The calendar is set forward, or back if that is negative."""
+        off_ms = self._wall_offset_ms + by_ms - WALL_MS
+        self._wall_offset_ms = WALL_MS + max(-CALENDAR_OFF_MS_MAX, min(off_ms, CALENDAR_OFF_MS_MAX))
 
     def boot_ms(self) -> int:
         return self.now_ms() + self._suspended_ms

@@ -45,6 +45,7 @@ class KeyedTopic:
         self.sent: list[Row] = []
         self._known: set[Row] = set()
         self._acked: dict[Place, Row] = {}
+        self._unacked_deletions: dict[bytes, set[int]] = {}
         self._seen: dict[Place, Row] = {}
         self._read: dict[Place, Row] = {}
         self._final: dict[Place, Row] = {}
@@ -71,11 +72,14 @@ class KeyedTopic:
         row = key, None if sequence % DELETION_EVERY == 0 else encode_value(PRODUCER + which, sequence)
         self.sent.append(row)
         self._known.add(row)
+        if row[1] is None:
+            self._unacked_deletions.setdefault(key, set()).add(sequence)
 
         def answered(answer: RecordFuture) -> None:
             if answer.exception(0) is None:
                 told = answer.result(0)
                 self._acked[told.partition, told.offset] = row
+                self._unacked_deletions.get(key, set()).discard(sequence)
 
         try:
             future = await producers[which].send(self.plan.name, row[1], key)
@@ -135,13 +139,20 @@ class KeyedTopic:
         read, final = newest(self._read), newest(self._final)
         for key, (offset, value) in newest(self._acked).items():
             for name, found in (("a reader", read), ("the final log", final)) if value is not None else ():
-                if found.get(key, (-1, None))[0] < offset:
+                is_cleaned = key not in found and self._may_be_deleted(key[1], value)
+                if found.get(key, (-1, None))[0] < offset and not is_cleaned:
                     self.wrong.append(f"lost-write: {self.plan.name} {key} was acked at {offset}, not in {name}")
             if value is None and key in final and final[key][0] < offset:
                 self.wrong.append(f"undeleted: {self.plan.name} {key} was deleted at {offset}, and is at {final[key]}")
         if not self._possible_duplicates:
             self._judge_order()
         return self.wrong
+
+    def _may_be_deleted(self, key: bytes, value: bytes | None) -> bool:
+        """Whether a deletion that nobody acked may stand behind the record, or has stood there until it was cleaned."""
+        by, sequence = divmod(decode_value(value) or 0, 1 << SEQUENCE_BITS)
+        deletions = self._unacked_deletions.get(key, set())
+        return any(deletion > sequence or PRODUCER + (deletion % SELDOM == 1) != by for deletion in deletions)
 
     def _judge_order(self) -> None:
         last: dict[tuple[int, int], int] = {}
