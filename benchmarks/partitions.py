@@ -5,9 +5,9 @@
 Three nodes on loopback, three replicas, each cluster from empty directories. Times count from the call that creates the
 topic: `created_s` is its answer; `led_s` is when the metadata names a leader for each partition; `in_sync_s` is when
 every replica is in the ISR; `written_s` is when a record that was sent to each partition right after the creation is
-acked, with acks=all. The idle share is of one core, for all nodes together, taken when it does not change any more.
-With `--peers`, the folder of a `peers.py` that starts Kafka through Maven, Kafka's rows stand beside ours, in the same
-run; else the run says what is missing. One JSON line a row.
+acked, with acks=all, or null: the error stands above the row. The idle share is of one core, for all nodes together,
+taken when it does not change any more. With `--peers`, the folder of a `peers.py` that starts Kafka through Maven,
+Kafka's rows stand beside ours, in the same run; else the run says what is missing. One JSON line a row.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ class KafkaCluster:
                 "acks": "all",
                 "delivery.timeout.ms": timeout_ms,
                 "request.timeout.ms": timeout_ms,
+                "socket.timeout.ms": timeout_ms,  # a request waits long for its turn: each brings one partition
             }
         )
         began = time.perf_counter()  # a topic that has grown is not known whole at once
@@ -153,9 +154,7 @@ def measure(system: Asked, partitions: int) -> dict[str, object]:
     row["led_s"] = wait(lambda: system.counts()[0] == partitions, since)
     row["in_sync_s"] = wait(lambda: system.counts()[1] == partitions, since)
     writer.join()
-    if not written:
-        raise RuntimeError("not every partition took its record: the error stands above")
-    row["written_s"] = written[0]
+    row["written_s"] = written[0] if written else None
     settled = settle(system)
     return row | {
         "ready_s": round(system.ready_seconds, 1),
