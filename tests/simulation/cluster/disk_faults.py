@@ -21,7 +21,6 @@ from penstock.types import NO_LEADER, TopicPartition
 from raft.quorum_state import Forgotten
 from storage.disk.file_names import META_PROPERTIES, PARTITION_METADATA, partition_directory
 from storage.log_dirs.meta_properties import read_meta_properties
-from tests.simulation.cluster.conditions import newest_image
 from tests.simulation.cluster.durable_log import durable_entries, parts_of
 
 if TYPE_CHECKING:
@@ -191,7 +190,8 @@ class DiskWork:
         return ""
 
     def _last_copy(self, machine: Machine) -> str:
-        """A member of an ISR has no copy yet if a power cut would take its log's name: nothing was flushed there."""
+        """A member of an ISR has no copy yet if a power cut would take its log's name: nothing was flushed there. One
+        that is not in service leaves the ISR when it comes back."""
         for key, partition in _partitions(self.world):
             staying = set(partition.isr).intersection(partition.target_replicas)
             others = (member for member in staying if member != machine.config.node_id)
@@ -201,6 +201,8 @@ class DiskWork:
 
     def _has_copy(self, broker_id: int, key: TopicPartition) -> bool:
         machine = next(each for each in self.world.machines if each.config.node_id == broker_id)
+        if not machine.is_in_service:
+            return False
         places = (f"{log_dir}/{partition_directory(key)}" for log_dir in machine.config.log_dirs)
         return any(PARTITION_METADATA in (durable_entries(machine.disk, parts_of(place)) or ()) for place in places)
 
@@ -247,7 +249,7 @@ class DiskWork:
 
 
 def _partitions(world: World) -> Iterator[tuple[TopicPartition, PartitionRegistration]]:
-    for name, topic in newest_image(world).topics_by_name.items():
+    for name, topic in world.invariants.metadata.newest.topics_by_name.items():
         for number, partition in topic.partitions.items():
             yield TopicPartition(name, number), partition
 

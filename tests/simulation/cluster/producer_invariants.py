@@ -49,7 +49,7 @@ class ProducerInvariants:
         self._expiration_s = expiration_ms / 1000 - MARGIN_SECONDS if expiration_ms < SHORT_EXPIRATION_MS else None
         self._silences: dict[tuple[PartitionKey, int, int], _Silence] = {}
         self._looked: dict[tuple[PartitionKey, int], float] = {}
-        """When each replica was looked at: whatever is new in it has come since."""
+        """When each replica was looked at, or was first there: whatever is new in it has come since."""
         self._counts: list[ProducerIdCounts] = []
         self._opened: set[Partition] = set()
         self._from_snapshots = 0
@@ -65,7 +65,10 @@ class ProducerInvariants:
                 self._opened.add(partition)
                 self._from_snapshots += machine.lives > 1 and bool(partition.log.producers.snapshots.offsets)
             seen = self._partitions.seen(partition)
-            if seen is None or partition.offline is not None or partition.log.producers.is_stale:
+            if seen is None:
+                continue
+            self._looked.setdefault((seen.key, partition.broker_id), now_s)
+            if partition.offline is not None or partition.log.producers.is_stale:
                 continue
             known = self._metadata.partition(seen.key)
             if known is None or not seen.history.is_numbered or partition.broker_id not in known.isr:
@@ -76,7 +79,7 @@ class ProducerInvariants:
     def _check(self, machine: Machine, partition: Partition, seen: Seen, now_s: float) -> None:
         log, history = partition.log, seen.history
         producers, end, first = log.producers.known, history.numbered_end, log.segments[0].base_offset
-        before_s = self._looked.get((seen.key, partition.broker_id), now_s)
+        before_s = self._looked[seen.key, partition.broker_id]
         self._looked[seen.key, partition.broker_id] = now_s
         for producer_id, told in history.sequences.told.items():
             entry = producers.get(producer_id)
