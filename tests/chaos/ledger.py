@@ -181,6 +181,11 @@ class Ledger:
                 place = partition << OFFSET_BITS | (offset + n)
                 sent.places[first + n] = place if is_certain else ACKED_SOMEWHERE
 
+    def acked_somewhere(self, producer: int, first: int, count: int) -> None:
+        """`count` records were acked, in a topic that was deleted before."""
+        with self._lock:
+            self._sent[producer].places[first : first + count] = array("q", [ACKED_SOMEWHERE]) * count
+
     def failed_unknown(self, producer: int, first: int, count: int = 1) -> None:
         """A producer without idempotence was told that `count` records failed, and may be written all the same."""
         with self._lock:

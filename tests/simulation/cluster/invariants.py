@@ -150,12 +150,17 @@ class Invariants:
     def _living(self) -> list[_Life]:
         return [life for life in self._lives.values() if life.process.is_alive]
 
-    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> None:
-        """A client was told just now that `values` stand from this offset on, and will stay there."""
+    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> bool:
+        """A client was told just now that `values` stand from this offset on, and will stay there. False if nothing is
+        promised: a leader said so that has not heard yet that its topic is deleted, and another one has its name."""
+        keys = self._keys(topic, partition)
         try:
-            self.partitions.acked(f"{topic}-{partition}", self._keys(topic, partition), offset, values)
+            self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
+            if any(self._is_served(key, keys) for key in keys[:-1]):
+                return False
             self._note(f"{violated}")
+        return True
 
     def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
         """A reader was given these records just now: of the newest topic of that name, or of one that some node takes
@@ -241,7 +246,8 @@ class ToldLedger(Ledger):
         is_certain = self._sent[producer].places[first] >= 0  # the topic was not deleted since it was sent
         if is_certain and producer < len(self._writers) and self._writers[producer].acks == "all":
             values = [encode_value(producer, first + n) for n in range(count)]
-            self._invariants.acked(self._writers[producer].topic, partition, offset, values)
+            if not self._invariants.acked(self._writers[producer].topic, partition, offset, values):
+                self.acked_somewhere(producer, first, count)
 
     def read(
         self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]

@@ -86,7 +86,8 @@ class PartitionInvariants:
             if seen is None:
                 seen = self._first_sight(machine, partition)
             if partition.log is not seen.log:
-                if seen.log is not None and seen.log.log_dir != partition.log.log_dir:
+                has_moved = seen.log is not None and seen.log.log_dir != partition.log.log_dir
+                if has_moved and self.metadata.partition(seen.key) is not None:  # else the topic was deleted
                     self._places.moved(machine, partition)
                 seen.log, seen.log_is_checked = partition.log, False
                 check_place(machine, partition)

@@ -11,7 +11,7 @@ import pytest
 from broker.quorum.metadata_log import MetadataLog, QuorumStateFile
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, image_records
-from metadata.registrations import BrokerRegistration, PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from tests.chaos.ledger import encode_value
 from tests.simulation.cluster import metadata_invariants, replicas, world
 from tests.simulation.cluster.durable_log import Violated
@@ -336,6 +336,25 @@ def test_a_lie_is_found_and_stops_the_story(name: str, lie: Lie) -> None:
     outcome = told(lie)
     assert [failure.partition(":")[0] for failure in outcome.failures] == [name], outcome.failures
     assert outcome.seconds < LIE_SECONDS + 1.5
+
+
+def test_an_ack_of_a_leader_that_has_not_heard_of_the_deletion_promises_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node still serves the older one of two topics of that name; and then none does any more."""
+    promised: list[bool] = []
+
+    def lie(scene: Scene) -> None:
+        invariants = scene.invariants
+        (key,) = invariants._keys("topic", 0)
+        newer, older = PartitionKey("newer", 0), PartitionKey("older", 0)
+        for keys in ([key, newer], [older, key]):
+            monkeypatch.setattr(invariants, "_keys", lambda *_, keys=keys: keys)
+            promised.append(invariants.acked("topic", 0, 1_000_000, [b"value"]))
+
+    failures = told(lie).failures
+    assert promised == [False, True]
+    assert [failure.partition(":")[0] for failure in failures] == ["I14"], failures
 
 
 # -- mutants -----------------------------------------------------------------------------------------------------------

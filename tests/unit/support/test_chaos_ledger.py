@@ -161,6 +161,16 @@ def test_an_ack_around_a_deletion_counts_for_neither_topic() -> None:
     assert story.verdict().ok
 
 
+def test_an_ack_of_a_leader_that_knows_only_the_deleted_topic_counts_for_neither() -> None:
+    story = Story(2)
+    story.ledger.begin_delete(story.log)
+    story.log = story.ledger.created(TOPIC)
+    story.ledger.send(0, TOPIC)
+    story.ledger.ack(0, 2, 0, 2)
+    story.ledger.acked_somewhere(0, 2, 1)
+    assert story.verdict().ok
+
+
 @pytest.mark.parametrize(("counted", "anomalies"), [(2, {}), (1, {"duplicates": 1})])
 def test_records_may_stand_twice_only_as_often_as_their_producer_counts(
     counted: int, anomalies: dict[str, int]

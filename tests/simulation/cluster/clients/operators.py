@@ -302,16 +302,20 @@ class Operator:
     async def _move(self, admin: AsyncAdmin) -> None:
         """Begins a move of some partitions, whatever moves already, or cancels one.
 
-        To fewer brokers not where a disk is lost: of those in sync, the lost replica may then be the only one left.
+        To fewer brokers, or back to those before, not where a disk is lost: of those in sync, the lost replica may then
+        be the only one left.
         """
+        lacks_a_disk = self.clients.site.lacks_a_disk()
         brokers, wanted = self.clients.plan.brokers, dict[TopicPartition, list[int] | None]()
         partitions = self.clients.partitions(self.topic.name)
         for tp in self._draw.sample(partitions, self._draw.randint(1, len(partitions))):
             factor = self.topic.replication_factor
-            count = min(factor + self._draw.choice((0, 0, 1)), len(brokers))
-            if self._draw.random() < FEWER_SHARE and not self.clients.site.lacks_a_disk():
+            more = self._draw.choice((0, 0, 1))
+            count = min(factor + (1 if lacks_a_disk else more), len(brokers))
+            if self._draw.random() < FEWER_SHARE and not lacks_a_disk:
                 count = max(factor - 1, 1)
-            wanted[tp] = None if self._draw.random() < CANCELS_SHARE else self._draw.sample(brokers, count)
+            is_cancelled = self._draw.random() < CANCELS_SHARE and not lacks_a_disk
+            wanted[tp] = None if is_cancelled else self._draw.sample(brokers, count)
         told = await self._in_time("alter_partition_reassignments", admin.alter_partition_reassignments(wanted))
         if set(told) != set(wanted):
             self._report("untold", f"moves were asked for of {sorted(wanted)}, and told of {sorted(told)}")
