@@ -157,7 +157,8 @@ class Invariants:
         try:
             self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
-            if any(self._is_served(key, keys) for key in keys[:-1]):
+            last = offset + len(values) - 1
+            if any(self._is_served(key, keys) and self.partitions.end(key) <= last for key in keys[:-1]):
                 return False
             self._note(f"{violated}")
         return True

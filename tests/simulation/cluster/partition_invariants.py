@@ -71,6 +71,11 @@ class PartitionInvariants:
         history = self._histories.get(key)
         return history is not None and not history.is_void and self.metadata.partition(key) is not None
 
+    def end(self, key: PartitionKey) -> int:
+        """Up to where leaders have committed, as far as this was seen before the topic was deleted."""
+        history = self._histories.get(key)
+        return history.end if history is not None else 0
+
     def is_excused(self, broker_id: int) -> bool:
         return any(excused == broker_id for _, excused in self._excused)
 
@@ -291,8 +296,7 @@ class PartitionInvariants:
             raise Violated(f"I16: {name}: a reader was given offsets {offsets[0]} to {offsets[-1]}: {wrong}")
 
     def _wrong(self, key: PartitionKey, offsets: Sequence[int], values: Sequence[bytes | None]) -> str:
-        history = self._histories.get(key)
-        end = history.end if history is not None else 0
+        history, end = self._histories.get(key), self.end(key)
         if history is None or offsets[-1] >= end:
             return f"leaders have committed up to {end}"
         other = history.other_value(offsets, values) if not history.is_void else None
