@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 REASONS_MAX = 3
+FIRST_CONTACT_MS = 2_000
+"""Somebody waits at a command that asks once: a wrong address is told soon. Others have the client's time."""
 ASK_MS = 1_000
 """For the description of the cluster: a node that hangs is not waited for."""
 
@@ -57,7 +59,8 @@ def patient_admin(bootstrap: str) -> Iterator[Admin]:
 
     reasons = Reasons(bootstrap)
     otherwise = f"an answer of the cluster, asked at {bootstrap}"
-    with Admin(bootstrap) as admin, patience(lambda: Standing(is_waiting=True), lambda: reasons.of((), otherwise)):
+    connecting = Admin(bootstrap, bootstrap_timeout_ms=FIRST_CONTACT_MS)
+    with connecting as admin, patience(lambda: Standing(is_waiting=True), lambda: reasons.of((), otherwise)):
         yield admin
 
 

@@ -15,8 +15,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from penstock.backoff import Backoff
+from penstock.client.cluster.bootstrap import Bootstrap
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
@@ -66,8 +68,7 @@ class ClusterClient:
         self._refreshing: asyncio.Task[None] | None = None
         self._bootstrapping: asyncio.Task[None] | None = None
         self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
-        self._turn = 0  # which of the nodes is asked next
-        self._misses = 0  # how many attempts got no answer, or an error
+        self.choice = NodeChoice(bootstrap)
         self._closed = False
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -115,34 +116,13 @@ class ClusterClient:
                 self._bootstrapping = None
 
     async def _bootstrap(self) -> None:
-        """All addresses at once; the first answer wins."""
-        limit_ms = self.config.bootstrap_timeout_ms
-        asked = [asyncio.ensure_future(self._try(endpoint, limit_ms)) for endpoint in self.bootstrap]
-        failures: dict[Endpoint, str] = {}
-        try:
-            for next_answer in asyncio.as_completed(asked, timeout=limit_ms / 1000 + 1):
-                endpoint, answer = await next_answer
-                if isinstance(answer, ClusterSnapshot):
-                    self._learn(answer)
-                    self._begin_age()
-                    return
-                failures[endpoint] = str(answer)
-        except TimeoutError:
-            failures.update({e: f"{e}: no answer within {limit_ms} ms" for e in self.bootstrap if e not in failures})
-        finally:
-            for task in asked:
-                task.cancel()
-        reasons = "; ".join(failures[endpoint] for endpoint in self.bootstrap if endpoint in failures)
-        raise BootstrapError(
-            f"no bootstrap address answered as a Penstock broker: {reasons}; "
-            "start a node, or give the BROKER listener of one that runs"
-        )
+        async def ask(endpoint: Endpoint, timeout_ms: int) -> ClusterSnapshot:
+            return await self.connection_to(endpoint).metadata(sorted(self._tracked), timeout_ms)
 
-    async def _try(self, endpoint: Endpoint, limit_ms: int) -> tuple[Endpoint, ClusterSnapshot | ApiError]:
-        try:
-            return endpoint, await self.connection_to(endpoint).metadata(sorted(self._tracked), limit_ms)
-        except ApiError as error:
-            return endpoint, error
+        limit_ms = self.config.bootstrap_timeout_ms
+        answer = await Bootstrap(self.bootstrap, ask, limit_ms, self.clock, self.backoff).first_answer()
+        self._learn(answer)
+        self._begin_age()
 
     # -- metadata ------------------------------------------------------------------------------------------------------
 
@@ -225,7 +205,7 @@ class ClusterClient:
         """
         if self._closed or (self._refreshing is not None and not self._refreshing.done()):
             return
-        self._turn += 1
+        self.choice.turn(self._live())
         self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(avoid))
 
     async def _refresh_until_it_works(self, avoid: Collection[Endpoint]) -> None:
@@ -309,7 +289,7 @@ class ClusterClient:
         preferred: Endpoint | None = None
         try:
             while True:
-                endpoint = preferred or self._next_node(asked.values(), () if attempt else avoid)
+                endpoint = preferred or self.choice.next(self._live(), asked.values(), () if attempt else avoid)
                 if endpoint is not None:
                     attempt += 1
                     question = ask(self.connection_to(endpoint), self._left_ms(deadline_ms))
@@ -317,11 +297,13 @@ class ClusterClient:
                 preferred = None
                 answered = await _first_done(asked, SILENCE_MS if read_only and endpoint is not None else None)
                 if answered is None:
-                    self._missed()
+                    if endpoint is not None:
+                        self.choice.missed(endpoint, self._live())
                     continue
                 endpoint = asked.pop(answered)
                 error = answered.exception()
                 if error is None:
+                    self.choice.answered(endpoint)
                     return answered.result()
                 preferred = self._next_after(error, endpoint)
                 await self._pause_between(error, attempt, preferred is not None, deadline_ms)
@@ -338,12 +320,12 @@ class ClusterClient:
         """Where a retriable error points to, if anywhere; raises any other error."""
         if not isinstance(error, ApiError) or not error.retriable:
             raise error
-        self._missed()
+        self.choice.missed(endpoint, self._live())
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 
     async def _pause_between(self, error: BaseException, attempt: int, is_hinted: bool, deadline_ms: int) -> None:
         """Backs off once every node was asked; raises at the deadline."""
-        nodes = len(self._candidates())
+        nodes = len(self.choice.candidates(self._live()))
         wait_ms = self.backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
         if self.clock.now_ms() + wait_ms >= deadline_ms:
             if isinstance(error, (NetworkError, RequestTimedOutError)):
@@ -354,22 +336,9 @@ class ClusterClient:
         if wait_ms and not is_hinted:
             await asyncio.sleep(wait_ms / 1000)
 
-    def _missed(self) -> None:
-        self._turn += 1
-        self._misses += 1
-
-    def _next_node(self, asked: Collection[Endpoint], avoid: Collection[Endpoint]) -> Endpoint | None:
-        """The node to ask next, of those that are not being asked; None when all are."""
-        left = [endpoint for endpoint in self._candidates() if endpoint not in asked]
-        best = [endpoint for endpoint in left if endpoint not in avoid] or left
-        return best[self._turn % len(best)] if best else None
-
-    def _candidates(self) -> tuple[Endpoint, ...]:
-        """The brokers in service and, once each of them was missed, the bootstrap addresses too."""
-        live = tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
-        if live and self._misses % (2 * len(live)) < len(live):
-            return live
-        return live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live)
+    def _live(self) -> tuple[Endpoint, ...]:
+        """The addresses of the brokers in service."""
+        return tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
 
     def require_connection(self, node_id: int) -> Connection:
         """The connection to a node that leads something; LeaderNotAvailableError if its address is not known."""

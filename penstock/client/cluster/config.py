@@ -49,7 +49,9 @@ class _Common:
         "penstock", doc="a name that every produce and fetch request carries; brokers show how many streams have it"
     )
     request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
-    bootstrap_timeout_ms: int = limited(10_000, 1, doc="how long all bootstrap addresses together may take to answer")
+    bootstrap_timeout_ms: int = limited(
+        10_000, 1, doc="how long the first contact waits for any bootstrap address to answer; a broker may start later"
+    )
     retry_backoff_ms: int = limited(100, 0, doc="the wait before the first retry; doubles with each one after it")
     retry_backoff_max_ms: int = limited(1_000, 0, doc="the longest wait between retries")
     metadata_max_age_ms: int = limited(

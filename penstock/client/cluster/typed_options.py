@@ -19,7 +19,7 @@ class ClientOptions(TypedDict, total=False):
     request_timeout_ms: int
     """how long one request may take before it is retried or fails"""
     bootstrap_timeout_ms: int
-    """how long all bootstrap addresses together may take to answer"""
+    """how long the first contact waits for any bootstrap address to answer; a broker may start later"""
     retry_backoff_ms: int
     """the wait before the first retry; doubles with each one after it"""
     retry_backoff_max_ms: int

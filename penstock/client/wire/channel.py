@@ -19,6 +19,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 import grpc
 import grpc.aio
 
+from penstock.client.wire.transport import NO_CLIENT_LISTENER
 from penstock.error_trailer import error_in_trailer
 from penstock.errors import (
     ApiError,
@@ -78,12 +79,11 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     if told is not None:
         return told  # the broker's own error, about the request as a whole
     if any(sign in details for sign in _NO_GRPC_SIGNS):
-        return NetworkError(f"{endpoint}: this is not a client listener: no gRPC is spoken there; {OTHER_PORT}")
+        return NetworkError(f"{endpoint}: {NO_CLIENT_LISTENER}: no gRPC is spoken there; {OTHER_PORT}")
     if status is grpc.StatusCode.UNIMPLEMENTED:
         told_by_grpc = f"the call is not known there ({details})"
         return UnsupportedVersionError(
-            f"{endpoint}: this is not a client listener, or the node is older than this client: {told_by_grpc};"
-            f" {OTHER_PORT}"
+            f"{endpoint}: {NO_CLIENT_LISTENER}, or the node is older than this client: {told_by_grpc}; {OTHER_PORT}"
         )
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:

@@ -15,6 +15,9 @@ from typing import Protocol
 
 from penstock.types import Endpoint
 
+NO_CLIENT_LISTENER = "this is not a client listener"
+"""In the text of the error where a process listens that is no broker, or at another listener than that for clients."""
+
 
 class ByteStream(Protocol):
     """Messages in both directions, each in order; `write` and `read` may wait at the same time, each in one task."""

@@ -15,6 +15,7 @@ from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, Unk
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
+from tests.support.stranger import stranger
 
 
 class Dripping(io.BytesIO):
@@ -197,8 +198,8 @@ def test_ctrl_c_says_nothing_where_nothing_is_waited_for(capsys: pytest.CaptureF
 
 def test_where_no_broker_took_a_record_nothing_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"the line\n")))
-    with pytest.raises(BootstrapError) as caught:
-        produce.produce("t", bootstrap="127.0.0.1:1")
+    with stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address, pytest.raises(BootstrapError) as caught:
+        produce.produce("t", bootstrap=address)
     assert caught.value.__notes__ == ["nothing was written"]
 
 

@@ -139,7 +139,10 @@ class Operator:
     async def _identify(self, admin: AsyncAdmin) -> None:
         """Asks a drawn broker first."""
         cluster = admin._cluster
-        cluster._turn = self._draw.randrange(len(self.clients.plan.brokers))
+        brokers = [broker.endpoint for broker in cluster.cache.brokers]
+        for endpoint in self._draw.sample(brokers, self._draw.randrange(len(brokers) or 1)):
+            cluster.choice.answered(endpoint)
+            cluster.choice.turn(brokers)
         await self._in_time("init_producer_id", init_producer_id(cluster, cluster.clock.now_ms() + self._limit_ms))
 
     async def _remake(self, admin: AsyncAdmin) -> None:

@@ -118,7 +118,7 @@ def test_the_admin_administers(cluster: FakeCluster) -> None:
 
 def test_start_says_when_nobody_is_there() -> None:
     async def scenario() -> None:
-        producer = AsyncProducer("127.0.0.1:1")
+        producer = AsyncProducer("127.0.0.1:1", bootstrap_timeout_ms=100)
         with pytest.raises(BootstrapError):
             await producer.start()
         await producer.close()

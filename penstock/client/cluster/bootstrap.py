@@ -1,0 +1,76 @@
+"""Finds the first broker of a cluster: every bootstrap address at once, again and again, until one answers.
+
+A service may start with its broker, or before it, so an address that refuses, does not resolve or does not answer is
+asked again until the time is up. An address is given up only where asking again does not help: something else listens
+there, or the broker refuses this client. Not here: what the answer means (cluster.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from penstock.backoff import Backoff
+from penstock.client.wire.messages import ClusterSnapshot
+from penstock.client.wire.transport import NO_CLIENT_LISTENER
+from penstock.clock import Clock
+from penstock.errors import ApiError, BootstrapError
+from penstock.types import Endpoint
+
+_log = logging.getLogger(__name__)
+
+Ask = Callable[[Endpoint, int], Awaitable[ClusterSnapshot]]
+"""One question to one address; the number is the time that it may take, in ms."""
+
+
+class Bootstrap:
+    """One first contact."""
+
+    def __init__(self, addresses: Sequence[Endpoint], ask: Ask, limit_ms: int, clock: Clock, backoff: Backoff) -> None:
+        self._addresses = addresses
+        self._ask = ask
+        self._limit_ms = limit_ms
+        self._clock = clock
+        self._backoff = backoff
+        self._deadline_ms = clock.now_ms() + limit_ms
+        self._failures: dict[Endpoint, str] = {}
+
+    async def first_answer(self) -> ClusterSnapshot:
+        """The first answer of any address; BootstrapError, with the reason of each, when there is none in time."""
+        asked = [asyncio.ensure_future(self._until_answered(address)) for address in self._addresses]
+        try:
+            for ended in asyncio.as_completed(asked, timeout=self._limit_ms / 1000):
+                if (answer := await ended) is not None:
+                    return answer
+        except TimeoutError:
+            pass
+        finally:
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        silent = f"no answer within {self._limit_ms} ms"
+        reasons = "; ".join(self._failures.get(address, f"{address}: {silent}") for address in self._addresses)
+        raise BootstrapError(
+            f"no bootstrap address answered as a Penstock broker: {reasons}; "
+            "start a node, or give the BROKER listener of one that runs"
+        )
+
+    async def _until_answered(self, address: Endpoint) -> ClusterSnapshot | None:
+        """The answer of one address; None when asking it again does not help."""
+        attempt = 0
+        while True:
+            attempt += 1
+            left_ms = max(self._deadline_ms - self._clock.now_ms(), 1)
+            try:
+                return await self._ask(address, left_ms)
+            except ApiError as error:
+                self._failures[address] = str(error)
+                if not error.retriable or NO_CLIENT_LISTENER in str(error):
+                    return None
+            if attempt == 1:
+                _log.info("%s; asked again for up to %d ms", self._failures[address], left_ms)
+            await asyncio.sleep(max(self._backoff.wait_ms(attempt), 1) / 1000)
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({','.join(map(str, self._addresses))}, failures={len(self._failures)})"
