@@ -2,12 +2,16 @@
 
 Where a read begins and ends is decided once, in `partitions()`; a task reads exactly its range, so that a retried task
 reads the same rows. Spark pickles the reader, so it holds plain values only.
+
+The reader has no `pushFilters`, and must not get one with PySpark 4.3: Spark keeps the ranges of the filters that were
+pushed last in the frame itself (PythonScanBuilder calls PythonDataSourceV2.setReadInfo), and every other scan of that
+frame, view or statement then reads these ranges. Without the method Spark checks every filter itself, also where
+`spark.sql.python.filterPushdown.enabled` is on. A read is bounded by options alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -18,14 +22,11 @@ from penstock.spark.log_client import LogClient, log_client
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.planning import PlannedRange, clamp_to_log, split
-from penstock.spark.pushdown import Pushed, PushFilters
-from penstock.spark.topics import at_or_after, boundary_offsets, earliest, latest, subscribed
+from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
 
 
 class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
     """Reads topics between two boundaries."""
-
-    pushFilters = PushFilters()
 
     def __init__(
         self,
@@ -36,7 +37,6 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         self._options = options
         self._schema = schema
         self._clients = clients
-        self.pushed = Pushed()
 
     @sentence_first()
     def partitions(self) -> list[InputPartition]:
@@ -45,18 +45,13 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         warn_once(options.without_effect)
         client = self._client()
         found = subscribed(client, options.subscription, must_exist=True)
-        wanted = [tp for tp in found.partitions if self.pushed.wants(tp)]
         los = boundary_offsets(client, options.starting, found)
         his = boundary_offsets(client, options.ending, found)
-        log_starts, log_ends = earliest(client, wanted), latest(client, wanted)
-        # AFTER the ends: a record that comes later is not below them, so that none below is left out
-        since = at_or_after(client, wanted, self.pushed.from_ms)
+        log_starts, log_ends = earliest(client, found.partitions), latest(client, found.partitions)
         spans = []
-        for tp in wanted:
+        for tp in found.partitions:
             span = PlannedRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
-            span = clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss)
-            span = self.pushed.narrow(span)
-            spans.append(replace(span, lo=min(max(span.lo, since.get(tp, 0)), span.hi)))
+            spans.append(clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss))
         pieces = split(spans, options.min_partitions, options.max_records_per_partition)
         return [InputPartition(span) for span in pieces]
 

@@ -29,8 +29,6 @@ DEFAULTS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # INT96, Spark's default, is what other Parquet readers understand least.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Filters on topic, partition and offset then choose what is fetched at all.
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
 # The second logger: a PySpark process counts as a shell, and a shell whose level is not the root's prints a notice.

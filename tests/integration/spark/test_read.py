@@ -18,8 +18,6 @@ from tests.support.fake_broker import FakeCluster
 
 pytestmark = pytest.mark.spark
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
 
 def read(spark: SparkSession, bootstrap: str, topic: str, **more: str) -> DataFrame:
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
@@ -71,19 +69,6 @@ def test_a_filter_on_the_timestamp_finds_records_that_are_out_of_order(
         producer.flush()
     frame = read(spark, cluster.bootstrap, topic).where("timestamp >= timestamp_seconds(15)")
     assert [int(row.value) for row in frame.orderBy("offset").collect()] == [20, 30, 15, 40]
-
-
-@pytest.mark.parametrize("pushdown", ["true", "false"])
-def test_filters_are_right_with_pushdown_on_and_off(
-    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, pushdown: str
-) -> None:
-    topic = fill_topic([b"%d" % number for number in range(60)])
-    spark.conf.set(PUSHDOWN, pushdown)
-    try:
-        frame = read(spark, cluster.bootstrap, topic).where("partition = 1 and offset >= 5 and offset < 8")
-        assert sorted(int(row.value) for row in frame.collect()) == [16, 19, 22]
-    finally:
-        spark.conf.set(PUSHDOWN, "true")
 
 
 def test_an_empty_topic_is_an_empty_table(spark: SparkSession, cluster: Cluster, fill_topic: FillTopic) -> None:

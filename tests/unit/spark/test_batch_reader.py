@@ -21,7 +21,6 @@ from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import source_options
 from penstock.spark.planning import DataLossError, PlannedRange
 from penstock.spark.schema import check_source_schema, source_schema
-from penstock.types import TopicPartition
 from tests.support.fake_log_client import FakeLogClient
 
 
@@ -198,47 +197,11 @@ def test_times_beyond_what_spark_counts_are_cut() -> None:
     assert micros[0] == -micros[2] > 2**62
 
 
-def test_pushed_filters_choose_partitions_and_offsets(client: FakeLogClient) -> None:
-    from pyspark.sql.datasource import EqualTo, GreaterThan, IsNotNull, LessThanOrEqual
+def test_the_reader_claims_no_filter_because_spark_gives_its_ranges_to_other_scans(client: FakeLogClient) -> None:
+    from pyspark.sql.datasource import DataSourceReader, EqualTo, GreaterThan
 
     one = reader(client)
-    filters = [IsNotNull(("offset",)), EqualTo(("partition",), 1), GreaterThan(("offset",), 40)]
-    rest = [LessThanOrEqual(("timestamp",), datetime.datetime.now(datetime.UTC)), EqualTo(("value",), b"x")]
-    assert list(one.pushFilters([*filters, *rest])) == rest
-    assert [(row["partition"], row["offset"]) for row in rows(one)] == [(1, o) for o in range(41, 100)]
-    assert {tp for tp, _, _ in client.fetched} == {TopicPartition("orders", 1)}
-
-
-def test_a_lower_bound_of_the_timestamp_is_where_reading_begins(client: FakeLogClient) -> None:
-    from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
-
-    client.append("orders", 0, 5, timestamp_ms=9000)
-    client.append("orders", 0, 5, timestamp_ms=2000)  # out of order: it must be read for `>= 9 s` all the same
-    client.append("orders", 1, 5, timestamp_ms=2000)
-
-    def at(seconds: float) -> datetime.datetime:
-        return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-
-    def read(*filters: Any) -> list[tuple[int, int]]:
-        one = reader(client)
-        assert list(one.pushFilters(filters)) == list(filters), "Spark must check every one of them itself"
-        return [(row["partition"], row["offset"]) for row in rows(one)]
-
-    late = [(0, o) for o in range(100, 110)]
-    assert read(GreaterThanOrEqual(("timestamp",), at(9))) == late
-    assert read(GreaterThan(("timestamp",), at(8.9999))) == late
-    assert read(EqualTo(("timestamp",), at(2))) == late + [(1, o) for o in range(100, 105)]
-    assert read(GreaterThan(("timestamp",), at(1.5)), GreaterThan(("timestamp",), at(3))) == late
-    assert read(In(("timestamp",), (at(9), at(3)))) == late
-    assert read(GreaterThan(("timestamp",), at(10))) == []
-    everything = 215
-    assert len(read(LessThan(("timestamp",), at(2)))) == everything
-    assert len(read(GreaterThan(("timestamp",), at(0)))) == everything
-    assert len(read(GreaterThan(("timestamp",), datetime.datetime(2100, 1, 1)))) == everything
-    assert len(read(EqualTo(("timestamp",), None))) == everything
-
-
-def test_with_pushdown_off_spark_takes_the_reader_for_one_without_pushdown(client: FakeLogClient) -> None:
-    from pyspark.sql.datasource import DataSourceReader
-
-    assert reader(client).pushFilters.__func__ is DataSourceReader.pushFilters
+    assert one.pushFilters.__func__ is DataSourceReader.pushFilters
+    filters = [EqualTo(("partition",), 1), GreaterThan(("offset",), 40)]
+    assert list(one.pushFilters(filters)) == filters
+    assert len(rows(one)) == 200
