@@ -93,6 +93,12 @@ PIPELINES = Row(
             _rate("late_rows_total", f"late {EACH_QUERY}"),
             _rate("duplicate_rows_total", f"duplicate {EACH_QUERY}"),
         ),
+        graph(
+            "Dead letters",
+            "Rows that silver could not take, by what is wrong. Early: a wrong clock, or a time in other units.",
+            Unit.RECORDS_PER_SECOND,
+            _rate("dead_letters_total", "{{kind}}"),
+        ),
     ),
 )
 TOPICS = Row(

@@ -1,8 +1,8 @@
 """`penstock pipeline`: runs the Spark jobs that ship, each from a conf file; lists them and their keys.
 
 Exit codes besides those of every command: 3, records are gone that should have been read; 4, an
-audit has findings. A stop by SIGTERM or Ctrl-C lets the running micro-batch end and is no failure;
-a second signal ends the job at once.
+audit has findings; 5, a watermark has dropped rows. A stop by SIGTERM or Ctrl-C lets the running
+micro-batch end and is no failure; a second signal ends the job at once.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 CLEANUP_POLICY = "cleanup.policy"
 
 
-def check_topic(bootstrap: str, topic: str, *, compacted: bool = False) -> None:
-    """ConfigError names the command that makes the topic what it must be."""
+def check_topic(bootstrap: str, topic: str, *, compacted: bool | None = None) -> None:
+    """ConfigError names the command that makes the topic what it must be; None if either will do."""
     with Admin(bootstrap) as admin:
         try:
             policy = str(admin.describe_topic_config(topic)[CLEANUP_POLICY].value)
@@ -24,6 +24,11 @@ def check_topic(bootstrap: str, topic: str, *, compacted: bool = False) -> None:
         raise ConfigError(
             f"topic {topic!r} has {CLEANUP_POLICY}={policy}, but the job writes a key again when it repeats a "
             f"micro-batch; set it: penstock configs alter {topic} --set {CLEANUP_POLICY}=compact"
+        )
+    if compacted is False and "compact" in policy:
+        raise ConfigError(
+            f"topic {topic!r} has {CLEANUP_POLICY}={policy}, which keeps only the last record of each key; set it: "
+            f"penstock configs alter {topic} --set {CLEANUP_POLICY}=delete"
         )
 
 

@@ -15,6 +15,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,9 +56,23 @@ class Duration:
         return f"{self.ms // UNITS_MS[unit]} {unit}"
 
 
-def conf_key(meaning: str, default: Any = MISSING, *, choices: tuple[str, ...] = (), minimum: int | None = None) -> Any:
+class Fixed(Enum):
+    """How a key is fixed by the first run (shapes.py): as it is, or each name of a table by itself."""
+
+    WHOLE = "whole"
+    EACH = "each"
+
+
+def conf_key(
+    meaning: str,
+    default: Any = MISSING,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: int | None = None,
+    fixed: Fixed | None = None,
+) -> Any:
     """One key of a conf; without a default it must be given."""
-    metadata = {"meaning": meaning, "choices": choices, "minimum": minimum}
+    metadata = {"meaning": meaning, "choices": choices, "minimum": minimum, "fixed": fixed}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -227,5 +242,10 @@ def _default_text(f: dataclasses.Field[Any]) -> str | None:
 
 
 def _meaning(f: dataclasses.Field[Any]) -> str:
-    choices = f.metadata["choices"]
-    return str(f.metadata["meaning"]) + (f" ({', '.join(choices)})" if choices else "")
+    choices, fixed = f.metadata["choices"], f.metadata["fixed"]
+    more = [", ".join(choices)] if choices else []
+    more += [_FIXED[fixed]] if fixed else []
+    return str(f.metadata["meaning"]) + (f" ({'; '.join(more)})" if more else "")
+
+
+_FIXED = {Fixed.WHOLE: "fixed by the first run", Fixed.EACH: "each fixed by its first run"}

@@ -7,7 +7,8 @@ queries. docs/pipelines.md has the table. The numbers come from streams.py; here
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
@@ -28,6 +29,8 @@ class BatchFigures:
     late_rows: int
     duplicate_rows: int
     lag: int | None
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
+    """By kind (silver.py)."""
 
 
 class Figures:
@@ -41,6 +44,12 @@ class Figures:
         self._rows = self._counter("input_rows", "Rows read from the source.")
         self._late = self._counter("late_rows", "Rows dropped by the watermark; they are in no result.")
         self._duplicates = self._counter("duplicate_rows", "Rows dropped because their id came before.")
+        self._dead = Counter(
+            "penstock_pipeline_dead_letters",
+            "Rows written to the dead-letter topic, by what is wrong with them.",
+            (*_LABELS, "kind"),
+            registry=self.registry,
+        )
         self._lag = self._gauge("lag_records", "Records between the last micro-batch and the end of the topic.")
         self._seconds = self._gauge("batch_seconds", "Duration of the last micro-batch.")
         self._ended_at = self._gauge("last_batch_timestamp_seconds", "When the last micro-batch ended.")
@@ -54,6 +63,8 @@ class Figures:
         self._rows.labels(*labels).inc(batch.rows)
         self._late.labels(*labels).inc(batch.late_rows)
         self._duplicates.labels(*labels).inc(batch.duplicate_rows)
+        for kind, count in batch.dead_letters.items():
+            self._dead.labels(*labels, kind).inc(count)
         self._seconds.labels(*labels).set(batch.seconds)
         self._ended_at.labels(*labels).set(batch.ended_at_seconds)
         if batch.lag is not None:

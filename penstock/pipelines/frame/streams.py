@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
 
+EXIT_LEFT_OUT = 5
+"""Of a job that is done, but whose watermark has dropped rows: they are in no result, and no later run brings them."""
+DEAD_LETTERS = "dead-letters"
+"""The name under which a query observes how many dead letters of each kind it writes."""
 LOOK_EVERY_S = 0.2
 STOP_WAIT_S = 60.0
 """How long a stop waits for a micro-batch; then it is cut off."""
@@ -41,6 +46,7 @@ class Totals:
     duplicate_rows: int = 0
     written: int = 0
     lag: int | None = None
+    dead_letters: Counter[str] = field(default_factory=Counter)
 
 
 def table_reader(spark: SparkSession, table: Path) -> DataStreamReader:
@@ -130,6 +136,7 @@ class _Watched:
         totals.late_rows += batch.late_rows
         totals.duplicate_rows += batch.duplicate_rows
         totals.written += max(0, progress["sink"]["numOutputRows"])
+        totals.dead_letters.update(batch.dead_letters)
         totals.lag = batch.lag if batch.lag is not None else totals.lag
         self._context.figures.take(self.name, batch)
         if batch.rows:
@@ -152,7 +159,14 @@ def batch_figures(progress: Any) -> BatchFigures:
         late_rows=sum(one["numRowsDroppedByWatermark"] for one in operators),
         duplicate_rows=sum(one["customMetrics"].get("numDroppedDuplicateRows", 0) for one in operators),
         lag=_lag(progress["sources"]),
+        dead_letters=_observed(progress),
     )
+
+
+def _observed(progress: Any) -> dict[str, int]:
+    """The counts of dead letters by kind, which a query of them observes (`DataFrame.observe`)."""
+    found = (progress["observedMetrics"] or {}).get(DEAD_LETTERS)
+    return {} if found is None else {kind: found[kind] or 0 for kind in found.asDict()}
 
 
 def _lag(sources: Sequence[Any]) -> int | None:

@@ -14,7 +14,6 @@ A topic that was deleted and made anew is another one: its records do not belong
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.checks import check_topic
-from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.conf import Duration, Fixed, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.frame.shapes import ShapeFile, shape_of
 from penstock.pipelines.table_files import row_count
 from penstock.spark.log_client import LogClient, PenstockLogClient
 from penstock.spark.options import Subscription, source_options
@@ -40,6 +40,7 @@ DONE = "_SUCCESS"
 """Spark's own mark of a write that was committed."""
 SHAPE = "_backfill.json"
 WAITING = f"{SHAPE}.tmp"
+TOPIC_ID = "topic_id"
 CHUNKS_MAX = 10_000
 """More would be a mistake in the conf: a year in chunks of an hour has 8,760."""
 
@@ -49,16 +50,16 @@ class BackfillConf:
     """The keys of the job."""
 
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
-    topic: str = conf_key("the topic to read")
+    topic: str = conf_key("the topic to read", fixed=Fixed.WHOLE)
     output: Path = conf_key("the directory of the Parquet table")
-    begin: datetime = conf_key("records from this time on; UTC if it has no zone")
+    begin: datetime = conf_key("records from this time on; UTC if it has no zone", fixed=Fixed.WHOLE)
     end: datetime = conf_key("records before this time")
-    chunk: Duration = conf_key("the time in one chunk", Duration(60 * 60_000))
+    chunk: Duration = conf_key("the time in one chunk", Duration(60 * 60_000), fixed=Fixed.WHOLE)
     disorder: Duration = conf_key(
         "a record may come so long after a later one; a producer's clock may be `message.timestamp.after.max.ms` ahead",
         Duration(60 * 60_000),
     )
-    include_headers: bool = conf_key("keeps the headers of records", False)
+    include_headers: bool = conf_key("keeps the headers of records", False, fixed=Fixed.WHOLE)
     fail_on_data_loss: bool = conf_key("stops when records from `begin` on may have been deleted already", True)
 
     def __post_init__(self) -> None:
@@ -130,39 +131,26 @@ def _subscribed(client: LogClient, conf: BackfillConf) -> Subscribed:
 def check_shape(conf: BackfillConf, topic_id: str | None = None) -> None:
     """ConfigError if the output is no backfill's, or has other chunks, or those of another topic: records would be in
     it twice, or never. Without an id, of whatever topic has the name: outputs of earlier versions have none."""
-    was = _read_shape(conf.output)
+    file = _shape_file(conf)
+    was = file.read()
     if was is None:
+        if conf.output.is_dir() and any(path.name != WAITING for path in conf.output.iterdir()):
+            raise ConfigError(f"{conf.output} has files of something else; choose another output")
         return
-    begun_with = was.get("topic_id")
-    for name, value in _shape(conf, begun_with if topic_id is None or begun_with is None else topic_id).items():
-        if was.get(name) == value:
-            continue
-        if name == "topic_id":
-            raise ConfigError(
-                f"topic {conf.topic!r} is not the one that {conf.output} was begun with: it was deleted and made "
-                "anew; choose another output"
-            )
+    file.check(shape_of(conf))
+    if topic_id is not None and was.get(TOPIC_ID) not in (None, topic_id):
         raise ConfigError(
-            f"{name} = {value!r}, but {conf.output} was begun with {was.get(name)!r}; "
-            "keep that, or choose another output"
+            f"topic {conf.topic!r} is not the one that {conf.output} was begun with: it was deleted and made "
+            "anew; choose another output"
         )
 
 
-def _read_shape(output: Path) -> dict[str, Any] | None:
-    """None where no run has begun a table."""
-    try:
-        found = json.loads((output / SHAPE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if output.is_dir() and any(path.name != WAITING for path in output.iterdir()):
-            raise ConfigError(f"{output} has files of something else; choose another output") from None
-        return None
-    except NotADirectoryError:
-        raise ConfigError(f"{output} is not a directory; choose another output") from None
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{output / SHAPE} is damaged; choose another output")
-    return found
+def write_shape(conf: BackfillConf, topic_id: str) -> None:
+    _shape_file(conf).write({**shape_of(conf), TOPIC_ID: topic_id})
+
+
+def _shape_file(conf: BackfillConf) -> ShapeFile:
+    return ShapeFile(conf.output / SHAPE, conf.output, "choose another output")
 
 
 def first_offsets(client: LogClient, conf: BackfillConf, chunk: TimeChunk) -> dict[TopicPartition, int]:
@@ -236,23 +224,6 @@ def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     for tp, offset in offsets.items():
         by_topic.setdefault(tp.topic, {})[str(tp.partition)] = offset
     return json.dumps(by_topic)
-
-
-def _shape(conf: BackfillConf, topic_id: str | None) -> dict[str, Any]:
-    return {
-        "topic": conf.topic,
-        "topic_id": topic_id,
-        "begin": conf.begin.astimezone(UTC).isoformat(),
-        "chunk": str(conf.chunk),
-        "include_headers": conf.include_headers,
-    }
-
-
-def write_shape(conf: BackfillConf, topic_id: str) -> None:
-    conf.output.mkdir(parents=True, exist_ok=True)
-    waiting = conf.output / WAITING
-    waiting.write_text(json.dumps(_shape(conf, topic_id)), encoding="utf-8")
-    os.replace(waiting, conf.output / SHAPE)
 
 
 def _write(records: DataFrame, directory: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.pipelines.frame.checks import check_topic
-from penstock.pipelines.frame.conf import conf_key
+from penstock.pipelines.frame.conf import Fixed, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.frame.shapes import CheckpointShape
 from penstock.pipelines.frame.streams import run_queries, triggered
 from penstock.pipelines.table_files import row_count, table_files
 
@@ -32,30 +33,36 @@ class BronzeConf:
     """The keys of the job."""
 
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
-    topic: str = conf_key("the topic to read")
-    output: Path = conf_key("the directory of the Parquet table")
+    topic: str = conf_key("the topic to read", fixed=Fixed.WHOLE)
+    output: Path = conf_key("the directory of the Parquet table", fixed=Fixed.WHOLE)
     checkpoint: str = conf_key("Spark's checkpoint; OUTPUT/_checkpoint if not given", "")
-    partition_by: str = conf_key("how the table is partitioned", "date", choices=PARTITIONINGS)
-    include_headers: bool = conf_key("keeps the headers of records", False)
+    partition_by: str = conf_key("how the table is partitioned", "date", choices=PARTITIONINGS, fixed=Fixed.WHOLE)
+    include_headers: bool = conf_key("keeps the headers of records", False, fixed=Fixed.WHOLE)
     max_offsets_per_trigger: int = conf_key("records in one micro-batch; 0: all that are there", 0, minimum=0)
     fail_on_data_loss: bool = conf_key("stops when records are gone before they were read", True)
 
+    @property
+    def shape(self) -> CheckpointShape:
+        checkpoint = Path(self.checkpoint).absolute() if self.checkpoint else self.output / "_checkpoint"
+        return CheckpointShape(checkpoint, ("",), "choose another output and another checkpoint")
+
 
 def check_bronze(conf: BronzeConf) -> None:
-    """Fails at once for a wrong address or name, not only after Spark's start."""
+    """Fails at once for a checkpoint of another conf, a wrong address or name, not only after Spark's start."""
+    conf.shape.check(conf)
     check_topic(conf.bootstrap, conf.topic)
 
 
 def run_bronze(conf: BronzeConf, context: JobContext) -> dict[str, Any]:
     """Adds to the table what the topic has beyond it."""
     before = set(table_files(conf.output))
-    checkpoint = conf.checkpoint or str(conf.output / "_checkpoint")
     with plain_errors():
         stream = _source(context.spark, conf, context.run.client_options)
         writer = stream.writeStream.format("parquet").queryName("bronze")
-        writer = writer.option("path", str(conf.output)).option("checkpointLocation", checkpoint)
+        writer = writer.option("path", str(conf.output)).option("checkpointLocation", str(conf.shape.checkpoint))
         if conf.partition_by != "none":
             writer = writer.partitionBy(conf.partition_by)
+        conf.shape.keep(conf)
         query = triggered(writer, context.run).start()
     totals = run_queries([query], context)["bronze"]
     added = sorted(set(table_files(conf.output)) - before)

@@ -5,7 +5,8 @@ record is JSON of the groups and the window's start; the value is JSON of both, 
 sink writes at least once, so a crash may write a window again, with the same key and the same value: a reader that
 keeps the last value of each key, as compaction does, sees every window once.
 
-Rows that arrive behind the watermark are in no result. The result counts them (`dropped_by_watermark`); silver has
+Rows that arrive behind the watermark are in no result. The result counts them (`dropped_by_watermark`), and the exit
+code says so; silver has
 set aside the ones that are later than its `max_lateness`, so with a longer `watermark` here there are none.
 """
 
@@ -17,10 +18,11 @@ from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.checks import check_table, check_topic
-from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.conf import Duration, Fixed, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
+from penstock.pipelines.frame.shapes import CheckpointShape
+from penstock.pipelines.frame.streams import EXIT_LEFT_OUT, run_queries, table_reader, triggered
 
 QUERY = "gold"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
@@ -31,16 +33,20 @@ _WINDOW = "_window"
 class GoldConf:
     """The keys of the job."""
 
-    input: Path = conf_key("the directory of a table of the job silver")
+    input: Path = conf_key("the directory of a table of the job silver", fixed=Fixed.WHOLE)
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
-    topic: str = conf_key("the topic to write; it must be compacted")
+    topic: str = conf_key("the topic to write; it must be compacted", fixed=Fixed.WHOLE)
     checkpoint: Path = conf_key("the directory of Spark's checkpoint")
-    time_column: str = conf_key("the column with the time of an event")
-    window: Duration = conf_key("the length of a window", Duration(5 * 60_000))
-    watermark: Duration = conf_key("a window is final so long after its end; in event time", Duration(60 * 60_000))
-    group_by: tuple[str, ...] = conf_key("the columns to group by, besides the window", ())
-    measures: dict[str, str] = conf_key('name and SQL aggregate of each result, like `views = "count(*)"`')
-    where: str = conf_key("an SQL condition; other rows do not count", "")
+    time_column: str = conf_key("the column with the time of an event", fixed=Fixed.WHOLE)
+    window: Duration = conf_key("the length of a window", Duration(5 * 60_000), fixed=Fixed.WHOLE)
+    watermark: Duration = conf_key(
+        "a window is final so long after its end; in event time", Duration(60 * 60_000), fixed=Fixed.WHOLE
+    )
+    group_by: tuple[str, ...] = conf_key("the columns to group by, besides the window", (), fixed=Fixed.WHOLE)
+    measures: dict[str, str] = conf_key(
+        'name and SQL aggregate of each result, like `views = "count(*)"`', fixed=Fixed.WHOLE
+    )
+    where: str = conf_key("an SQL condition; other rows do not count", "", fixed=Fixed.WHOLE)
 
     def __post_init__(self) -> None:
         if not self.measures:
@@ -51,9 +57,14 @@ class GoldConf:
         if twice := [name for name in self.measures if name in taken]:
             raise ConfigError(f"[measures] {twice[0]}: the name is taken by the window or a group; choose another")
 
+    @property
+    def shape(self) -> CheckpointShape:
+        return CheckpointShape(self.checkpoint, ("",), "choose another topic and another checkpoint")
+
 
 def check_gold(conf: GoldConf) -> None:
-    """Fails at once if there is no table, or no compacted topic."""
+    """Fails at once for a checkpoint of another conf, if there is no table, or no compacted topic."""
+    conf.shape.check(conf)
     check_table(conf.input, "silver")
     check_topic(conf.bootstrap, conf.topic, compacted=True)
 
@@ -74,7 +85,9 @@ def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
         records = result.select(_json(place).alias("key"), _json(whole).alias("value"))
         writer = records.writeStream.format("penstock").queryName(QUERY).outputMode("append")
         writer = writer.options(**context.run.client_options).options(bootstrap=conf.bootstrap, topic=conf.topic)
-        query = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run).start()
+        writer = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run)
+        conf.shape.keep(conf)
+        query = writer.start()
     totals = run_queries([query], context)[QUERY]
     return {
         "topic": conf.topic,
@@ -82,6 +95,7 @@ def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
         "windows_written": totals.written,
         "dropped_by_watermark": totals.late_rows,
         "batches": totals.batches,
+        "exit_code": EXIT_LEFT_OUT if totals.late_rows else 0,
     }
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.pipelines.frame.checks import check_table, check_topic
-from penstock.pipelines.frame.conf import conf_key
+from penstock.pipelines.frame.conf import Fixed, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.frame.shapes import CheckpointShape
 from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
 
 QUERY = "table-to-topic"
@@ -28,9 +29,9 @@ price is a list of all files in the driver's memory that never gets shorter: too
 class TableToTopicConf:
     """The keys of the job."""
 
-    input: Path = conf_key("the directory of the Parquet table")
+    input: Path = conf_key("the directory of the Parquet table", fixed=Fixed.WHOLE)
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
-    topic: str = conf_key("the topic to write")
+    topic: str = conf_key("the topic to write", fixed=Fixed.WHOLE)
     checkpoint: Path = conf_key("the directory of Spark's checkpoint")
     key: str = conf_key("SQL for the records' key (string or binary); none if not given", "")
     value: str = conf_key("SQL for the records' value (string or binary)", "to_json(struct(*))")
@@ -38,9 +39,14 @@ class TableToTopicConf:
     where: str = conf_key("an SQL condition; other rows are not written", "")
     max_files_per_trigger: int = conf_key("files in one micro-batch; 0: all that are there", 0, minimum=0)
 
+    @property
+    def shape(self) -> CheckpointShape:
+        return CheckpointShape(self.checkpoint, ("",), "choose another checkpoint")
+
 
 def check_table_to_topic(conf: TableToTopicConf) -> None:
-    """Fails at once if there is no table or no topic."""
+    """Fails at once for a checkpoint of another conf, and if there is no table or no topic."""
+    conf.shape.check(conf)
     check_table(conf.input, "")
     check_topic(conf.bootstrap, conf.topic)
 
@@ -57,6 +63,8 @@ def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str,
         records = rows.selectExpr(*(f"{text} AS {name}" for name, text in wanted.items() if text))
         writer = records.writeStream.format("penstock").queryName(QUERY).options(**context.run.client_options)
         writer = writer.options(bootstrap=conf.bootstrap, topic=conf.topic)
-        query = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run).start()
+        writer = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run)
+        conf.shape.keep(conf)
+        query = writer.start()
     totals = run_queries([query], context)[QUERY]
     return {"topic": conf.topic, "rows": totals.rows, "records_written": totals.written, "batches": totals.batches}

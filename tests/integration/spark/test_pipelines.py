@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.client.admin.admin import Admin
+from penstock.client.producer.producer import Producer
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
 from penstock.pipelines.clickstream.events import START_MS, ClickStream
@@ -33,6 +34,23 @@ pytestmark = pytest.mark.spark
 
 EVENTS = 5_000
 TOPIC = "clicks"
+REST = {"user": "u", "page": "p", "action": "view"}
+
+
+LATER = START_MS + 60_000
+BAD_ONES = [
+    (b"k", json.dumps({"event_id": "clock", "event_time": "2033-01-01T00:00:00Z"} | REST).encode()),
+    (b"k", json.dumps({"event_id": "in-ms", "event_time": LATER} | REST).encode()),
+    (b"big", b"x" * 1_048_480),
+]
+"""Beside those of the generator: a wrong clock, a time in milliseconds, a record as large as its topic takes."""
+
+
+def send(bootstrap: str, records: list[tuple[bytes, bytes]]) -> None:
+    """All at the time `LATER`."""
+    with Producer(bootstrap) as producer:
+        for future in [producer.send(TOPIC, value, key, timestamp_ms=LATER) for key, value in records]:
+            future.result()
 
 
 @pytest.fixture
@@ -49,11 +67,12 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
 ) -> None:
     write_confs(tmp_path, cluster.bootstrap, TOPIC, events=EVENTS)
     sent = run_job("clicks", tmp_path / "clicks.toml")
+    send(cluster.bootstrap, BAD_ONES)
     with pytest.raises(ConfigError, match=r"input: .*/bronze has no Parquet files; run the job bronze first"):
         run_job("silver", tmp_path / "silver.toml", spark=spark)
     told: list[str] = []
     bronze = run_job("bronze", tmp_path / "bronze.toml", spark=spark, say=told.append)
-    assert (bronze["rows"], bronze["lag"]) == (sent["records"], 0)
+    assert (bronze["rows"], bronze["lag"]) == (sent["records"] + len(BAD_ONES), 0)
     assert {path.name for path in (tmp_path / "bronze").glob("date=*")} == {"date=2026-01-01"}
     assert told[-1].startswith("bronze: batch 0: ") and told[-1].endswith(", 0 records behind")
 
@@ -68,9 +87,15 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
     kinds = answers(tmp_path)["kinds"]
     assert silver["rows"] == kinds["good"]
     assert silver["duplicates"] == kinds["duplicate"]
-    assert silver["dropped_by_watermark"] == 0
-    reasons = Counter(dict(letter.headers)["dead.reason"] for letter in read_topic(cluster.bootstrap, f"{TOPIC}-dead"))
-    assert reasons.pop(b"later than 10 m") == kinds["late"]
+    assert (silver["dropped_by_watermark"], silver["exit_code"]) == (0, 0)
+    letters = read_topic(cluster.bootstrap, f"{TOPIC}-dead")
+    reasons = Counter(dict(letter.headers)["dead.reason"] for letter in letters)
+    assert reasons.pop(b"later than 10 m") == kinds["late"] == silver["dead_letters_late"]
+    assert reasons.pop(b"ahead of its record by more than 10 m") == 2 == silver["dead_letters_early"]
+    (large,) = [letter for letter in letters if "dead.truncated" in dict(letter.headers)]
+    assert dict(large.headers)["dead.truncated"] == b"key 3, value 1048480"
+    assert large.key == b"big" and large.value is not None and BAD_ONES[2][1].startswith(large.value)
+    reasons[b"not JSON of the columns"] -= 1
     assert set(reasons) <= {b"not JSON of the columns", b"event_id is missing"}
     assert sum(reasons.values()) == kinds["malformed"]
 
@@ -84,6 +109,17 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
     assert all(json.loads(record.key or b"")["window_start"].endswith("Z") for record in written)
     assert gold["windows_written"] == len(written) == len(wanted_windows(tmp_path))
     assert gold["dropped_by_watermark"] == 0
+
+    send(cluster.bootstrap, [(b"k", json.dumps({"event_id": "old", "event_time": START_MS // 1000} | REST).encode())])
+    run_job("bronze", tmp_path / "bronze.toml", spark=spark)
+    behind = run_job("silver", tmp_path / "silver.toml", spark=spark)
+    assert (behind["rows"], behind["dropped_by_watermark"], behind["exit_code"]) == (0, 1, 5)
+
+    for job, key in (("gold", 'group_by = ["page"]'), ("silver", 'id_column = "event_id"')):
+        conf = tmp_path / f"{job}.toml"
+        conf.write_text(conf.read_text().replace(key, key.replace("page", "action").replace("event_id", "session")))
+        with pytest.raises(ConfigError, match=f"^{key[:8]}.* but .* was begun with .*; keep that, or choose another"):
+            run_job(job, conf, spark=spark)
 
 
 def test_an_audit_names_a_planted_bit_a_missing_batch_and_a_diverged_replica(

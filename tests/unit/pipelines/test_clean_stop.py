@@ -63,6 +63,7 @@ class FakeQuery:
             "timestamp": f"2026-01-01T00:00:{batch:02d}.000Z",
             "durationMs": {"triggerExecution": 1000},
             "stateOperators": [],
+            "observedMetrics": {},
             "sources": [],
             "sink": {"numOutputRows": 10},
         }

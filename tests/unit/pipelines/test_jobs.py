@@ -73,7 +73,10 @@ def gold(**more: Any) -> GoldConf:
             lambda: silver(columns={"id": "string", "at": "timestamp", "_x": "int"}),
             "[columns] _x: names that begin with",
         ),
-        (lambda: silver(watermark=Duration(1)), "watermark = '1 ms' must be at least max_lateness = '10 m'"),
+        (
+            lambda: silver(watermark=Duration(15 * 60_000)),
+            "watermark = '15 m' must be at least max_lateness = '10 m' and max_earliness = '10 m' together",
+        ),
         (lambda: gold(measures={}), "measures is empty; name at least one"),
         (lambda: gold(group_by=("views",)), "[measures] views: the name is taken by the window or a group"),
         (lambda: gold(window=Duration(0)), "window must be longer than 0 s"),

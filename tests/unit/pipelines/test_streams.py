@@ -14,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkRuntimeError
+from pyspark.sql import Row
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.pipelines.frame.conf import RunConf
@@ -41,13 +42,14 @@ def progress(end: str | None, latest: str | None) -> dict[str, Any]:
             {"numRowsDroppedByWatermark": 2, "customMetrics": {"numDroppedDuplicateRows": 3}},
             {"numRowsDroppedByWatermark": 0, "customMetrics": {}},
         ],
+        "observedMetrics": {"dead-letters": Row(late=4, early=None)},
         "sources": [{"endOffset": end, "latestOffset": latest}],
     }
 
 
 def test_lag_is_the_sum_over_partitions_and_new_ones_count_whole() -> None:
     found = batch_figures(progress(places(p0=10, p1=5), places(p0=14, p1=5, p2=7)))
-    assert found == BatchFigures(30, 1.5, 1767225611.5, 2, 3, 11)
+    assert found == BatchFigures(30, 1.5, 1767225611.5, 2, 3, 11, {"late": 4, "early": 0})
 
 
 def test_a_source_that_is_no_topic_has_no_lag() -> None:
@@ -56,12 +58,13 @@ def test_a_source_that_is_no_topic_has_no_lag() -> None:
 
 def test_metrics_add_up_over_batches() -> None:
     figures = Figures("silver")
-    figures.take("silver", BatchFigures(30, 1.5, 100.0, 2, 3, 11))
+    figures.take("silver", BatchFigures(30, 1.5, 100.0, 2, 3, 11, {"late": 4}))
     figures.take("silver", BatchFigures(0, 0.5, 101.0, 0, 0, None))
     text = generate_latest(figures.registry).decode()
     labels = '{pipeline="silver",query="silver"}'
     for line in ("batches_total%s 1.0", "input_rows_total%s 30.0", "late_rows_total%s 2.0", "lag_records%s 11.0"):
         assert f"penstock_pipeline_{line % labels}\n" in text
+    assert 'penstock_pipeline_dead_letters_total{kind="late",pipeline="silver",query="silver"} 4.0\n' in text
 
 
 def test_metrics_are_served_until_the_job_ends_and_the_port_is_free_for_the_next() -> None:
