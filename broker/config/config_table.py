@@ -171,6 +171,9 @@ QUORUM = (
 DIRECTORIES = (
     _list("log.dirs", REQUIRED, "Directories of partitions, each formatted once with `penstock node format`."),
     _string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
+    _ms(
+        "log.dir.hang.ms.max", 30_000, "A log dir fails when one call to its disk takes so long. Not of Kafka's.", 1_000
+    ),
 )
 
 LOGGER = (
@@ -323,9 +326,7 @@ LOG = (
         ),
         _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
         _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
-        _int(
-            "log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"
-        ),
+        _int("log.flush.interval.messages", INT64_MAX, "Records after which a log flushes.", 1, INT64_MAX, "messages"),
         _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     ),
     _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are checked (Kafka: never)."),

@@ -53,6 +53,7 @@ class NodeConfig:
     auto_replica_balance_check_interval_seconds: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
+    log_dir_hang_ms_max: int
     logger_level: tuple[str, ...]
     logger_format: str
     num_io_threads: int

@@ -157,7 +157,7 @@ class BrokerParts:
             self.scheduler,
             self._wall_clock.believed_wall_ms,
             clock,
-            self._environment.file_system,
+            self.log_manager.file_system,
             threads,
         )
 
@@ -219,7 +219,7 @@ class BrokerParts:
         config, scheduler, replicas = self.config, self.scheduler, self.replicas
         hosted, failures, clock = replicas.hosted, replicas.failures, self._environment.clock
         self.upkeep = LogUpkeep(
-            hosted, failures, self.log_manager, scheduler, clock, self._environment.file_system, self._wall_clock
+            hosted, failures, self.log_manager, scheduler, clock, self.log_manager.file_system, self._wall_clock
         )
         self.upkeep.schedule(config)
         read, checkpoints = replicas.high_watermarks.current, self.log_manager.checkpoints
@@ -227,7 +227,7 @@ class BrokerParts:
         revive_lost = replicas.revival.revive_all
         ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
         self.disk_rooms = DiskRooms(
-            lambda: checkpoints.log_dirs, failures.directory_failed, self._environment.file_system, scheduler
+            lambda: checkpoints.log_dirs, failures.directory_failed, self.log_manager.file_system, scheduler
         )
         if config.log_cleaner_enable:
             self.cleaner.schedule()

@@ -15,6 +15,7 @@ from functools import partial
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.config.node_config import NodeConfig
+from broker.jobs.log_dir_watch import LogDirWatch
 from broker.metrics.metrics import Metrics
 from broker.metrics.node_readings import node_readings
 from broker.network.busy_time import BusyTimes
@@ -95,6 +96,9 @@ class Node:
             environment.thread_times,
             environment.idle_processors,
         )
+        self._log_dir_watch = LogDirWatch(
+            log_manager.calls, config.log_dir_hang_ms_max, clock, self._log_dir_hangs, self._on_fatal
+        )
         self._executor = threads.executor("raft-disk", 2)
         self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
         self.raft, self.snapshotter = self._make_raft()
@@ -115,7 +119,7 @@ class Node:
 
     def _make_raft(self) -> tuple[RaftDriver, MetadataSnapshotter]:
         config = self.config
-        fs, voters = self._environment.file_system, config.voters
+        fs, voters = self.log_manager.file_system, config.voters
         metadata_log, snapshots = open_metadata_log(
             self.log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(voters)
         )
@@ -216,7 +220,7 @@ class Node:
             self._own_quorum_view,
             OwnMetadata(
                 self.config.node_id,
-                self._environment.file_system,
+                self.log_manager.file_system,
                 f"{self.config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
                 lambda: self.loader.image.offset,
                 lambda: self.snapshotter.kept_from,
@@ -302,11 +306,18 @@ class Node:
         if len(self.failed_log_dirs) == len(self.config.log_dirs) or directory == self.config.metadata_log_dir:
             self._on_fatal(error)
 
+    def _log_dir_hangs(self, directory: str, error: Exception) -> None:
+        if self.broker is not None:
+            self.broker.replicas.failures.directory_failed(directory, error)
+        else:
+            self._directory_failed(directory, error)
+
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
         self._sampler.start()
+        self._log_dir_watch.start()
         await self.raft.start()
         self.snapshotter.start()
         if self._controller_server is not None:
@@ -345,6 +356,8 @@ class Node:
         While `stop_wait.given_up` names any, threads that stand in them keep the process from ending by itself.
         """
         in_order = not self.fatal.done() or self.refusal is not None
+        await self._log_dir_watch.stop()
+        self.stop_wait.goes_without(self.log_manager.calls.given_up)
         broker_epoch = -1
         if self.broker is not None:
             broker_epoch = self.broker.lifecycle.broker_epoch

@@ -20,6 +20,7 @@ _REMEDIES = {
     errno.EIO: "the disk failed: read the kernel log, replace the disk; the replica is then rebuilt from the leader",
     errno.EACCES: "no permission: give the directory to the user that runs the broker",
     errno.EPERM: "no permission: give the directory to the user that runs the broker",
+    errno.ETIMEDOUT: "the disk hangs: read the kernel log, repair or replace the disk, restart the broker",
     errno.ENOENT: "the file is gone: it was removed under the running broker; restart the broker",
 }
 

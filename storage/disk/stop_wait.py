@@ -39,6 +39,10 @@ class StopWait:
         self.given_up: set[str] = set()
         """The log dirs that did not answer in time."""
 
+    def goes_without(self, log_dirs: Iterable[str]) -> None:
+        """These were given up before the stop began."""
+        self.given_up.update(log_dirs)
+
     async def until_idle(self, under_way: Callable[[], Collection[str]]) -> None:
         """Wait until nothing is under way in any log dir that is not given up.
 

@@ -80,6 +80,11 @@ class SwapWatch:
         with self._lock:
             self._at = None
 
+    @property
+    def log_dir(self) -> str | None:
+        """The log dir to whose disk the swap's calls go now; None once it has ended."""
+        return self._at
+
     def give_up(self) -> str | None:
         """Wait for the swap no longer; the log dir that does not answer, or None: the swap has ended."""
         with self._lock:

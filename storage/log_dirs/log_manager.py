@@ -14,13 +14,16 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.disk.call_watch import CallWatch
 from storage.disk.disk_errors import is_disk_full, storage_error
 from storage.disk.machine import Machine
 from storage.disk.stop_wait import StopWait
+from storage.disk.watched_file_system import WatchedFileSystem
 from storage.log.group_commit import FLUSH_THREADS
 from storage.log.log import Log
 from storage.log.log_types import LogManagerStatistics, OfflineLog
@@ -48,9 +51,14 @@ _log = logging.getLogger(__name__)
 class LogManager:
     """The logs of one node."""
 
-    def __init__(self, machine: Machine, config: LogManagerConfig) -> None:
+    def __init__(self, machine: Machine, config: LogManagerConfig, log_dirs: Sequence[str]) -> None:
+        self.calls = CallWatch(log_dirs)
+        """The calls to the disks that are under way."""
+        self.file_system = WatchedFileSystem(machine.file_system, self.calls)
+        """For every part of the node that works on a log dir."""
+        machine = replace(machine, file_system=self.file_system)
         self._machine, self._config = machine, config
-        self._fs, self._clock = machine.file_system, machine.clock
+        self._fs, self._clock = self.file_system, machine.clock
         self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
         self._directories: dict[str, LogDirectory] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
@@ -71,8 +79,9 @@ class LogManager:
         paths = [os.path.normpath(os.fspath(path)) for path in dirs]
         if not paths or len(set(paths)) != len(paths):
             raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and each only once")
-        manager = cls(machine, config)
-        manager.meta_properties, failed = verify_log_dirs(machine.file_system, paths, config.cluster_id, config.node_id)
+        manager = cls(machine, config, paths)
+        fs = manager.file_system
+        manager.meta_properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
         try:
             for path, error in failed.items():
                 manager.fail_log_dir(path, error)

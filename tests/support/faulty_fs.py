@@ -35,6 +35,7 @@ class FaultyFileSystem(OsFileSystem):
         self._faults: list[Fault] = []
         self._paths: dict[int, str] = {}
         self._mutex = threading.Lock()
+        self._locks: set[int] = set()
         self.calls: list[tuple[str, str]] = []
         """(operation, path) of everything that writes."""
 
@@ -134,6 +135,20 @@ class FaultyFileSystem(OsFileSystem):
     def fsync_dir(self, path: str) -> None:
         self._meet("fsync_dir", path)
         super().fsync_dir(path)
+
+    def lock(self, path: str) -> int:
+        fd = super().lock(path)
+        self._locks.add(fd)
+        return fd
+
+    def close(self, fd: int) -> None:
+        self._locks.discard(fd)
+        super().close(fd)
+
+    def let_locks_go(self) -> None:
+        """As the end of the process does: a log dir that was given up keeps its lock until then."""
+        for fd in tuple(self._locks):
+            self.close(fd)
 
     def __repr__(self) -> str:
         return f"FaultyFileSystem({len(self._faults)} faults)"

@@ -9,9 +9,9 @@ not acked go on waiting. The order:
     2  hold; copy the rest; the copy gets epochs and log start, and is closed durably     at most HOLD_MS_MAX, or the
                                                                                           swap is tried again later
     3  the log is closed; three renames in a thread (`future_directories.py`)             from here on there is no way
-                                                                                          back but undoing them; at most
-                                                                                          RENAMES_MS_MAX, or the log dir
-                                                                                          that hangs has failed
+                                                                                          back but undoing them; given
+                                                                                          up with a log dir that hangs
+                                                                                          (`call_watch.py`)
     4  the partition has the new log, and its flushes; the dir where it is is reported
 
 Not here: filling the copy before (move_copy.py).
@@ -37,17 +37,16 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvariantViolation, KafkaStorageError
 from penstock.types import TopicPartition
+from storage.disk.call_watch import LOOK_MS
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
-from storage.log_dirs.future_logs import SwapOutcome, complete_copy
+from storage.log_dirs.future_logs import SwapOutcome, SwapWatch, complete_copy
 from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
 HOLD_MS_MAX = 1_000
 """For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
-RENAMES_MS_MAX = 30_000
-"""For the renames of a swap, and what undoes them: as long as a stop waits (storage/disk/stop_wait.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,7 @@ class MoveSwap:
             renaming = asyncio.create_task(
                 self._threads.run(move.side.log_dir, self._futures.swap, log, move.side, watch)
             )
-            done, _ = await asyncio.wait({renaming}, timeout=RENAMES_MS_MAX / 1000)
-            if not done and (hanging := watch.give_up()) is not None:
+            if (hanging := await self._hangs_in(renaming, watch)) is not None:
                 self._hangs(move, partition, hanging)
                 self._release(partition, why, held_at_ms)
             return self._settle(move, partition, log, await renaming)
@@ -153,14 +151,20 @@ class MoveSwap:
         complete_copy(copy, *state)  # type: ignore[arg-type]
         self._futures.make_ready(move.side)
 
+    async def _hangs_in(self, renaming: asyncio.Task[SwapOutcome], watch: SwapWatch) -> str | None:
+        """Wait for the renames; the log dir that was given up while they stood in it, or None: they have ended."""
+        while not renaming.done():
+            await asyncio.wait({renaming}, timeout=LOOK_MS / 1000)
+            if watch.log_dir in self._log_manager.calls.given_up and (hanging := watch.give_up()) is not None:
+                return hanging
+        return None
+
     def _hangs(self, move: Move, partition: Partition, log_dir: str) -> None:
-        """A log dir does not answer, and nobody knows what the log's directory is called by now: the dir has failed,
-        and the replica is offline until the next start, which finds it. The thread changes nothing more when it comes
-        back."""
-        error = OSError(errno.ETIMEDOUT, f"a rename in it has not ended within {RENAMES_MS_MAX} ms")
+        """A log dir does not answer, and nobody knows what the log's directory is called by now: the replica is offline
+        until the next start, which finds it. The thread changes nothing more when it comes back."""
+        error = OSError(errno.ETIMEDOUT, "the renames of a move do not end", log_dir)
         _log.error("%s: %s hangs in the last step of its move to %s", partition, log_dir, move.side.log_dir)
         self._announcements.end(move)
-        self._parts.failures.directory_failed(log_dir, error)
         self._lose(partition, error)
 
     # -- afterwards ----------------------------------------------------------------------------------------------------

@@ -8,29 +8,44 @@ from pathlib import Path
 
 import pytest
 
+from broker.jobs import log_dir_watch
 from broker.jobs.log_dir_moves import move_swap
+from broker.jobs.log_dir_watch import LogDirWatch
+from penstock.clock import SystemClock
 from penstock.errors import KafkaStorageError
 from tests.support.moving_replica import Stage, played
 from tests.support.partitions import PARTITION
 
+LIMIT_MS = 50
 VALUES = [b"value %02d" % n for n in range(30)]
 HANGS = [("-moved", 0), ("/b/t-0", 1), ("-delete", 0)]
 """The rename that hangs, by the end of the new name, and the log dir that has failed then: the old or the new one."""
 
 
 async def until_failed(made: Stage, moving: asyncio.Task[None]) -> None:
+    """And its replica is held no longer."""
+    failures = made.replicas.parts.failures.directory_failed
+    fatal: list[BaseException] = []
+    watching = LogDirWatch(made.manager.calls, LIMIT_MS, SystemClock(), failures, fatal.append)
+    watching.start()
     async with asyncio.timeout(20):
-        while not made.replicas.failed_log_dirs:
+        while not made.replicas.failed_log_dirs or PARTITION in made.replicas.parts.held:
             assert not moving.done()
             await asyncio.wait({moving}, timeout=0.01)
+    await watching.stop()
+    assert not fatal
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_dir_watch, "LOOK_MS", 5)
+    monkeypatch.setattr(move_swap, "LOOK_MS", 5)
 
 
 @pytest.mark.parametrize(("end", "failed"), HANGS)
 def test_a_rename_that_hangs_fails_its_log_dir_and_holds_the_partition_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, failed: int
 ) -> None:
-    monkeypatch.setattr(move_swap, "RENAMES_MS_MAX", 20)
-
     async def story(made: Stage) -> None:
         made.write(*VALUES)
         source, target = made.partition.log.log_dir, made.other
@@ -59,9 +74,10 @@ def test_a_rename_that_hangs_fails_its_log_dir_and_holds_the_partition_no_longer
         await moving
         assert renamed[-1].endswith(end), "a thread that comes back changes nothing more"
         assert partition.log.closed and made.moves.statistics().completed == 0
-        monkeypatch.undo()
+        made.fs.let_locks_go()
 
     played(tmp_path, story)
+    monkeypatch.undo()
 
     async def afterwards(made: Stage) -> None:
         assert made.values() == VALUES
@@ -75,7 +91,6 @@ def test_a_thread_that_is_busy_in_a_log_dir_that_hangs_holds_no_partition_for_ev
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another call hangs there: the swap has not begun."""
-    monkeypatch.setattr(move_swap, "RENAMES_MS_MAX", 20)
 
     async def story(made: Stage) -> None:
         made.write(*VALUES)
@@ -97,6 +112,7 @@ def test_a_thread_that_is_busy_in_a_log_dir_that_hangs_holds_no_partition_for_ev
             await until_failed(made, moving)
             assert made.replicas.failed_log_dirs == [target] and PARTITION not in made.replicas.parts.held
         await moving
+        made.fs.let_locks_go()
 
     played(tmp_path, story)
 

@@ -132,7 +132,7 @@ def test_a_disk_error_in_one_logs_files_takes_that_log_only(threads: int) -> Non
     assert len(manager.logs()) == LOGS - 1
     manager.checkpoints.write_recovery_points()
     manager.close(False)
-    again = open_manager(LosingFileSystem(manager._fs.root), TWO)  # type: ignore[attr-defined]
+    again = open_manager(LosingFileSystem(manager.file_system._fs.root), TWO)  # type: ignore[attr-defined]
     assert lengths(again) == {n: n for n in range(LOGS)}, "the disk answers again, and nothing was lost"
 
 

@@ -308,7 +308,7 @@ def test_what_follows_a_log_that_left_starts_below_every_old_line(
     manager = open_manager(rotten(fs))
     take(manager.removal, TP, TOPIC_ID)
     manager.get_or_create(TP, OTHER_ID, SMALL).flush()
-    fs = manager._fs.after_crash()  # type: ignore[attr-defined]
+    fs = manager.file_system._fs.after_crash()  # type: ignore[attr-defined]
 
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
