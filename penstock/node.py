@@ -17,6 +17,7 @@ stderr. Those of the log actions are in storage/tools/command.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import importlib
 import os
@@ -51,9 +52,13 @@ def main() -> int:
     _die_with_parent()
     _prepare_path()
     from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+    from penstock.standard_streams import give_up_unwritten, open_standard_streams
 
+    open_standard_streams()  # BEFORE any file or socket, which would get the number of a closed one
     try:
-        return _run(options)
+        exit_code = _run(options)
+        sys.stdout.flush()
+        return exit_code
     except (ConfigError, MetaPropertiesError) as error:
         _complain(str(error))
         return EXIT_REFUSED
@@ -63,6 +68,13 @@ def main() -> int:
     except PenstockError as error:
         _complain(str(error))
         return EXIT_FAILED
+    except OSError as error:
+        if error.filename is not None or options.action == "start":
+            raise
+        _complain(f"standard output: {error.strerror or error}; what was printed is incomplete")
+        return EXIT_FAILED
+    finally:
+        give_up_unwritten()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,7 +131,8 @@ def _die_with_parent() -> None:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write("penstock: " + " ".join(text.splitlines()) + "\n")
+    with contextlib.suppress(OSError):
+        sys.stderr.write("penstock: " + " ".join(text.splitlines()) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ So a bare dotted key is read as one quoted name, and tables (`[log]`, then `segm
 
 from __future__ import annotations
 
+import codecs
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,11 @@ from penstock.errors import ConfigError
 FILE_BYTES_MAX = 1024 * 1024
 """A configuration is a page of text; a larger file is a wrong path."""
 
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BARE_KEY = re.compile(r"^([ \t]*)([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+)([ \t]*=)", re.MULTILINE)
+_PROPERTY = re.compile(r"^[ \t]*[a-z][a-z0-9._]*[ \t]*=[ \t]*[A-Za-z/][^\"'\[]*$", re.MULTILINE)
+"""A line like log.dirs=/tmp/kafka-logs, of a properties file; `true` and `false` are read as TOML."""
+_TOML_TEXT = re.compile(r"=[ \t]*[\"'\[]")
 _LINE = re.compile(r"at line (\d+)")
 
 
@@ -61,8 +66,10 @@ def config_values(path: str, data: bytes) -> dict[str, object]:
 def _text(path: str, data: bytes) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes; this is no configuration file")
+    if data.startswith(_UTF16_MARKS):
+        raise ConfigError(f"{path}: is UTF-16, as PowerShell and Notepad may write it; save the file as UTF-8")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # a byte order mark, which some editors of Windows write, says nothing more
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
 
@@ -83,4 +90,10 @@ def _toml_message(path: str, text: str, why: str) -> str:
     if "Cannot overwrite a value" in why and 0 < line <= len(lines):
         key = lines[line - 1].split("=")[0].strip()
         return f"{path}: duplicate key {key} in line {line}; keep one of the two"
+    if _PROPERTY.search(text) and not _TOML_TEXT.search(text):
+        return (
+            f"{path}: is in the form of Kafka's server.properties. Here the file is TOML with Kafka's names: write texts"
+            ' in quotes and lists in brackets, like listeners = ["BROKER://0.0.0.0:9192"]; docs/configuration.md has'
+            " the keys"
+        )
     return f"{path}: not valid TOML: {why}; a key is written like log.segment.bytes = 1073741824"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.balance.planner import make_plan
+from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
 from penstock.cli.moves.draining import drain_broker
@@ -41,7 +42,7 @@ def _brokers() -> None:
 
 @app.command()
 def drain(
-    broker_id: Annotated[int, typer.Argument(metavar="ID", help="The broker.")],
+    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, max=INT32_MAX, help="The broker.")],
     throttle: Throttle = None,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -88,7 +89,7 @@ def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fal
 
 @app.command()
 def unregister(
-    broker_id: Annotated[int, typer.Argument(metavar="ID", help="The broker's id.", min=0)],
+    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, max=INT32_MAX, help="The broker's id.")],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:

@@ -4,7 +4,7 @@
     3  degraded: everything works, and a broker or a replica is missing
     4  critical: no leader of the quorum, or partitions that cannot be read or written
 
-1 and 2 are those of every command (main.py): no broker answered, and wrong usage.
+1 and 2 are those of every command (run.py): no broker answered, and wrong usage.
 """
 
 from __future__ import annotations

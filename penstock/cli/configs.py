@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
 from penstock.cli.output import print_json, print_table
 from penstock.cli.patience.watch import patient_admin
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Describe and change the configuration of topics and of running brokers.", no_args_is_help=True)
 
 Topic = Annotated[str | None, typer.Argument(metavar="TOPIC", help="The topic.")]
-Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", min=0, help="Instead of a topic: this broker.")]
+Broker = Annotated[
+    int | None, typer.Option("--broker", metavar="ID", min=0, max=INT32_MAX, help="Instead of a topic: this broker.")
+]
 BrokerDefault = Annotated[bool, typer.Option("--broker-default", help="Instead of a topic: all brokers.")]
 Pairs = list[str] | None
 
@@ -71,7 +74,7 @@ def describe(
 
 @app.command("describe-broker", hidden=True)
 def describe_broker(
-    node_id: Annotated[int, typer.Argument(metavar="NODE_ID", help="The broker's node.id.")],
+    node_id: Annotated[int, typer.Argument(metavar="NODE_ID", min=0, max=INT32_MAX, help="The broker's node.id.")],
     everything: Annotated[bool, typer.Option("--all", help="Also the defaults.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,

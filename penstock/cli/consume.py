@@ -18,8 +18,9 @@ import typer
 
 from penstock.cli.consume_ends import Ends, Leaders
 from penstock.cli.consume_range import TIME_FORMS, parse_range
+from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import bytes_fields
+from penstock.cli.output import bytes_fields, note
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.cli.record_format import compile_format, header_text
@@ -53,9 +54,12 @@ UntilTime = Annotated[
     str, typer.Option(metavar="TIME", help="Stop before the first record at or after TIME, or at the end of the log.")
 ]
 OnlyPartitions = Annotated[
-    list[int] | None, typer.Option("-p", "--partition", metavar="N", help="Only this partition; may be repeated.")
+    list[int] | None,
+    typer.Option("-p", "--partition", metavar="N", min=0, max=INT32_MAX, help="Only this partition; may be repeated."),
 ]
-Count = Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many records; 0: never.")]
+Count = Annotated[
+    int, typer.Option("-n", "--count", min=0, max=INT64_MAX, help="Stop after this many records; 0: never.")
+]
 ExitAtEnd = Annotated[
     bool, typer.Option("--exit-at-end", help="Stop at the end that the log had when the command began.")
 ]
@@ -175,7 +179,7 @@ def _poll(consumer: Consumer, skip_undecodable: bool) -> Sequence[Any]:
         bounds = (error.offset, error.next_offset)
         if not skip_undecodable:
             raise UndecodableBatchError(error.topic_partition, bounds, error.why, "add --skip-undecodable") from error
-        print(f"{error.topic_partition}: offsets [{bounds[0]}, {bounds[1]}) are skipped: {error.why}", file=sys.stderr)
+        note(f"{error.topic_partition}: offsets [{bounds[0]}, {bounds[1]}) are skipped: {error.why}")
         consumer.seek(error.topic_partition, error.next_offset)
         return ()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.cli.edge.numbers import INT64_MAX, parse_number
 from penstock.cli.records import parse_time_ms
 from penstock.errors import ConfigError
 from penstock.types import TopicPartition
@@ -92,7 +93,7 @@ def parse_range(
 
 def parse_moment_ms(option: str, text: str, now_ms: int) -> int:
     """A time, or a time before now, as ms since 1970."""
-    before = re.fullmatch(r"-(\d{1,9})([smhd])", text)
+    before = re.fullmatch(r"-([0-9]{1,9})([smhd])", text)
     if before is not None:
         return max(0, now_ms - int(before[1]) * UNITS_MS[before[2]])
     try:
@@ -106,6 +107,9 @@ def _parse_offset(text: str) -> str | int:
         return END
     if text == BEGINNING:
         return BEGINNING
-    if not re.fullmatch(r"-?\d{1,18}", text):
+    number = parse_number(text.removeprefix("-"), INT64_MAX)
+    if number is None:
         raise ConfigError(f"--offset {text}: must be {BEGINNING}, {END}, an offset, or -N for the last N records")
-    return int(text) if text != "-0" else END
+    if not text.startswith("-"):
+        return number
+    return -number if number else END

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ import typer
 
 from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_json
+from penstock.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
     from penstock.testing import NodeFailedError
@@ -55,6 +56,7 @@ def dev(
     from penstock.errors import PenstockError
     from penstock.testing import Cluster, NodeFailedError
 
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
     nodes, port = as_before(data, nodes, port)
     cluster = Cluster(nodes, directory=data, port=port, defaults={})
     try:
@@ -63,12 +65,13 @@ def dev(
         raise PenstockError(why_not_started(error)) from None
     with closing(cluster):
         metrics = [cluster.metrics_url(index) for index in range(nodes)]
-        if as_json:
-            print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
-        else:
-            note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
-            note(f"metrics: {' '.join(metrics)}")
-            print(cluster.bootstrap, flush=True)
+        with _nobody_must_listen():
+            if as_json:
+                print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
+            else:
+                note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
+                note(f"metrics: {' '.join(metrics)}")
+                print(cluster.bootstrap, flush=True)
         wanted = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)  # after the nodes were made, which would inherit it
         ended: set[int] = set()
@@ -81,6 +84,14 @@ def dev(
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+@contextmanager
+def _nobody_must_listen() -> Iterator[None]:
+    """A cluster goes on where its words meet a closed stream, such as a pipe whose reader has ended."""
+    with suppress(OSError):
+        yield
+    give_up_unwritten()
 
 
 def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int | None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import count, note, print_json, print_table
@@ -52,7 +53,8 @@ class NotMovedError(PenstockError):
 @app.command()
 def describe(
     broker: Annotated[
-        list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; may be repeated.")
+        list[int] | None,
+        typer.Option("--broker", metavar="ID", min=0, max=INT32_MAX, help="Only this broker; may be repeated."),
     ] = None,
     topic: Annotated[
         list[str] | None,
@@ -150,7 +152,10 @@ def move(
             help="The log dir that should have a replica, as `log-dirs describe` shows it: orders-0=/data/b.",
         ),
     ],
-    broker: Annotated[int, typer.Option("--broker", metavar="ID", help="The broker that has the replicas.")],
+    broker: Annotated[
+        int,
+        typer.Option("--broker", metavar="ID", min=0, max=INT32_MAX, help="The broker that has the replicas."),
+    ],
     wait: Annotated[bool, typer.Option("--wait", help="Until every replica is there.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -176,9 +181,10 @@ def parse_log_dir_moves(moves: list[str]) -> dict[TopicPartition, str]:
     for one in moves:
         name, _, path = one.partition("=")
         topic, _, number = name.rpartition("-")
-        if not topic or not path or not number.isdecimal():
+        partition = parse_number(number, INT32_MAX)
+        if not topic or not path or partition is None:
             raise ConfigError(f"{one}: must be a partition and a log dir, like orders-0=/data/b")
-        tp = TopicPartition(topic, int(number))
+        tp = TopicPartition(topic, partition)
         if tp in found:
             raise ConfigError(f"{tp} is given twice")
         found[tp] = path

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX
 from penstock.errors import ConfigError, PenstockError
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
@@ -47,7 +48,14 @@ TopicNames = Annotated[
 ]
 OnlyPartitions = Annotated[
     list[int] | None,
-    typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
+    typer.Option(
+        "-p",
+        "--partition",
+        metavar="N",
+        min=0,
+        max=INT32_MAX,
+        help="Only this partition of the one topic; may be repeated.",
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ import base64
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -36,14 +36,28 @@ def count(number: int) -> Human:
 
 
 def when(time_ms: int) -> Human:
-    """ms since 1970 as local time."""
-    local = datetime.fromtimestamp(time_ms / 1000).astimezone()
+    """ms since 1970 as local time. A producer may write any time: one outside the calendar, such as a time in
+    microseconds, is shown as it is."""
+    try:
+        local = datetime.fromtimestamp(time_ms / 1000).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return Human(time_ms, f"{time_ms} ms since 1970")
     return Human(time_ms, local.isoformat(sep=" ", timespec="milliseconds"))
 
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+    print(json_text(value), flush=True)
+
+
+def json_text(value: Any) -> str:
+    """JSON with its own escapes for letters that standard output's encoding may lack."""
+    return json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), default=str)
+
+
+def is_utf8(stream: object) -> bool:
+    """Whether a text stream can take every letter as it is."""
+    return str(getattr(stream, "encoding", "")).lower().replace("-", "") == "utf8"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -76,8 +90,9 @@ def print_fields(fields: dict[str, object]) -> None:
 
 
 def note(text: str) -> None:
-    """A message for a person, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """A message for a person, on stderr; lost where that is full or closed, as the work goes on."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:

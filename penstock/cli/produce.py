@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
@@ -48,7 +49,14 @@ Header = Annotated[
 ]
 Partition = Annotated[
     int | None,
-    typer.Option("-p", "--partition", metavar="N", min=0, help="Write to this partition; otherwise the key decides."),
+    typer.Option(
+        "-p",
+        "--partition",
+        metavar="N",
+        min=0,
+        max=INT32_MAX,
+        help="Write to this partition; otherwise the key decides.",
+    ),
 ]
 NullMarker = Annotated[
     str | None,

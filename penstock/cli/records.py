@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX, parse_number
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from penstock.cli.output import Human, count, print_json, print_table, when
 from penstock.cli.patience.watch import patient_admin
@@ -21,7 +22,8 @@ SPECS = ("earliest", "latest", "max-timestamp")
 EVERYTHING = -1
 
 Partitions = Annotated[
-    list[int] | None, typer.Option("-p", "--partition", metavar="N", help="Only this partition; may be repeated.")
+    list[int] | None,
+    typer.Option("-p", "--partition", metavar="N", min=0, max=INT32_MAX, help="Only this partition; may be repeated."),
 ]
 
 
@@ -68,7 +70,10 @@ def delete_records(
     name: TopicName,
     partition: Partitions = None,
     before_offset: Annotated[
-        int | None, typer.Option("--before-offset", metavar="N", help="Delete every record below this offset.")
+        int | None,
+        typer.Option(
+            "--before-offset", metavar="N", min=0, max=INT64_MAX, help="Delete every record below this offset."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete everything that can be read now.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -80,8 +85,6 @@ def delete_records(
     """
     if everything == (before_offset is not None):
         raise ConfigError("give either --before-offset N or --all")
-    if before_offset is not None and before_offset < 0:
-        raise ConfigError(f"--before-offset {before_offset}: must not be negative; --all deletes everything")
     with patient_admin(bootstrap) as admin:
         partitions = _partitions(admin, name, partition)
         if before_offset is not None and not partition and len(partitions) > 1:
@@ -98,11 +101,13 @@ def delete_records(
 
 
 def parse_time_ms(text: str) -> int:
-    """A time as ms since 1970."""
-    if text.isascii() and text.isdigit():
-        return int(text)
+    """A time as ms since 1970. A date before that is 0: every record is later, and a negative time has another meaning
+    on the wire (-1 is the end of the log)."""
+    number = parse_number(text, INT64_MAX)
+    if number is not None:
+        return number
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        return max(0, int(datetime.fromisoformat(text).timestamp() * 1000))
     except (ValueError, OverflowError):
         raise ConfigError(
             f"--time {text}: must be {', '.join(SPECS)}, ms since 1970, or a time like 2026-01-31T12:00:00Z"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
 from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
@@ -40,8 +41,12 @@ METADATA_OLD_MS = 3_000
 @app.command()
 def create(
     name: TopicName,
-    partitions: Annotated[int, typer.Option("-p", "--partitions", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
-    replicas: Annotated[int, typer.Option("-r", "--replicas", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
+    partitions: Annotated[
+        int, typer.Option("-p", "--partitions", min=-1, max=INT32_MAX, help="-1: the cluster's default.")
+    ] = CLUSTER_DEFAULT,
+    replicas: Annotated[
+        int, typer.Option("-r", "--replicas", min=-1, max=INT32_MAX, help="-1: the cluster's default.")
+    ] = CLUSTER_DEFAULT,
     config: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,7 +76,10 @@ def create(
 def alter(
     name: TopicName,
     partitions: Annotated[
-        int, typer.Option("-p", "--partitions", min=1, help="How many it is to have, with those that are there.")
+        int,
+        typer.Option(
+            "-p", "--partitions", min=1, max=INT32_MAX, help="How many it is to have, with those that are there."
+        ),
     ],
     replica_assignment: ReplicaAssignment = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say whether it could be done; change nothing.")] = False,
@@ -94,14 +102,14 @@ def parse_assignment(text: str) -> list[list[int]] | None:
     """The brokers of each partition, of Kafka's text for them; None of an empty one. ConfigError for any other text."""
     if not text:
         return None
-    try:
-        partitions = [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
-    except ValueError:
-        partitions = []
-    if not partitions or min(map(min, partitions)) < 0:
-        raise ConfigError(
-            f"--replica-assignment {text}: must be the ids of brokers, like 1:2:3,2:3:1 for two partitions"
-        )
+    partitions: list[list[int]] = []
+    for partition in text.split(","):
+        ids = [parse_number(broker, INT32_MAX) for broker in partition.split(":")]
+        partitions.append([broker for broker in ids if broker is not None])
+        if None in ids:
+            raise ConfigError(
+                f"--replica-assignment {text}: must be the ids of brokers, like 1:2:3,2:3:1 for two partitions"
+            )
     return partitions
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage
+from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage
 from penstock.errors import ConfigError, PenstockError
 from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import Figures
@@ -157,7 +157,8 @@ def run() -> NoReturn:
     try:
         sys.exit(app(standalone_mode=False))
     except UsageError as error:
-        fail_usage("topic_to_parquet", error)
+        show_usage("topic_to_parquet", error)
+        sys.exit(EXIT_USAGE)
 
 
 if __name__ == "__main__":

@@ -238,8 +238,17 @@ def free_ports(nodes: int) -> tuple[NodePorts, ...]:
 
 
 def to_toml(config: Mapping[str, object]) -> str:
-    """Flat names and values as a configuration file; JSON's strings, numbers, booleans and lists are TOML's."""
-    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in config.items())
+    """Flat names and values as a configuration file; JSON's numbers, booleans and lists are TOML's."""
+    return "".join(f"{name} = {_toml_value(value)}\n" for name, value in config.items())
+
+
+def _toml_value(value: object) -> str:
+    """JSON's strings are TOML's but for two things: TOML takes no pair of surrogates for a letter (an emoji), and no
+    bare DEL. ConfigError for what no TOML file can hold: bytes of a path that are no UTF-8."""
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError(f"{value!a}: is not valid UTF-8, so no configuration file can name it; choose another")
+    return text
 
 
 def _state_path(directory: Path) -> Path:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.bench.report import Samples, report, require_plot
+from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
 from penstock.cli.output import progress
 from penstock.errors import TimedOutError
@@ -27,7 +28,7 @@ CHUNKS_IN_FLIGHT_MAX = 64
 QUIET_POLLS_MAX = 20
 """A consume gives up after this many polls without a record, of half a second each."""
 
-Records = Annotated[int, typer.Option("-n", "--records", min=1, help="How many records.")]
+Records = Annotated[int, typer.Option("-n", "--records", min=1, max=INT64_MAX, help="How many records.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the run over time into this file.")]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="An existing topic.", autocompletion=complete_topic)]
 

@@ -13,6 +13,8 @@ from penstock.cli.options import AsJson
 MAX_MB_DEFAULT = 64
 """Enough for a whole Python installation; the run then takes less than three minutes on two cores."""
 MB = 1_000_000
+MB_MAX = 1_000_000
+"""A terabyte is beyond any demonstration."""
 NODES_MIN = 3
 """A smaller cluster cannot lose a node and go on."""
 
@@ -28,7 +30,7 @@ def demo(
     ] = None,
     nodes: Annotated[int, typer.Option(min=NODES_MIN, max=9, help="Nodes of the demo's own cluster.")] = 3,
     max_mb: Annotated[
-        int, typer.Option(min=0, metavar="MB", help="Stream at most this much of the text; 0: all of it.")
+        int, typer.Option(min=0, max=MB_MAX, metavar="MB", help="Stream at most this much of the text; 0: all of it.")
     ] = MAX_MB_DEFAULT,
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Run the Spark pipeline over the topic.")] = True,
     as_json: AsJson = False,

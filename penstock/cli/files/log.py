@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.files.log_text import DumpText, RecoveryText, VerifyText
 from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import AsJson
@@ -38,10 +39,12 @@ def dump(
         bool, typer.Option("--producers", help="Print the snapshots of idempotent producers, and their last batches.")
     ] = False,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Print the log dir's checkpoints.")] = False,
-    from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, help="Begin at this offset.")] = 0,
-    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many rows; 0: never.")] = 0,
+    from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, max=INT64_MAX, help="Begin at this offset.")] = 0,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=0, max=INT64_MAX, help="Stop after this many rows; 0: never.")
+    ] = 0,
     max_bytes: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Cut keys, values and headers to N bytes.")
+        int | None, typer.Option(metavar="N", min=0, max=INT64_MAX, help="Cut keys, values and headers to N bytes.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

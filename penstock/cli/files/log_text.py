@@ -7,12 +7,13 @@ are shown in hex. The rows come through `tool_process.py`; their meaning is defi
 from __future__ import annotations
 
 import base64
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from penstock.cli.output import json_text
 
 Row = Mapping[str, Any]
 
@@ -94,7 +95,7 @@ def _line(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
 def _bytes_cell(row: Row, name: str) -> str:
     """Text without characters that would break the line; `…` and the size if it was cut."""
     if row.get(name) is not None:
-        text = json.dumps(row[name], ensure_ascii=False)[1:-1]
+        text = json_text(row[name])[1:-1]
     elif f"{name}_base64" in row:
         text = "0x" + base64.b64decode(row[f"{name}_base64"]).hex()
     else:

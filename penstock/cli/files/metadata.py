@@ -14,9 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_table
+from penstock.cli.output import json_text, note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -30,6 +31,7 @@ At = Annotated[
         "--at",
         metavar="OFFSET",
         min=0,
+        max=INT64_MAX,
         help="As it stood at this offset of the metadata log. Without it: of a directory, at the end of the log, where"
         " records may not be committed; of a cluster, at the newest offset that the brokers asked have applied.",
     ),
@@ -44,7 +46,8 @@ def dump(
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     node: Annotated[
-        int | None, typer.Option("--node", metavar="ID", min=0, help="Of a cluster: this broker's; else any one's.")
+        int | None,
+        typer.Option("--node", metavar="ID", min=0, max=INT32_MAX, help="Of a cluster: this broker's; else any one's."),
     ] = None,
     at: At = None,
     as_json: AsJson = False,
@@ -65,7 +68,7 @@ def dump(
         else:
             for row in process.rows():
                 if row["type"] == "record":
-                    print(json.dumps(row["record"], ensure_ascii=False))
+                    print(json_text(row["record"]))
                 else:
                     _note_digest(row)
     if process.exit_code:
@@ -78,7 +81,7 @@ def _dump_of_broker(bootstrap: str, at: int | None, node: int | None, as_json: b
     found = {key: value for key, value in dataclasses.asdict(content.digest).items() if key != "error"}
     for text in content.records:
         record = json.loads(text)
-        print(json.dumps({"type": "record", "record": record} if as_json else record, ensure_ascii=False))
+        print(json_text({"type": "record", "record": record} if as_json else record))
     if as_json:
         print_json({"type": "digest", **found})
     else:

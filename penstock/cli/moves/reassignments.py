@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.moves.move_progress import CopyPace, left_bytes
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.moves.waiting import wait_for
@@ -133,13 +134,14 @@ def parse_moves(moves: list[str]) -> dict[TopicPartition, tuple[int, ...]]:
     for move in moves:
         name, has_replicas, replicas = move.partition("=")
         topic, _, number = name.rpartition("-")
-        ids = replicas.split(",")
-        if not topic or not has_replicas or not number.isdecimal() or not all(map(str.isdecimal, ids)):
+        partition = parse_number(number, INT32_MAX)
+        ids = [parse_number(replica, INT32_MAX) for replica in replicas.split(",")]
+        if not topic or not has_replicas or partition is None or None in ids:
             raise ConfigError(f"{move}: must be a partition and its brokers, like orders-0=4,5,1")
-        tp = TopicPartition(topic, int(number))
+        tp = TopicPartition(topic, partition)
         if tp in found:
             raise ConfigError(f"{tp} is given twice")
-        found[tp] = tuple(map(int, ids))
+        found[tp] = tuple(replica for replica in ids if replica is not None)
     return found
 
 
@@ -149,7 +151,7 @@ def parse_plan(text: str, path: str) -> dict[TopicPartition, tuple[int, ...]]:
 
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no JSON: {error}") from None
     partitions = document.get("partitions") if isinstance(document, dict) else None
     if not isinstance(partitions, list):
@@ -157,8 +159,8 @@ def parse_plan(text: str, path: str) -> dict[TopicPartition, tuple[int, ...]]:
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for index, row in enumerate(partitions):
         match row:
-            case {"topic": str(topic), "partition": int(number), "replicas": [*replicas]} if all(
-                type(replica) is int for replica in replicas
+            case {"topic": str(topic), "partition": number, "replicas": [*replicas]} if all(
+                type(one) is int and 0 <= one <= INT32_MAX for one in (number, *replicas)
             ):
                 tp = TopicPartition(topic, number)
             case _:
@@ -173,7 +175,7 @@ def _text_of(path: Path) -> str:
     try:
         if path.stat().st_size > PLAN_BYTES_MAX:
             raise ConfigError(f"{path} is larger than {PLAN_BYTES_MAX >> 20} MiB; give fewer partitions at once")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 

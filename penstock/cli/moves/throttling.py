@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.output import note
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Throttle = Annotated[
         "--throttle",
         metavar="BYTES",
         min=1,
+        max=INT64_MAX,
         help="Copy at most so many bytes a second to and from each broker; what is in sync is not throttled.",
     ),
 ]

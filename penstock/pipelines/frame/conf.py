@@ -111,7 +111,7 @@ class Key:
 def read_conf(path: Path) -> dict[str, Any]:
     """The file's tables; ConfigError when there is no such file or it is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give the job's conf with --conf FILE") from None
     except OSError as error:

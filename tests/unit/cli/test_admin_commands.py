@@ -85,7 +85,6 @@ def test_brokers_are_altered_and_described_by_id_or_all_at_once(
 BAD_DELETIONS: dict[str, tuple[dict[str, Any], str]] = {
     "neither": ({}, "give either"),
     "both": ({"before_offset": 0, "everything": True}, "give either"),
-    "negative": ({"before_offset": -1}, "--all deletes everything"),
 }
 
 

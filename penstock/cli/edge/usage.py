@@ -2,13 +2,13 @@
 
 Shared by `penstock` and by the pipelines, which are commands of their own. Call the typer app with
 `standalone_mode=False`, or typer catches the error before this module sees it. Not here: what else may go wrong in a
-command (main.py).
+command (run.py).
 """
 
 from __future__ import annotations
 
 import sys
-from typing import NoReturn, cast
+from typing import cast
 
 import typer
 
@@ -20,13 +20,12 @@ OF_PYDANTIC = "Value error, "
 """Begins the words of each ValueError that pydantic has caught for typer; it tells a user nothing."""
 
 
-def fail_usage(command: str, error: typer.BadParameter) -> NoReturn:
+def show_usage(command: str, error: typer.BadParameter) -> None:
     """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
     if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
         sys.stderr.write(f"{command}: {usage_message(command, error)}\n")
     elif error.format_message():
         error.show()
-    sys.exit(EXIT_USAGE)
 
 
 def usage_message(command: str, error: typer.BadParameter) -> str:
