@@ -71,7 +71,7 @@ def main() -> int:
     except OSError as error:
         if error.filename is not None or options.action == "start":
             raise
-        _complain(f"standard output: {error.strerror or error}; what was printed is incomplete")
+        _complain(f"standard output: {error.strerror or error}; what was written is incomplete")
         return EXIT_FAILED
     finally:
         give_up_unwritten()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.testing import NodeFailedError
 
 DEFAULT_PORT = 9192
+PORT_MAX = 65_535
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
 """More nodes on one machine show nothing new."""
@@ -43,7 +45,10 @@ def dev(
     port: Annotated[
         int | None,
         typer.Option(
-            help="The first broker's port; the nodes' other ports are 100 to 300 above.", show_default=str(DEFAULT_PORT)
+            min=1,
+            max=PORT_MAX,
+            help="The first broker's port; the nodes' other ports are 100 to 300 above.",
+            show_default=str(DEFAULT_PORT),
         ),
     ] = None,
     as_json: AsJson = False,
@@ -72,10 +77,12 @@ def dev(
                 note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
                 note(f"metrics: {' '.join(metrics)}")
                 print(cluster.bootstrap, flush=True)
-        wanted = {signal.SIGINT, signal.SIGTERM}
-        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)  # after the nodes were made, which would inherit it
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
+            signal.signal(number, lambda *_: stop.set())
         ended: set[int] = set()
-        while signal.sigtimedwait(wanted, LOOK_EVERY_S) is None:
+        while not stop.wait(LOOK_EVERY_S):
             for index in sorted(set(range(nodes)) - ended):
                 if not cluster.is_running(index):
                     ended.add(index)

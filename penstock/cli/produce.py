@@ -166,8 +166,7 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     """The stream's lines without their ends, in large lists; the last line may lack its end."""
     rest: list[bytes] = []
     rest_bytes = 0
-    read = getattr(stream, "read1", stream.read)  # read1 does not wait for a full chunk: a typed line is sent at once
-    while chunk := read(CHUNK_BYTES):
+    while chunk := _read(stream):
         lines = chunk.split(b"\n")
         rest.append(lines[0])
         rest_bytes += len(lines[0])
@@ -181,6 +180,14 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     last = b"".join(rest)
     if last:
         yield [last]
+
+
+def _read(stream: BinaryIO) -> bytes:
+    """What is there of the stream, at most a chunk: `read1` does not wait for more, so a typed line is sent at once."""
+    try:
+        return bytes(getattr(stream, "read1", stream.read)(CHUNK_BYTES))
+    except OSError as error:
+        raise PenstockError(f"standard input: {error.strerror or error}") from None
 
 
 def _has_written_nothing(error: PenstockError) -> bool:

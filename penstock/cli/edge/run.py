@@ -14,6 +14,7 @@ Not here: which errors a command adds notes to, and the codes of their own that 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -33,6 +34,10 @@ EXIT_INTERRUPTED = 130
 TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
 NO_HOME = "Could not determine home directory."
 """pathlib's RuntimeError for a user without HOME who is in no list of users."""
+
+
+_OF_WRITING = (errno.EBADF, errno.EIO, errno.EFBIG, errno.ENOSPC, errno.EDQUOT, errno.EPIPE)
+"""What a write may fail with; Python does not say which stream or file it was."""
 
 
 class Failure(NamedTuple):
@@ -124,11 +129,15 @@ def _system_words(error: OSError) -> str:
     why = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {why}"
+    if error.errno not in _OF_WRITING:
+        return why
     try:
         sys.stdout.flush()
-    except OSError as failed:
-        return f"standard output: {failed.strerror or failed}; what was printed is incomplete"
-    return why
+        os.write(1, b"")  # a large text is not kept for another flush; a full device refuses nothing, too
+        stream = "standard output, or a file"
+    except OSError:
+        stream = "standard output"
+    return f"{stream}: {why}; what was written is incomplete"
 
 
 def _not_utf8(error: UnicodeEncodeError) -> str:

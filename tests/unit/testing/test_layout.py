@@ -119,3 +119,17 @@ def test_a_directory_in_which_a_node_runs_is_refused_before_anything_is_written(
         (layout.data_directory(1) / LOCK).unlink()
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     layout.require_no_node_runs()
+
+
+@pytest.mark.parametrize(
+    "name", ["emoji-😀", "𝔘nicode", 'quo"te', "back\\slash", "del\x7fete", "bell\x07", "tab\there"]
+)
+def test_a_directory_with_unusual_letters_is_read_back_as_it_is(tmp_path: Path, name: str) -> None:
+    layout = new_layout(tmp_path / name, 1, 20_000)
+    layout.write([TEST_CONFIG])
+    assert load_config(str(layout.config_path(0))).log_dirs == (str(layout.data_directory(0)),)
+
+
+def test_a_directory_that_no_configuration_file_can_name_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not valid UTF-8, so no configuration file can name it"):
+        new_layout(tmp_path / "bad-\udcff", 1, 20_000).write([TEST_CONFIG])

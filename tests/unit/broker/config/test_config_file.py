@@ -98,3 +98,23 @@ def test_toml_that_is_too_much_for_its_reader_is_refused(tmp_path: Path, text: s
     path = tmp_path / "node.toml"
     path.write_text(text)
     assert says in refusal(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    path.write_bytes(b"\xef\xbb\xbfnode.id = 1\r\n")
+    assert config_values(str(path), path.read_bytes()) == {"node.id": 1}
+
+
+def test_a_file_in_utf_16_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "node.toml"
+    path.write_bytes("node.id = 1\n".encode("utf-16"))
+    assert "is UTF-16" in refusal(path)
+
+
+def test_the_file_of_a_kafka_broker_gets_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("broker.id=0\n# listeners\nlisteners=PLAINTEXT://:9092\nlog.dirs=/tmp/kafka-logs\n")
+    assert "in the form of Kafka's server.properties" in refusal(path)
+    path.write_text('listeners = ["BROKER://:9192"]\nlog.dirs = /tmp/x\n')
+    assert "not valid TOML" in refusal(path)
