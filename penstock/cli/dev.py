@@ -69,6 +69,10 @@ def dev(
     except NodeFailedError as error:
         raise PenstockError(why_not_started(error)) from None
     with closing(cluster):
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
+            signal.signal(number, lambda *_: stop.set())
         metrics = [cluster.metrics_url(index) for index in range(nodes)]
         with _nobody_must_listen():
             if as_json:
@@ -77,10 +81,6 @@ def dev(
                 note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
                 note(f"metrics: {' '.join(metrics)}")
                 print(cluster.bootstrap, flush=True)
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
-            signal.signal(number, lambda *_: stop.set())
         ended: set[int] = set()
         while not stop.wait(LOOK_EVERY_S):
             for index in sorted(set(range(nodes)) - ended):
