@@ -92,7 +92,8 @@ def _toml_message(path: str, text: str, why: str) -> str:
         return f"{path}: duplicate key {key} in line {line}; keep one of the two"
     if _PROPERTY.search(text) and not _TOML_TEXT.search(text):
         return (
-            f"{path}: is in the form of Kafka's server.properties; this file is TOML, with Kafka's names. Write texts in"
-            ' quotes and lists in brackets, like listeners = ["BROKER://0.0.0.0:9192"]; docs/configuration.md has all keys'
+            f"{path}: is in the form of Kafka's server.properties; this file is TOML, with Kafka's names. Write texts"
+            ' in quotes and lists in brackets, like listeners = ["BROKER://0.0.0.0:9192"]; docs/configuration.md has'
+            " all keys"
         )
     return f"{path}: not valid TOML: {why}; a key is written like log.segment.bytes = 1073741824"
