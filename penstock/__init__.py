@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.client.producer.future import RecordFuture as RecordFuture
     from penstock.client.producer.producer import Producer as Producer
     from penstock.errors import PenstockError as PenstockError
+    from penstock.position import Position as Position
     from penstock.types import RecordMetadata as RecordMetadata
     from penstock.types import TopicPartition as TopicPartition
 
@@ -34,6 +35,7 @@ _HOMES = {
     "Consumer": "penstock.client.consumer.consumer",
     "ConsumerRecord": "penstock.client.consumer.consumer_record",
     "PenstockError": "penstock.errors",
+    "Position": "penstock.position",
     "Producer": "penstock.client.producer.producer",
     "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
@@ -49,6 +51,7 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "PenstockError",
+    "Position",
     "Producer",
     "RecordFuture",
     "RecordMetadata",

@@ -103,7 +103,7 @@ class Ends:
         offline = self._leaders.offline
         self._learn([tp for tp in self._left if tp not in self._ends and tp not in offline])
         for tp in [tp for tp in self._left if tp in self._ends and (tp in self._placed or tp not in offline)]:
-            position = self._consumer.position(tp)
+            position = int(self._consumer.position(tp))
             if tp not in self._placed and self._is_beyond(tp, position):
                 continue  # poll raises what is wrong with it
             self._placed.add(tp)

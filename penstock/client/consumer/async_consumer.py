@@ -22,6 +22,7 @@ from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
+from penstock.position import Position
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -82,8 +83,13 @@ class AsyncConsumer:
         """Every partition of a topic."""
         return await self._core.partitions_for(topic)
 
-    async def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """The next record of the partition is the one at `offset`, or the first after it."""
+    async def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
+        """The next record of the partition is the one at `offset`, or the first after it.
+
+        A `Position`, as `position` and `record.position` give it, is taken only in its own topic: TopicRecreatedError
+        where the topic was deleted and made anew since, whatever `auto_offset_reset` says. A plain offset is taken in
+        whatever topic has the name now.
+        """
         await self._core.seek(partition, offset, leader_epoch)
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -94,8 +100,11 @@ class AsyncConsumer:
         """To behind the last readable record of each partition given, or of all assigned."""
         await self._core.seek_to(partitions, LATEST_TIMESTAMP)
 
-    async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that a poll returns."""
+    async def position(self, partition: TopicPartition) -> Position:
+        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
+
+        Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
+        """
         return await self._core.position(partition, self._core.config.request_timeout_ms)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

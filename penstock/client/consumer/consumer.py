@@ -25,6 +25,7 @@ from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.position import Position
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -74,8 +75,13 @@ class Consumer:
         """Every partition of a topic."""
         return self._run(self._core.partitions_for(topic))
 
-    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        """The next record of the partition is the one at `offset`, or the first after it."""
+    def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
+        """The next record of the partition is the one at `offset`, or the first after it.
+
+        A `Position`, as `position` and `record.position` give it, is taken only in its own topic: TopicRecreatedError
+        where the topic was deleted and made anew since, whatever `auto_offset_reset` says. A plain offset is taken in
+        whatever topic has the name now.
+        """
         self._run(self._core.seek(partition, offset, leader_epoch))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -86,11 +92,14 @@ class Consumer:
         """To behind the last readable record of each partition given, or of all assigned."""
         self._run(self._core.seek_to(partitions, LATEST_TIMESTAMP))
 
-    def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that a poll returns."""
-        state = self._core.positions.states.get(partition)
-        if state is not None and state.position >= 0:
-            return state.position
+    def position(self, partition: TopicPartition) -> Position:
+        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
+
+        Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
+        """
+        known = self._core.known_position(partition)
+        if known is not None:
+            return known
         return self._run(self._core.position(partition, self._core.config.request_timeout_ms))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

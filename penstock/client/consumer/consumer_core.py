@@ -37,8 +37,10 @@ from penstock.errors import (
     ClientClosedError,
     OffsetOutOfRangeError,
     TimedOutError,
+    TopicRecreatedError,
     UnknownTopicOrPartitionError,
 )
+from penstock.position import Position
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TimestampAndOffset, TopicPartition
 
@@ -150,7 +152,7 @@ class ConsumerCore:
         left, self._leftover = self._leftover, None
         if left is None or left.piece is not piece:
             columns, piece = self.reader.decode(piece, self._read_columns)
-            left = _Leftover(piece, make_records(piece.topic_partition, columns), 0)
+            left = _Leftover(piece, make_records(piece.topic_partition, columns, piece.origin), 0)
         records, at = left.records, left.at
         end = min(len(records), at + count)
         if end < len(records):
@@ -171,12 +173,33 @@ class ConsumerCore:
             raise UnknownTopicOrPartitionError(f"{tp} is not assigned to this consumer; assign it first")
         return tp
 
-    async def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+    async def seek(self, tp: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
+        if isinstance(offset, Position):
+            if leader_epoch != NO_EPOCH:
+                raise TypeError("a Position has its leader epoch; leave out leader_epoch")
+            await self._seek_position(self.check_assigned(tp), offset)
+            return
+        if isinstance(offset, str) and ":" in offset:
+            raise TypeError(f"offset={offset!r} must be an int or a Position; write Position.parse({offset!r})")
         if offset in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             raise ValueError(f"offset {offset} is negative; use seek_to_beginning or seek_to_end")
         checked_number("offset", offset, 0)
         checked_number("leader_epoch", leader_epoch, NO_EPOCH, MAX_INT32)
         self.positions.seek(self.check_assigned(tp), offset, leader_epoch)
+        self.fetcher.touch()
+
+    async def _seek_position(self, tp: TopicPartition, position: Position) -> None:
+        """Only in the topic that the position is of. A broker that is behind may not know that topic yet."""
+        wanted = position.topic_id
+        if not wanted:
+            raise ValueError(f"{position!r} is of no topic: only a consumer and its records give positions to keep")
+        await self.cluster.meet_topic(tp.topic, wanted)
+        found = self.cluster.cache.topic_id(tp.topic)
+        if not found:
+            raise UnknownTopicOrPartitionError(f"{tp} does not exist any more: was the topic deleted?")
+        if found != wanted:
+            raise TopicRecreatedError(tp.topic, tp.partition, expected_id=wanted, found_id=found)
+        self.positions.seek(tp, position.offset, position.leader_epoch, wanted)
         self.fetcher.touch()
 
     async def seek_to(self, partitions: Sequence[TopicPartition], timestamp: int) -> None:
@@ -185,8 +208,13 @@ class ConsumerCore:
             self.positions.seek_to_timestamp(self.check_assigned(tp), timestamp)
         self.fetcher.touch()
 
-    async def position(self, tp: TopicPartition, timeout_ms: int) -> int:
-        """The next offset that the user gets; looks it up where a reset is due."""
+    def known_position(self, tp: TopicPartition) -> Position | None:
+        """The position of a partition, where no look-up is needed. In any thread."""
+        state = self.positions.states.get(tp)
+        return state.place if state is not None else None
+
+    async def position(self, tp: TopicPartition, timeout_ms: int) -> Position:
+        """Where the user gets the next record; looks it up where a reset is due."""
         state = self.positions.states[self.check_assigned(tp)]
         deadline_ms = self.clock.now_ms() + timeout_ms
         while state.position == NO_OFFSET:
@@ -198,7 +226,10 @@ class ConsumerCore:
             if self.clock.now_ms() >= deadline_ms and state.position == NO_OFFSET:
                 raise TimedOutError(f"{tp}: its position was not found within {timeout_ms} ms; try again, or seek")
         self.fetcher.touch()
-        return state.position
+        place = state.place
+        if place is None:
+            raise UnknownTopicOrPartitionError(f"{tp} does not exist any more: was the topic deleted?")
+        return place
 
     # -- ranges --------------------------------------------------------------------------------------------------------
 

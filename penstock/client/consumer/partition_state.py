@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
+from penstock.position import Position
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
 
 class GenerationOffset(NamedTuple):
-    """An offset within one generation of a partition."""
+    """An offset within one generation of a partition, and the leader epoch of the record before it."""
 
     generation: int
     offset: int
+    leader_epoch: int = NO_EPOCH
 
 
 class ReadFailure(NamedTuple):
@@ -37,6 +39,7 @@ class PartitionState:
         "fetch_offset",
         "halted",
         "high_watermark",
+        "is_given",
         "last_error",
         "last_fetched_epoch",
         "log_start_offset",
@@ -52,6 +55,7 @@ class PartitionState:
     def __init__(self, tp: TopicPartition, generation: int) -> None:
         self.topic_partition = tp
         self.topic_id = ""  # the topic that the position belongs to; empty until the metadata tells it
+        self.is_given = False  # the user gave the topic id with the position, and no answer has confirmed it yet
         self.start = GenerationOffset(generation, NO_OFFSET)  # where this generation begins; the newest counts
         self.read = self.start  # how far the user has got; counts while its generation is the newest
         self.failed: ReadFailure | None = None  # counts while its generation is the newest
@@ -76,6 +80,16 @@ class PartitionState:
         """The next offset that the user gets; -1 while it is not known."""
         start, read = self.start, self.read
         return read.offset if read.generation == start.generation else start.offset
+
+    @property
+    def place(self) -> Position | None:
+        """The same as a value that can be kept; None while it, or the id of its topic, is not known."""
+        while True:
+            start, read, topic_id = self.start, self.read, self.topic_id
+            if self.start is start:  # else the loop has begun a generation, maybe of another topic of the name
+                break
+        _, offset, leader_epoch = read if read.generation == start.generation else start
+        return Position(topic_id, offset, leader_epoch) if topic_id and offset >= 0 else None
 
     @property
     def failure(self) -> PenstockError | None:

@@ -16,6 +16,7 @@ from itertools import count
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.client.consumer.origin import NO_ORIGIN, Origin
 from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
 from penstock.client.wire.messages import FetchPart, FetchResult, TopicInfo
 from penstock.errors import (
@@ -30,7 +31,7 @@ from penstock.errors import (
 )
 from penstock.record.batch import iter_headers
 from penstock.tracebacks import without_frames
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, EpochEntry, TopicPartition
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
@@ -51,6 +52,7 @@ class Deliver:
     records: bytes
     from_offset: int
     next_offset: int
+    origin: Origin = NO_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,36 +123,42 @@ class Positions:
             state.reset_timestamp = EARLIEST_TIMESTAMP
         return state
 
-    def seek(self, tp: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
-        """The next record that the user gets is the one at `offset`, or the first after it."""
+    def seek(self, tp: TopicPartition, offset: int, epoch: int = NO_EPOCH, topic_id: str = "") -> None:
+        """The next record that the user gets is the one at `offset`, or the first after it.
+
+        With `topic_id` the place is one of that topic alone: another topic of the name is an error, whatever
+        `auto_offset_reset` says, until a broker has answered about the place.
+        """
         state = self.states[tp]
-        state.topic_id = ""
         self._place(state, offset, epoch)
+        state.topic_id, state.is_given = topic_id, bool(topic_id)
 
     def seek_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
         """Reads from one offset to before another, and only of the topic with this id (empty: of today's)."""
         state = self.states[tp]
-        self._place(state, bounds[0], NO_EPOCH)
+        self._place(state, bounds[0])
         state.end_offset, state.topic_id = bounds[1], topic_id
 
     def _place(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
-        self._renew(state, offset)
+        self._renew(state, offset, epoch)
         state.last_fetched_epoch = epoch
         state.reset_timestamp = None
 
     def seek_to_timestamp(self, tp: TopicPartition, timestamp: int) -> None:
         """Looks the position up: a time or a sentinel."""
         state = self.states[tp]
-        state.topic_id = ""
         self._look_up(state, timestamp)
+        state.topic_id = ""
 
     def _look_up(self, state: PartitionState, timestamp: int) -> None:
         self._renew(state, NO_OFFSET)
         state.last_fetched_epoch = NO_EPOCH
         state.reset_timestamp = timestamp
 
-    def _renew(self, state: PartitionState, offset: int) -> None:
-        state.start = GenerationOffset(next(self._generations), offset)
+    def _renew(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
+        """BEFORE the topic id changes, if it does: see PartitionState.place."""
+        state.start = GenerationOffset(next(self._generations), offset, epoch)
+        state.is_given = False
         state.fetch_offset = offset
         state.halted = False
         state.not_before_ms = state.failures = 0
@@ -224,12 +232,12 @@ class Positions:
     def _on_recreated(self, state: PartitionState, found_id: str, now_ms: int) -> list[Effect]:
         tp = state.topic_partition
         error = TopicRecreatedError(tp.topic, tp.partition, expected_id=state.topic_id, found_id=found_id)
-        if self._reset is None:
+        if self._reset is None or state.is_given:
             return [self.report(state, error)]
         if self._has_undelivered(state, now_ms):
             return []
-        state.topic_id = found_id
         self._look_up(state, self._reset)
+        state.topic_id = found_id
         return [LookUpReset(tp, str(error))]
 
     # -- answers -------------------------------------------------------------------------------------------------------
@@ -245,6 +253,7 @@ class Positions:
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
         failures, state.failures = state.failures, 0
+        state.is_given = False
         if result.diverging_epoch is not None:
             return self._on_divergence(state, result.diverging_epoch.end_offset, now_ms)
         state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
@@ -259,8 +268,11 @@ class Positions:
     def _advance(self, state: PartitionState, records: bytes) -> Deliver:
         """Every whole batch before the first damaged header; what is behind is asked for again."""
         last, good_bytes, damage = None, 0, None
+        epochs: list[EpochEntry] = []
         try:
             for at, header in iter_headers(records):
+                if last is None or header.leader_epoch != last.leader_epoch:
+                    epochs.append(EpochEntry(header.leader_epoch, header.base_offset if epochs else 0))
                 last, good_bytes = header, at + header.size_bytes
         except CorruptMessageError as error:
             damage = error
@@ -268,7 +280,8 @@ class Positions:
         if last is None or last.next_offset <= from_offset:
             raise damage or CorruptMessageError(f"{tp}: the broker answered without a whole new batch at {from_offset}")
         good = records if good_bytes == len(records) else records[:good_bytes]
-        found = Deliver(tp, state.generation, good, from_offset, last.next_offset)
+        origin = Origin(state.topic_id, tuple(epochs))
+        found = Deliver(tp, state.generation, good, from_offset, last.next_offset, origin)
         state.fetch_offset = last.next_offset  # AFTER all that may fail for want of memory, or the records are skipped
         state.last_fetched_epoch = last.leader_epoch
         return found

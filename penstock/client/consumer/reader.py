@@ -59,7 +59,8 @@ class Reader:
         for piece, next_offset in self._moves:
             state = self._positions.states.get(piece.topic_partition)
             if state is not None:  # should the loop have begun a newer generation, this place is void
-                state.read = GenerationOffset(piece.generation, next_offset)
+                epoch = piece.origin.epoch_at(next_offset - 1)
+                state.read = GenerationOffset(piece.generation, next_offset, epoch)
         self._unraised += self._failures
         self._unraised += self._refusals
         self._forget_turn()

@@ -11,12 +11,14 @@ import pytest
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.backoff import Backoff
 from penstock.cli import consume
+from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.wire.messages import FetchResult
 from penstock.errors import UndecodableBatchError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
+from penstock.types import EpochEntry
 from tests.support.fake_broker import FakeCluster
 
 T0 = TopicPartition("t", 0)
@@ -126,7 +128,8 @@ def test_an_empty_batch_moves_what_is_fetched_next_and_its_epoch() -> None:
     answer = FetchResult(*T0, "", None, 10, 0, empty, None, 5)
     (effect,) = positions.on_result(answer, 0)
 
-    assert effect == Deliver(T0, positions.states[T0].generation, empty, 5, 10)
+    origin = Origin("", (EpochEntry(4, 0),))
+    assert effect == Deliver(T0, positions.states[T0].generation, empty, 5, 10, origin)
     assert (positions.states[T0].fetch_offset, positions.states[T0].last_fetched_epoch) == (10, 4)
 
 

@@ -204,7 +204,7 @@ def test_a_damaged_header_behind_good_batches_costs_only_itself() -> None:
     broken = bytearray(batch(13))
     broken[16] = 9  # the magic
     (deliver,) = made.on_result(result(records=batch() + bytes(broken)), 0)
-    assert deliver == Deliver(TP, made.states[TP].generation, batch(), 10, 13)
+    assert deliver == Deliver(TP, made.states[TP].generation, batch(), 10, 13, deliver.origin)
     effects = [made.on_result(result(13, records=bytes(broken)), now_ms) for now_ms in range(0, 50_000, 10_000)]
     (report,) = effects[-1]
     assert isinstance(report, ReportError) and isinstance(report.error, UndecodableBatchError)
