@@ -36,6 +36,8 @@ class ProduceRequest:
     refused: dict[int, ApiError] = field(default_factory=dict)
     """By the index in `partitions`: what produce_conversion.py found before the request queued."""
     client_id: str = ""
+    answer_in_parts: bool = False
+    """The client takes the results that are known while others are not, and later requests' answers before them."""
 
 
 @dataclass(slots=True)
@@ -49,8 +51,11 @@ class PartitionProduceResult:
 
 @dataclass(slots=True)
 class ProduceResponse:
+    """The answer, or a part of it if `more_follows`."""
+
     correlation_id: int
     partitions: list[PartitionProduceResult]
+    more_follows: bool = False
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the high watermark passed the last record,
 which is after the flush on every in-sync replica. With flush.policy=os a write counts as flushed at once. A partition
-that fails does not stop the others of the request. A waiting request is a `DelayedOperation` in the purgatory of its
-partitions; the handler goes on.
+that fails does not stop the others of the request. A waiting request is a `DelayedProduce` in the purgatory of its
+partitions; the handler goes on. A partition that waits for long holds up no other (delayed_produce.py).
 
 A request that its client has given up is not appended: the client may have sent the records again, and later records
 would come first in the log. A request counts as given up when its stream is gone, or when its time-out passed while it
@@ -15,15 +15,14 @@ had just been appended: it waits for the same acks.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
+from broker.apis.delayed_produce import DelayedProduce
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
-from broker.replication.leader.purgatory import DelayedOperation
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
-from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
+from broker.requests import PartitionProduceResult, ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -57,34 +56,17 @@ class ProduceApi:
             raise InvalidRequiredAcksError(f"acks is {body.acks}; it must be 0, 1 or -1 (all)")
         if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
-        left_ms = _check_is_wanted(request, body)
-        results: list[PartitionProduceResult] = []
-        response = ProduceResponse(body.correlation_id, results if body.acks else [])
-        timer: asyncio.TimerHandle | None = None
-
-        def complete() -> None:
-            if timer is not None:
-                timer.cancel()
-            request.complete(response, results)  # acks=0 is answered without results, but its errors are counted
-
-        def expired(index: int) -> None:
-            results[index].error = RequestTimedOutError(
-                f"{results[index].partition}: not acked within {body.timeout_ms} ms; it may still become durable"
-            )
-
-        delayed = DelayedOperation(complete, expired)
-        for key, topic_id, records in body.partitions:
-            result = PartitionProduceResult(key)
-            results.append(result)
+        answer = DelayedProduce(request, body, _check_is_wanted(request, body))
+        for index, (key, topic_id, records) in enumerate(body.partitions):
+            result = answer.add(key)
             try:
                 partition = self._partitions.get(key, topic_id)
-                info = self._appended(partition, records, body, len(results) - 1)
-                self._wait(partition, info, body.acks, result, len(results) - 1, delayed)
+                info = self._appended(partition, records, body, index)
+                self._wait(partition, info, body.acks, result, answer)
             except ApiError as error:
                 result.error = without_frames(error)
         body.partitions = []  # the records are in the log: do not hold them until the ack
-        if delayed.all_expected():
-            timer = asyncio.get_running_loop().call_later(left_ms / 1000, delayed.expire)
+        answer.all_added(body.acks)
 
     def _appended(self, partition: Partition, records: bytes, body: ProduceRequest, index: int) -> AppendInfo:
         """A batch that was refused on its way here may be a duplicate of one that was accepted."""
@@ -106,21 +88,13 @@ class ProduceApi:
         info: AppendInfo,
         acks: int,
         result: PartitionProduceResult,
-        index: int,
-        delayed: DelayedOperation,
+        answer: DelayedProduce,
     ) -> None:
         result.base_offset = info.first_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = partition.log.log_start_offset
         if acks:
-            delayed.expect(index)
-
-            def done(error: ApiError | None) -> None:
-                if result.error is None:
-                    result.error = error
-                delayed.partition_done(index)
-
-            (partition.acks_all if acks == ACKS_ALL else partition.acks_one).add(info.last_offset + 1, done)
+            answer.wait(partition.acks_all if acks == ACKS_ALL else partition.acks_one, info.last_offset + 1)
             if info.is_duplicate:
                 partition.answer_acked()
         self._flushes.request_flush(partition)

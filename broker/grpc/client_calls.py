@@ -51,6 +51,9 @@ class _OneShot:
         if not self._done.done():
             self._done.set_result(None)
 
+    def part_ready(self, request: Request) -> None:
+        """A call has no parts: it waits for the whole answer."""
+
     async def wait(self) -> None:
         await self._done
 

@@ -63,10 +63,10 @@ class _StreamKind:
     parse: Callable[[bytes], Any] | None = None
 
     def message(self, request: Request) -> bytes:
-        """The bytes of its answer."""
+        """The bytes of its answer, or of a part of it."""
         if request.error is not None:
             return self.encode_error(request.body, request.error)
-        return self.encode(request.response)
+        return self.encode(request.take_answer())
 
 
 def _produce_error(body: Any, error: ApiError) -> bytes:
@@ -239,6 +239,7 @@ class BrokerDoor(ClientCalls):
     async def _write(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, request: Request
     ) -> None:
+        is_last = request.is_complete
         try:
             message = request.encoded(lambda: kind.message(request))
             request.response = None  # the message has a copy of its records, and may be written for long
@@ -248,5 +249,7 @@ class BrokerDoor(ClientCalls):
             await context.write(message)
         finally:
             self._writing.pop(processor, None)
-            request.dropped()
-        self._channel.request_sent(request)
+            if is_last:
+                request.dropped()
+        if is_last:
+            self._channel.request_sent(request)

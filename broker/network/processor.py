@@ -1,20 +1,29 @@
 """One connection's own part of the request path: requests in, responses out, in the order of the requests.
 
-A processor keeps the open requests of its connection in order. Answers may become ready in any order; they leave in the
-order in which the requests came. At most `pipelined_max` are open, and the door waits before it reads another: that
-bounds a connection's memory and pushes back through the transport. (Kafka allows one; here the loop keeps appends in
-order.) The transport itself belongs to the door.
+Answers may become ready in any order; they leave in the order in which the requests came. A request whose answer comes
+in parts steps aside with its first part, and holds up no later answer from then on. What is ready then leaves in the
+order of the requests: so of two answers about one partition the one to the earlier request leaves first.
+
+At most `pipelined_max` requests are open, and the door waits before it reads another: that bounds a connection's memory
+and pushes back through the transport. (Kafka allows one; here the loop keeps appends in order.) Requests that stepped
+aside do not count, or a few that wait for a disk that hangs would stop all others; their open results together are
+limited by ASIDE_RESULTS_MAX. The transport itself belongs to the door.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from heapq import heappop, heappush
 
 from broker.network.client_names import ClientTraffic
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
 from penstock.types import CLIENT_LISTENER
+
+ASIDE_RESULTS_MAX = 20_000
+"""Some 10 MiB. A producer has five batches of a partition on their way: this is 4,000 partitions that all stand still.
+With more the connection waits, as it does for `pipelined_max`."""
 
 
 class Processor:
@@ -29,15 +38,23 @@ class Processor:
         """The counts of the stream's client, once a request has named it."""
         self._channel = channel
         self._pipelined_max = pipelined_max
+        self._submitted = self._in_order = 0
         self._open: deque[Request] = deque()
+        """In their order: those that are neither aside nor ready."""
+        self._aside: dict[Request, int] = {}
+        """With the results that were open when the request stepped aside."""
+        self._aside_results = 0
+        self._ready: list[tuple[int, Request]] = []
+        """A heap of what there is to write, by the requests' numbers."""
+        self._is_ready: set[Request] = set()
         self._room = asyncio.Event()
-        self._head_ready = asyncio.Event()
+        self._to_write = asyncio.Event()
         self._room.set()
         self._input_ended = False
         channel.connections += 1
 
     async def wait_room(self) -> None:
-        """Until fewer than `pipelined_max` requests are open: before that the next one is not read."""
+        """Until another request may be open: before that the next one is not read."""
         await self._room.wait()
 
     async def submit(
@@ -50,40 +67,75 @@ class Processor:
         request.body_lease = lease
         if received_ns is not None:
             request.received_ns = received_ns
+        self._submitted += 1
+        self._in_order += 1
+        request.number = self._submitted
         self._open.append(request)
-        if len(self._open) >= self._pipelined_max:
-            self._room.clear()
+        self._check_room()
         await self._channel.send(request)
 
     def response_ready(self, request: Request) -> None:
         self._channel.response_queue_size += 1
-        if self._open and self._open[0].is_complete:
-            self._head_ready.set()
+        if request in self._aside:
+            self._write_soon(request)
+        else:
+            self._move_heads()
+
+    def part_ready(self, request: Request) -> None:
+        if request not in self._aside:
+            self._open.remove(request)
+            self._aside[request] = open_results = request.parts.open if request.parts is not None else 0
+            self._aside_results += open_results
+            self._in_order -= 1
+            self._check_room()
+            self._move_heads()
+        self._write_soon(request)
+
+    def _move_heads(self) -> None:
+        while self._open and self._open[0].is_complete:
+            self._write_soon(self._open.popleft())
+
+    def _write_soon(self, request: Request) -> None:
+        if request not in self._is_ready:
+            self._is_ready.add(request)
+            heappush(self._ready, (request.number, request))
+            self._to_write.set()
+
+    def _check_room(self) -> None:
+        if self._in_order < self._pipelined_max and self._aside_results < ASIDE_RESULTS_MAX:
+            self._room.set()
+        else:
+            self._room.clear()
 
     def input_ended(self) -> None:
         """The client will send no more; `next_response` ends after the last answer."""
         self._input_ended = True
-        if not self._open:
-            self._head_ready.set()
+        self._to_write.set()
 
     async def next_response(self) -> Request | None:
-        """The oldest request, once it is answered; None after the last one when the input has ended."""
-        while not (self._open and self._open[0].is_complete):
-            if self._input_ended and not self._open:
+        """The oldest request with an answer, or a part of it, to write; None after the last one when the input has
+        ended. If it is complete now, the whole answer is taken; otherwise it comes again."""
+        while not self._ready:
+            if self._input_ended and not (self._open or self._aside):
                 return None
-            self._head_ready.clear()
-            await self._head_ready.wait()
-        request = self._open.popleft()
-        self._channel.response_queue_size -= 1
-        self._room.set()
-        if self._input_ended and not self._open:
-            self._head_ready.set()
+            self._to_write.clear()
+            await self._to_write.wait()
+        _, request = heappop(self._ready)
+        self._is_ready.discard(request)
+        if request.is_complete:
+            self._channel.response_queue_size -= 1
+            if request in self._aside:
+                self._aside_results -= self._aside.pop(request)
+            else:
+                self._in_order -= 1
+            self._check_room()
         return request
 
     def close(self) -> None:
         """The connection is gone; answers that come later go nowhere."""
         self._channel.connections -= 1
-        self._channel.response_queue_size -= sum(request.is_complete for request in self._open)
-        for request in self._open:
+        for request in sorted({*self._open, *self._aside, *self._is_ready}, key=lambda request: request.number):
+            self._channel.response_queue_size -= request.is_complete
             request.abandoned()
-        self._open.clear()
+        for held in (self._open, self._aside, self._ready, self._is_ready):
+            held.clear()

@@ -35,6 +35,23 @@ class ResponseSink(Protocol):
         """The request has its response; called once, on the loop."""
         ...
 
+    def part_ready(self, request: Request) -> None:
+        """A part of the response is known. From the first one on, answers to later requests need not wait for it."""
+        ...
+
+
+class AnswerParts(Protocol):
+    """The answer of a request that is given in parts."""
+
+    @property
+    def open(self) -> int:
+        """How many results are not known yet."""
+        ...
+
+    def take(self) -> object:
+        """All that is known and was not taken before."""
+        ...
+
 
 class Outcome(Protocol):
     """The result of one part of a request: a partition, a topic, a resource."""
@@ -60,6 +77,8 @@ class Request:
         "handled_ns",
         "is_abandoned",
         "listener",
+        "number",
+        "parts",
         "received_ns",
         "response",
         "response_lease",
@@ -92,6 +111,10 @@ class Request:
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""
         self.is_abandoned = False
         """The connection ended before the answer: the client has given the request up, or is gone."""
+        self.parts: AnswerParts | None = None
+        """Once a part of the answer was ready before the whole."""
+        self.number = 0
+        """Its place among the requests of its connection."""
         self._now_ns = now_ns
         self.received_ns = now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
@@ -108,12 +131,26 @@ class Request:
         if self.completed_ns == 0:
             self.response = response
             if self.error is None:
-                self.failures = tuple(outcome.error for outcome in outcomes if outcome.error is not None)
+                self.count_failures(outcomes)
+            self.parts = None
             self.completed_ns = self._now_ns()
             self._waits_no_more()
             if self.body_lease is not None:
                 self.body_lease.release()
             self.sink.response_ready(self)
+
+    def answer_in_parts(self, parts: AnswerParts) -> None:
+        """A part of the answer is known, perhaps an empty one, and the whole is not: it waits for something slow."""
+        self.parts = parts
+        self.sink.part_ready(self)
+
+    def take_answer(self) -> object:
+        """What there is to write: the response, or else a part of it."""
+        return self.response if self.is_complete or self.parts is None else self.parts.take()
+
+    def count_failures(self, outcomes: Iterable[Outcome]) -> None:
+        """For the metrics: results that are told."""
+        self.failures += tuple(outcome.error for outcome in outcomes if outcome.error is not None)
 
     def fail(self, error: ApiError) -> None:
         """Answer with an error of the request as a whole."""
@@ -173,6 +210,9 @@ class _Nowhere:
     def response_ready(self, request: Request) -> None:
         """The connection is gone."""
         request.dropped()
+
+    def part_ready(self, request: Request) -> None:
+        """The connection is gone."""
 
 
 _NOWHERE = _Nowhere()

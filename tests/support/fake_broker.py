@@ -6,8 +6,9 @@
 Its nodes (fake_node.py) share the cluster's state. A test scripts what goes wrong:
 `fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once; a produce error that
 does not say "nothing was written" comes after the append), `refuse_fetches` queues errors for whole fetches, `silence`
-lets a node swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition,
-`truncate` loses records. Of what a real broker checks, it checks the sequences of idempotent producers.
+lets a node swallow requests, `stand_still` lets a partition ack nothing, `break_streams` and `end_streams` end its open
+streams, `move_leader` moves a partition, `truncate` loses records. Of what a real broker checks, it checks idempotent
+producers' sequences.
 """
 
 from __future__ import annotations
@@ -236,6 +237,8 @@ class FakeCluster:
         self.metadata_lines: dict[int, bytes] = {}  # what a node has in place of METADATA_LINES
         self.metadata_refusals: dict[int, deque[ApiError]] = defaultdict(deque)  # each ends one DescribeMetadata
         self._silent: set[int] = set()
+        self._standing_still: dict[TopicPartition, asyncio.Future[None]] = {}
+        self._kept: list[asyncio.Future[None]] = []
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
         self._streams: dict[int, dict[Any, None]] = defaultdict(dict)
         self._grown: asyncio.Event | None = None
@@ -314,6 +317,14 @@ class FakeCluster:
         """Lets the node append what is produced to it, and never answer."""
         (self._silent.add if on else self._silent.discard)(node_id)
 
+    def stand_still(self, topic: str, partition: int, on: bool = True) -> None:
+        """Appends what is produced to the partition, and acks nothing until it is off again. On the running loop."""
+        tp = TopicPartition(topic, partition)
+        if on:
+            self._standing_still[tp] = asyncio.get_running_loop().create_future()
+        else:
+            self._standing_still.pop(tp).set_result(None)
+
     def break_streams(self, node_id: int) -> None:
         """Ends every open stream of the node with a NetworkError."""
 
@@ -390,6 +401,14 @@ class FakeCluster:
         queues = {"produce": self._produce_errors, "fetch": self._fetch_errors, "delete": self._delete_errors}
         queue = queues[errors][tp]
         return encode_error(queue.popleft()) if queue else None
+
+    def standing_still(self, result: pb.PartitionProduceResult) -> asyncio.Future[None] | None:
+        """What ends when the partition goes on."""
+        return self._standing_still.get(TopicPartition(result.topic, result.partition))
+
+    def keep(self, task: asyncio.Future[None]) -> None:
+        """Nothing else refers to it."""
+        self._kept.append(task)
 
     def is_silent(self, node_id: int) -> bool:
         return node_id in self._silent

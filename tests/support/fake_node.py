@@ -85,7 +85,7 @@ class FakeNode:
         streams = self._cluster.tasks_of_streams(self._node_id)
         streams[task] = None
         try:
-            async for answer in self._produce(requests) if api == "Produce" else self._fetch(requests):
+            async for answer in self._produce(requests, stream) if api == "Produce" else self._fetch(requests):
                 await stream.write(answer.SerializeToString())
         except asyncio.CancelledError as cancelled:
             if cancelled.args:  # by the test, not by the client
@@ -94,7 +94,7 @@ class FakeNode:
         finally:
             streams.pop(task)
 
-    async def _produce(self, requests: Any) -> AsyncIterator[Any]:
+    async def _produce(self, requests: Any, stream: ServedStream) -> AsyncIterator[Any]:
         cluster = self._cluster
         async for request in requests:
             if cluster.keep_requests:
@@ -107,8 +107,29 @@ class FakeNode:
                 if request.acks != 0:
                     answer.partitions.append(result)
             cluster.grow()
+            await self._keep_back(request, answer, stream)
             if not cluster.is_silent(self._node_id):
                 yield answer
+
+    async def _keep_back(self, request: pb.ProduceRequest, answer: pb.ProduceResponse, stream: ServedStream) -> None:
+        """Takes out what stands still, and tells it when all of it goes on. A client that takes no parts waits."""
+        kept = [result for result in answer.partitions if self._cluster.standing_still(result)]
+        if not kept:
+            return
+        if not request.answer_in_parts:
+            await asyncio.gather(*(self._cluster.standing_still(result) for result in kept))
+            return
+        rest = pb.ProduceResponse(correlation_id=request.correlation_id, partitions=kept)
+        told = [result for result in answer.partitions if result not in kept]
+        del answer.partitions[:]
+        answer.partitions.extend(told)
+        answer.more_follows = True
+
+        async def tell_rest() -> None:
+            await asyncio.gather(*(self._cluster.standing_still(result) for result in kept))
+            await stream.write(rest.SerializeToString())
+
+        self._cluster.keep(asyncio.ensure_future(tell_rest()))
 
     def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
         tp = TopicPartition(part.topic, part.partition)

@@ -23,11 +23,12 @@ def request_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceReq
             for p, records in zip(message.partitions, all_records, strict=True)
         ],
         client_id=message.client_id,
+        answer_in_parts=message.answer_in_parts,
     )
 
 
 def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
-    message = pb.ProduceResponse(correlation_id=response.correlation_id)
+    message = pb.ProduceResponse(correlation_id=response.correlation_id, more_follows=response.more_follows)
     for result in response.partitions:
         message.partitions.add(
             topic=result.partition.topic,

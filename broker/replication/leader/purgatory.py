@@ -2,8 +2,9 @@
 
 `OffsetWaiters` keeps the waiters for one partition's high watermark or flushed offset, in the order of their offsets:
 the waiters below a reached offset are at the left. `LowWatermarkWaiters` keeps deletions, whose offsets have no
-order. `DelayedOperation` is one produce or delete-records request waiting for all its partitions. Delayed fetches wait
-in their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an event loop needs.
+order. `DelayedOperation` is one delete-records request waiting for all its partitions. A produce request waits in its
+answer (apis/delayed_produce.py), a delayed fetch in its session (fetch_session.py). Source: Kafka's
+DelayedOperationPurgatory, reduced to what an event loop needs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ class OffsetWaiters:
             waiting.insert(at, (offset, waiter))
         else:
             waiting.append((offset, waiter))
+
+    def discard(self, waiter: Waiter) -> None:
+        """The waiter waits no more. It is looked for from the left, because the oldest waiters give up first."""
+        for at, (_, found) in enumerate(self._waiting):
+            if found is waiter:
+                del self._waiting[at]
+                return
 
     def reached(self, offset: int) -> None:
         waiting = self._waiting

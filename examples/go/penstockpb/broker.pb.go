@@ -91,6 +91,7 @@ type ProduceRequest struct {
 	TimeoutMs     int32                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	Partitions    []*PartitionRecords    `protobuf:"bytes,4,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	ClientId      string                 `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	AnswerInParts bool                   `protobuf:"varint,6,opt,name=answer_in_parts,json=answerInParts,proto3" json:"answer_in_parts,omitempty"` // the client takes the answer in parts, and behind later requests' answers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -158,6 +159,13 @@ func (x *ProduceRequest) GetClientId() string {
 		return x.ClientId
 	}
 	return ""
+}
+
+func (x *ProduceRequest) GetAnswerInParts() bool {
+	if x != nil {
+		return x.AnswerInParts
+	}
+	return false
 }
 
 type PartitionRecords struct {
@@ -231,8 +239,9 @@ func (x *PartitionRecords) GetTopicId() string {
 type ProduceResponse struct {
 	state         protoimpl.MessageState    `protogen:"open.v1"`
 	CorrelationId int64                     `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
-	Partitions    []*PartitionProduceResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"` // in the order of the request; empty for acks = 0
-	Error         *Error                    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`           // of the request as a whole
+	Partitions    []*PartitionProduceResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`                       // in the order of the request; empty for acks = 0
+	Error         *Error                    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`                                 // of the request as a whole
+	MoreFollows   bool                      `protobuf:"varint,4,opt,name=more_follows,json=moreFollows,proto3" json:"more_follows,omitempty"` // these results, if any, are known; the others come later, under this correlation_id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -288,6 +297,13 @@ func (x *ProduceResponse) GetError() *Error {
 	return nil
 }
 
+func (x *ProduceResponse) GetMoreFollows() bool {
+	if x != nil {
+		return x.MoreFollows
+	}
+	return false
+}
+
 type PartitionProduceResult struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Topic           string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -296,6 +312,7 @@ type PartitionProduceResult struct {
 	BaseOffset      int64                  `protobuf:"varint,4,opt,name=base_offset,json=baseOffset,proto3" json:"base_offset,omitempty"`
 	LogAppendTimeMs int64                  `protobuf:"varint,5,opt,name=log_append_time_ms,json=logAppendTimeMs,proto3" json:"log_append_time_ms,omitempty"` // -1 for create time
 	LogStartOffset  int64                  `protobuf:"varint,6,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
+	RecordErrors    []*RecordError         `protobuf:"bytes,7,rep,name=record_errors,json=recordErrors,proto3" json:"record_errors,omitempty"` // why nothing was written: these records; the others were good
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -372,6 +389,65 @@ func (x *PartitionProduceResult) GetLogStartOffset() int64 {
 	return 0
 }
 
+func (x *PartitionProduceResult) GetRecordErrors() []*RecordError {
+	if x != nil {
+		return x.RecordErrors
+	}
+	return nil
+}
+
+type RecordError struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BatchIndex    int32                  `protobuf:"varint,1,opt,name=batch_index,json=batchIndex,proto3" json:"batch_index,omitempty"` // the record's place in its batch, from 0
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordError) Reset() {
+	*x = RecordError{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordError) ProtoMessage() {}
+
+func (x *RecordError) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordError.ProtoReflect.Descriptor instead.
+func (*RecordError) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RecordError) GetBatchIndex() int32 {
+	if x != nil {
+		return x.BatchIndex
+	}
+	return 0
+}
+
+func (x *RecordError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type FetchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CorrelationId int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
@@ -390,7 +466,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[4]
+	mi := &file_penstock_v1_broker_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +478,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[4]
+	mi := &file_penstock_v1_broker_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +491,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{4}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FetchRequest) GetCorrelationId() int64 {
@@ -504,7 +580,7 @@ type FetchPartition struct {
 
 func (x *FetchPartition) Reset() {
 	*x = FetchPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[5]
+	mi := &file_penstock_v1_broker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +592,7 @@ func (x *FetchPartition) String() string {
 func (*FetchPartition) ProtoMessage() {}
 
 func (x *FetchPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[5]
+	mi := &file_penstock_v1_broker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +605,7 @@ func (x *FetchPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchPartition.ProtoReflect.Descriptor instead.
 func (*FetchPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{5}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FetchPartition) GetTopic() string {
@@ -598,7 +674,7 @@ type ForgottenPartition struct {
 
 func (x *ForgottenPartition) Reset() {
 	*x = ForgottenPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[6]
+	mi := &file_penstock_v1_broker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +686,7 @@ func (x *ForgottenPartition) String() string {
 func (*ForgottenPartition) ProtoMessage() {}
 
 func (x *ForgottenPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[6]
+	mi := &file_penstock_v1_broker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +699,7 @@ func (x *ForgottenPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgottenPartition.ProtoReflect.Descriptor instead.
 func (*ForgottenPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{6}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ForgottenPartition) GetTopic() string {
@@ -651,7 +727,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[7]
+	mi := &file_penstock_v1_broker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +739,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[7]
+	mi := &file_penstock_v1_broker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +752,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{7}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FetchResponse) GetCorrelationId() int64 {
@@ -718,7 +794,7 @@ type PartitionFetchResult struct {
 
 func (x *PartitionFetchResult) Reset() {
 	*x = PartitionFetchResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[8]
+	mi := &file_penstock_v1_broker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +806,7 @@ func (x *PartitionFetchResult) String() string {
 func (*PartitionFetchResult) ProtoMessage() {}
 
 func (x *PartitionFetchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[8]
+	mi := &file_penstock_v1_broker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +819,7 @@ func (x *PartitionFetchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionFetchResult.ProtoReflect.Descriptor instead.
 func (*PartitionFetchResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{8}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PartitionFetchResult) GetTopic() string {
@@ -827,7 +903,7 @@ type ListOffsetsRequest struct {
 
 func (x *ListOffsetsRequest) Reset() {
 	*x = ListOffsetsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[9]
+	mi := &file_penstock_v1_broker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +915,7 @@ func (x *ListOffsetsRequest) String() string {
 func (*ListOffsetsRequest) ProtoMessage() {}
 
 func (x *ListOffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[9]
+	mi := &file_penstock_v1_broker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +928,7 @@ func (x *ListOffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsRequest.ProtoReflect.Descriptor instead.
 func (*ListOffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{9}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListOffsetsRequest) GetPartitions() []*ListOffsetsPartition {
@@ -889,7 +965,7 @@ type ListOffsetsPartition struct {
 
 func (x *ListOffsetsPartition) Reset() {
 	*x = ListOffsetsPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	mi := &file_penstock_v1_broker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +977,7 @@ func (x *ListOffsetsPartition) String() string {
 func (*ListOffsetsPartition) ProtoMessage() {}
 
 func (x *ListOffsetsPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	mi := &file_penstock_v1_broker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +990,7 @@ func (x *ListOffsetsPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsPartition.ProtoReflect.Descriptor instead.
 func (*ListOffsetsPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{10}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListOffsetsPartition) GetTopic() string {
@@ -961,7 +1037,7 @@ type ListOffsetsResponse struct {
 
 func (x *ListOffsetsResponse) Reset() {
 	*x = ListOffsetsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[11]
+	mi := &file_penstock_v1_broker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1049,7 @@ func (x *ListOffsetsResponse) String() string {
 func (*ListOffsetsResponse) ProtoMessage() {}
 
 func (x *ListOffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[11]
+	mi := &file_penstock_v1_broker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1062,7 @@ func (x *ListOffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsResponse.ProtoReflect.Descriptor instead.
 func (*ListOffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{11}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListOffsetsResponse) GetPartitions() []*ListOffsetsResult {
@@ -1010,7 +1086,7 @@ type ListOffsetsResult struct {
 
 func (x *ListOffsetsResult) Reset() {
 	*x = ListOffsetsResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[12]
+	mi := &file_penstock_v1_broker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1098,7 @@ func (x *ListOffsetsResult) String() string {
 func (*ListOffsetsResult) ProtoMessage() {}
 
 func (x *ListOffsetsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[12]
+	mi := &file_penstock_v1_broker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1111,7 @@ func (x *ListOffsetsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsResult.ProtoReflect.Descriptor instead.
 func (*ListOffsetsResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{12}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListOffsetsResult) GetTopic() string {
@@ -1090,7 +1166,7 @@ type OffsetForLeaderEpochRequest struct {
 
 func (x *OffsetForLeaderEpochRequest) Reset() {
 	*x = OffsetForLeaderEpochRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[13]
+	mi := &file_penstock_v1_broker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1178,7 @@ func (x *OffsetForLeaderEpochRequest) String() string {
 func (*OffsetForLeaderEpochRequest) ProtoMessage() {}
 
 func (x *OffsetForLeaderEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[13]
+	mi := &file_penstock_v1_broker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1191,7 @@ func (x *OffsetForLeaderEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetForLeaderEpochRequest.ProtoReflect.Descriptor instead.
 func (*OffsetForLeaderEpochRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{13}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OffsetForLeaderEpochRequest) GetPartitions() []*EpochPartition {
@@ -1145,7 +1221,7 @@ type EpochPartition struct {
 
 func (x *EpochPartition) Reset() {
 	*x = EpochPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[14]
+	mi := &file_penstock_v1_broker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1233,7 @@ func (x *EpochPartition) String() string {
 func (*EpochPartition) ProtoMessage() {}
 
 func (x *EpochPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[14]
+	mi := &file_penstock_v1_broker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1246,7 @@ func (x *EpochPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPartition.ProtoReflect.Descriptor instead.
 func (*EpochPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{14}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EpochPartition) GetTopic() string {
@@ -1217,7 +1293,7 @@ type OffsetForLeaderEpochResponse struct {
 
 func (x *OffsetForLeaderEpochResponse) Reset() {
 	*x = OffsetForLeaderEpochResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[15]
+	mi := &file_penstock_v1_broker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1305,7 @@ func (x *OffsetForLeaderEpochResponse) String() string {
 func (*OffsetForLeaderEpochResponse) ProtoMessage() {}
 
 func (x *OffsetForLeaderEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[15]
+	mi := &file_penstock_v1_broker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1318,7 @@ func (x *OffsetForLeaderEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetForLeaderEpochResponse.ProtoReflect.Descriptor instead.
 func (*OffsetForLeaderEpochResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{15}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OffsetForLeaderEpochResponse) GetPartitions() []*EpochPartitionResult {
@@ -1265,7 +1341,7 @@ type EpochPartitionResult struct {
 
 func (x *EpochPartitionResult) Reset() {
 	*x = EpochPartitionResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[16]
+	mi := &file_penstock_v1_broker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1353,7 @@ func (x *EpochPartitionResult) String() string {
 func (*EpochPartitionResult) ProtoMessage() {}
 
 func (x *EpochPartitionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[16]
+	mi := &file_penstock_v1_broker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1366,7 @@ func (x *EpochPartitionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPartitionResult.ProtoReflect.Descriptor instead.
 func (*EpochPartitionResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{16}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EpochPartitionResult) GetTopic() string {
@@ -1339,7 +1415,7 @@ type MetadataRequest struct {
 
 func (x *MetadataRequest) Reset() {
 	*x = MetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[17]
+	mi := &file_penstock_v1_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1427,7 @@ func (x *MetadataRequest) String() string {
 func (*MetadataRequest) ProtoMessage() {}
 
 func (x *MetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[17]
+	mi := &file_penstock_v1_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1440,7 @@ func (x *MetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetadataRequest.ProtoReflect.Descriptor instead.
 func (*MetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{17}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MetadataRequest) GetTopics() []string {
@@ -1402,7 +1478,7 @@ type MetadataResponse struct {
 
 func (x *MetadataResponse) Reset() {
 	*x = MetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[18]
+	mi := &file_penstock_v1_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1490,7 @@ func (x *MetadataResponse) String() string {
 func (*MetadataResponse) ProtoMessage() {}
 
 func (x *MetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[18]
+	mi := &file_penstock_v1_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1503,7 @@ func (x *MetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetadataResponse.ProtoReflect.Descriptor instead.
 func (*MetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{18}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MetadataResponse) GetClusterId() string {
@@ -1485,7 +1561,7 @@ type TopicMetadata struct {
 
 func (x *TopicMetadata) Reset() {
 	*x = TopicMetadata{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[19]
+	mi := &file_penstock_v1_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1573,7 @@ func (x *TopicMetadata) String() string {
 func (*TopicMetadata) ProtoMessage() {}
 
 func (x *TopicMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[19]
+	mi := &file_penstock_v1_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1586,7 @@ func (x *TopicMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicMetadata.ProtoReflect.Descriptor instead.
 func (*TopicMetadata) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{19}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TopicMetadata) GetName() string {
@@ -1567,7 +1643,7 @@ type PartitionMetadata struct {
 
 func (x *PartitionMetadata) Reset() {
 	*x = PartitionMetadata{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[20]
+	mi := &file_penstock_v1_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1655,7 @@ func (x *PartitionMetadata) String() string {
 func (*PartitionMetadata) ProtoMessage() {}
 
 func (x *PartitionMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[20]
+	mi := &file_penstock_v1_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1668,7 @@ func (x *PartitionMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionMetadata.ProtoReflect.Descriptor instead.
 func (*PartitionMetadata) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{20}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PartitionMetadata) GetPartition() int32 {
@@ -1683,7 +1759,7 @@ type CreateTopicsRequest struct {
 
 func (x *CreateTopicsRequest) Reset() {
 	*x = CreateTopicsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[21]
+	mi := &file_penstock_v1_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1771,7 @@ func (x *CreateTopicsRequest) String() string {
 func (*CreateTopicsRequest) ProtoMessage() {}
 
 func (x *CreateTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[21]
+	mi := &file_penstock_v1_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1784,7 @@ func (x *CreateTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicsRequest.ProtoReflect.Descriptor instead.
 func (*CreateTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{21}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateTopicsRequest) GetTopics() []*NewTopic {
@@ -1745,7 +1821,7 @@ type NewTopic struct {
 
 func (x *NewTopic) Reset() {
 	*x = NewTopic{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[22]
+	mi := &file_penstock_v1_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1833,7 @@ func (x *NewTopic) String() string {
 func (*NewTopic) ProtoMessage() {}
 
 func (x *NewTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[22]
+	mi := &file_penstock_v1_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1846,7 @@ func (x *NewTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTopic.ProtoReflect.Descriptor instead.
 func (*NewTopic) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{22}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NewTopic) GetName() string {
@@ -1818,7 +1894,7 @@ type ReplicaAssignment struct {
 
 func (x *ReplicaAssignment) Reset() {
 	*x = ReplicaAssignment{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[23]
+	mi := &file_penstock_v1_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1906,7 @@ func (x *ReplicaAssignment) String() string {
 func (*ReplicaAssignment) ProtoMessage() {}
 
 func (x *ReplicaAssignment) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[23]
+	mi := &file_penstock_v1_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1919,7 @@ func (x *ReplicaAssignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAssignment.ProtoReflect.Descriptor instead.
 func (*ReplicaAssignment) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{23}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReplicaAssignment) GetPartition() int32 {
@@ -1870,7 +1946,7 @@ type CreateTopicsResponse struct {
 
 func (x *CreateTopicsResponse) Reset() {
 	*x = CreateTopicsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[24]
+	mi := &file_penstock_v1_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1958,7 @@ func (x *CreateTopicsResponse) String() string {
 func (*CreateTopicsResponse) ProtoMessage() {}
 
 func (x *CreateTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[24]
+	mi := &file_penstock_v1_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1971,7 @@ func (x *CreateTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicsResponse.ProtoReflect.Descriptor instead.
 func (*CreateTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{24}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateTopicsResponse) GetTopics() []*TopicResult {
@@ -1925,7 +2001,7 @@ type TopicResult struct {
 
 func (x *TopicResult) Reset() {
 	*x = TopicResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[25]
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2013,7 @@ func (x *TopicResult) String() string {
 func (*TopicResult) ProtoMessage() {}
 
 func (x *TopicResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[25]
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2026,7 @@ func (x *TopicResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicResult.ProtoReflect.Descriptor instead.
 func (*TopicResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{25}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TopicResult) GetName() string {
@@ -2000,7 +2076,7 @@ type CreatePartitionsRequest struct {
 
 func (x *CreatePartitionsRequest) Reset() {
 	*x = CreatePartitionsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2088,7 @@ func (x *CreatePartitionsRequest) String() string {
 func (*CreatePartitionsRequest) ProtoMessage() {}
 
 func (x *CreatePartitionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2101,7 @@ func (x *CreatePartitionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePartitionsRequest.ProtoReflect.Descriptor instead.
 func (*CreatePartitionsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreatePartitionsRequest) GetTopics() []*NewPartitions {
@@ -2061,7 +2137,7 @@ type NewPartitions struct {
 
 func (x *NewPartitions) Reset() {
 	*x = NewPartitions{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2073,7 +2149,7 @@ func (x *NewPartitions) String() string {
 func (*NewPartitions) ProtoMessage() {}
 
 func (x *NewPartitions) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2086,7 +2162,7 @@ func (x *NewPartitions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewPartitions.ProtoReflect.Descriptor instead.
 func (*NewPartitions) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NewPartitions) GetName() string {
@@ -2129,7 +2205,7 @@ type CreatePartitionsResponse struct {
 
 func (x *CreatePartitionsResponse) Reset() {
 	*x = CreatePartitionsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2217,7 @@ func (x *CreatePartitionsResponse) String() string {
 func (*CreatePartitionsResponse) ProtoMessage() {}
 
 func (x *CreatePartitionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2230,7 @@ func (x *CreatePartitionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePartitionsResponse.ProtoReflect.Descriptor instead.
 func (*CreatePartitionsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CreatePartitionsResponse) GetTopics() []*TopicResult {
@@ -2183,7 +2259,7 @@ type DeleteTopicsRequest struct {
 
 func (x *DeleteTopicsRequest) Reset() {
 	*x = DeleteTopicsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2271,7 @@ func (x *DeleteTopicsRequest) String() string {
 func (*DeleteTopicsRequest) ProtoMessage() {}
 
 func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2284,7 @@ func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteTopicsRequest) GetTimeoutMs() int32 {
@@ -2235,7 +2311,7 @@ type DeleteTopicsResponse struct {
 
 func (x *DeleteTopicsResponse) Reset() {
 	*x = DeleteTopicsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +2323,7 @@ func (x *DeleteTopicsResponse) String() string {
 func (*DeleteTopicsResponse) ProtoMessage() {}
 
 func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +2336,7 @@ func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteTopicsResponse) GetTopics() []*TopicResult {
@@ -2288,7 +2364,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2376,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2389,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteRecordsRequest) GetPartitions() []*DeleteRecordsPartition {
@@ -2342,7 +2418,7 @@ type DeleteRecordsPartition struct {
 
 func (x *DeleteRecordsPartition) Reset() {
 	*x = DeleteRecordsPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2430,7 @@ func (x *DeleteRecordsPartition) String() string {
 func (*DeleteRecordsPartition) ProtoMessage() {}
 
 func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2443,7 @@ func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsPartition.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteRecordsPartition) GetTopic() string {
@@ -2407,7 +2483,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2495,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2508,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteRecordsResponse) GetPartitions() []*DeleteRecordsResult {
@@ -2454,7 +2530,7 @@ type DeleteRecordsResult struct {
 
 func (x *DeleteRecordsResult) Reset() {
 	*x = DeleteRecordsResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2542,7 @@ func (x *DeleteRecordsResult) String() string {
 func (*DeleteRecordsResult) ProtoMessage() {}
 
 func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2555,7 @@ func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResult.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteRecordsResult) GetTopic() string {
@@ -2520,7 +2596,7 @@ type InitProducerIdRequest struct {
 
 func (x *InitProducerIdRequest) Reset() {
 	*x = InitProducerIdRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2608,7 @@ func (x *InitProducerIdRequest) String() string {
 func (*InitProducerIdRequest) ProtoMessage() {}
 
 func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2621,7 @@ func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdRequest.ProtoReflect.Descriptor instead.
 func (*InitProducerIdRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 type InitProducerIdResponse struct {
@@ -2558,7 +2634,7 @@ type InitProducerIdResponse struct {
 
 func (x *InitProducerIdResponse) Reset() {
 	*x = InitProducerIdResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2646,7 @@ func (x *InitProducerIdResponse) String() string {
 func (*InitProducerIdResponse) ProtoMessage() {}
 
 func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2659,7 @@ func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdResponse.ProtoReflect.Descriptor instead.
 func (*InitProducerIdResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *InitProducerIdResponse) GetProducerId() int64 {
@@ -2610,7 +2686,7 @@ type UnregisterBrokerRequest struct {
 
 func (x *UnregisterBrokerRequest) Reset() {
 	*x = UnregisterBrokerRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2698,7 @@ func (x *UnregisterBrokerRequest) String() string {
 func (*UnregisterBrokerRequest) ProtoMessage() {}
 
 func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2711,7 @@ func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UnregisterBrokerRequest) GetBrokerId() int32 {
@@ -2662,7 +2738,7 @@ type UnregisterBrokerResponse struct {
 
 func (x *UnregisterBrokerResponse) Reset() {
 	*x = UnregisterBrokerResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2750,7 @@ func (x *UnregisterBrokerResponse) String() string {
 func (*UnregisterBrokerResponse) ProtoMessage() {}
 
 func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2763,7 @@ func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnregisterBrokerResponse) GetError() *Error {
@@ -2712,7 +2788,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +2800,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +2813,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 type DescribeClusterResponse struct {
@@ -2756,7 +2832,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2768,7 +2844,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2781,7 +2857,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -2860,7 +2936,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +2948,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +2961,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -2987,7 +3063,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3075,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3088,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3072,7 +3148,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3160,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3173,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 type DescribeQuorumResponse struct {
@@ -3114,7 +3190,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3202,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3215,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3195,7 +3271,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3207,7 +3283,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3220,7 +3296,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3258,7 +3334,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3346,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3359,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3322,7 +3398,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3334,7 +3410,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3347,7 +3423,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3403,7 +3479,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xc6\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xee\x01\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -3412,18 +3488,20 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x04 \x03(\v2\x1d.penstock.v1.PartitionRecordsR\n" +
 	"partitions\x12\x1b\n" +
-	"\tclient_id\x18\x05 \x01(\tR\bclientId\"{\n" +
+	"\tclient_id\x18\x05 \x01(\tR\bclientId\x12&\n" +
+	"\x0fanswer_in_parts\x18\x06 \x01(\bR\ranswerInParts\"{\n" +
 	"\x10PartitionRecords\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x18\n" +
 	"\arecords\x18\x03 \x01(\fR\arecords\x12\x19\n" +
-	"\btopic_id\x18\x04 \x01(\tR\atopicId\"\xa7\x01\n" +
+	"\btopic_id\x18\x04 \x01(\tR\atopicId\"\xca\x01\n" +
 	"\x0fProduceResponse\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12C\n" +
 	"\n" +
 	"partitions\x18\x02 \x03(\v2#.penstock.v1.PartitionProduceResultR\n" +
 	"partitions\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\xee\x01\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12!\n" +
+	"\fmore_follows\x18\x04 \x01(\bR\vmoreFollows\"\xad\x02\n" +
 	"\x16PartitionProduceResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -3431,7 +3509,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vbase_offset\x18\x04 \x01(\x03R\n" +
 	"baseOffset\x12+\n" +
 	"\x12log_append_time_ms\x18\x05 \x01(\x03R\x0flogAppendTimeMs\x12(\n" +
-	"\x10log_start_offset\x18\x06 \x01(\x03R\x0elogStartOffset\"\x89\x03\n" +
+	"\x10log_start_offset\x18\x06 \x01(\x03R\x0elogStartOffset\x12=\n" +
+	"\rrecord_errors\x18\a \x03(\v2\x18.penstock.v1.RecordErrorR\frecordErrors\"H\n" +
+	"\vRecordError\x12\x1f\n" +
+	"\vbatch_index\x18\x01 \x01(\x05R\n" +
+	"batchIndex\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x89\x03\n" +
 	"\fFetchRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x1d\n" +
 	"\n" +
@@ -3753,164 +3836,166 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
 	(*PartitionRecords)(nil),                    // 2: penstock.v1.PartitionRecords
 	(*ProduceResponse)(nil),                     // 3: penstock.v1.ProduceResponse
 	(*PartitionProduceResult)(nil),              // 4: penstock.v1.PartitionProduceResult
-	(*FetchRequest)(nil),                        // 5: penstock.v1.FetchRequest
-	(*FetchPartition)(nil),                      // 6: penstock.v1.FetchPartition
-	(*ForgottenPartition)(nil),                  // 7: penstock.v1.ForgottenPartition
-	(*FetchResponse)(nil),                       // 8: penstock.v1.FetchResponse
-	(*PartitionFetchResult)(nil),                // 9: penstock.v1.PartitionFetchResult
-	(*ListOffsetsRequest)(nil),                  // 10: penstock.v1.ListOffsetsRequest
-	(*ListOffsetsPartition)(nil),                // 11: penstock.v1.ListOffsetsPartition
-	(*ListOffsetsResponse)(nil),                 // 12: penstock.v1.ListOffsetsResponse
-	(*ListOffsetsResult)(nil),                   // 13: penstock.v1.ListOffsetsResult
-	(*OffsetForLeaderEpochRequest)(nil),         // 14: penstock.v1.OffsetForLeaderEpochRequest
-	(*EpochPartition)(nil),                      // 15: penstock.v1.EpochPartition
-	(*OffsetForLeaderEpochResponse)(nil),        // 16: penstock.v1.OffsetForLeaderEpochResponse
-	(*EpochPartitionResult)(nil),                // 17: penstock.v1.EpochPartitionResult
-	(*MetadataRequest)(nil),                     // 18: penstock.v1.MetadataRequest
-	(*MetadataResponse)(nil),                    // 19: penstock.v1.MetadataResponse
-	(*TopicMetadata)(nil),                       // 20: penstock.v1.TopicMetadata
-	(*PartitionMetadata)(nil),                   // 21: penstock.v1.PartitionMetadata
-	(*CreateTopicsRequest)(nil),                 // 22: penstock.v1.CreateTopicsRequest
-	(*NewTopic)(nil),                            // 23: penstock.v1.NewTopic
-	(*ReplicaAssignment)(nil),                   // 24: penstock.v1.ReplicaAssignment
-	(*CreateTopicsResponse)(nil),                // 25: penstock.v1.CreateTopicsResponse
-	(*TopicResult)(nil),                         // 26: penstock.v1.TopicResult
-	(*CreatePartitionsRequest)(nil),             // 27: penstock.v1.CreatePartitionsRequest
-	(*NewPartitions)(nil),                       // 28: penstock.v1.NewPartitions
-	(*CreatePartitionsResponse)(nil),            // 29: penstock.v1.CreatePartitionsResponse
-	(*DeleteTopicsRequest)(nil),                 // 30: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),                // 31: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),                // 32: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),              // 33: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),               // 34: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),                 // 35: penstock.v1.DeleteRecordsResult
-	(*InitProducerIdRequest)(nil),               // 36: penstock.v1.InitProducerIdRequest
-	(*InitProducerIdResponse)(nil),              // 37: penstock.v1.InitProducerIdResponse
-	(*UnregisterBrokerRequest)(nil),             // 38: penstock.v1.UnregisterBrokerRequest
-	(*UnregisterBrokerResponse)(nil),            // 39: penstock.v1.UnregisterBrokerResponse
-	(*DescribeClusterRequest)(nil),              // 40: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),             // 41: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                        // 42: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),                    // 43: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 44: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 45: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 46: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 47: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 48: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 49: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 50: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 51: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                               // 52: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 53: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 54: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 55: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 56: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 57: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 58: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 59: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 60: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 61: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 62: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 63: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 64: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 65: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 66: penstock.v1.AlterReplicaLogDirsResponse
+	(*RecordError)(nil),                         // 5: penstock.v1.RecordError
+	(*FetchRequest)(nil),                        // 6: penstock.v1.FetchRequest
+	(*FetchPartition)(nil),                      // 7: penstock.v1.FetchPartition
+	(*ForgottenPartition)(nil),                  // 8: penstock.v1.ForgottenPartition
+	(*FetchResponse)(nil),                       // 9: penstock.v1.FetchResponse
+	(*PartitionFetchResult)(nil),                // 10: penstock.v1.PartitionFetchResult
+	(*ListOffsetsRequest)(nil),                  // 11: penstock.v1.ListOffsetsRequest
+	(*ListOffsetsPartition)(nil),                // 12: penstock.v1.ListOffsetsPartition
+	(*ListOffsetsResponse)(nil),                 // 13: penstock.v1.ListOffsetsResponse
+	(*ListOffsetsResult)(nil),                   // 14: penstock.v1.ListOffsetsResult
+	(*OffsetForLeaderEpochRequest)(nil),         // 15: penstock.v1.OffsetForLeaderEpochRequest
+	(*EpochPartition)(nil),                      // 16: penstock.v1.EpochPartition
+	(*OffsetForLeaderEpochResponse)(nil),        // 17: penstock.v1.OffsetForLeaderEpochResponse
+	(*EpochPartitionResult)(nil),                // 18: penstock.v1.EpochPartitionResult
+	(*MetadataRequest)(nil),                     // 19: penstock.v1.MetadataRequest
+	(*MetadataResponse)(nil),                    // 20: penstock.v1.MetadataResponse
+	(*TopicMetadata)(nil),                       // 21: penstock.v1.TopicMetadata
+	(*PartitionMetadata)(nil),                   // 22: penstock.v1.PartitionMetadata
+	(*CreateTopicsRequest)(nil),                 // 23: penstock.v1.CreateTopicsRequest
+	(*NewTopic)(nil),                            // 24: penstock.v1.NewTopic
+	(*ReplicaAssignment)(nil),                   // 25: penstock.v1.ReplicaAssignment
+	(*CreateTopicsResponse)(nil),                // 26: penstock.v1.CreateTopicsResponse
+	(*TopicResult)(nil),                         // 27: penstock.v1.TopicResult
+	(*CreatePartitionsRequest)(nil),             // 28: penstock.v1.CreatePartitionsRequest
+	(*NewPartitions)(nil),                       // 29: penstock.v1.NewPartitions
+	(*CreatePartitionsResponse)(nil),            // 30: penstock.v1.CreatePartitionsResponse
+	(*DeleteTopicsRequest)(nil),                 // 31: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),                // 32: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),                // 33: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),              // 34: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),               // 35: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),                 // 36: penstock.v1.DeleteRecordsResult
+	(*InitProducerIdRequest)(nil),               // 37: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),              // 38: penstock.v1.InitProducerIdResponse
+	(*UnregisterBrokerRequest)(nil),             // 39: penstock.v1.UnregisterBrokerRequest
+	(*UnregisterBrokerResponse)(nil),            // 40: penstock.v1.UnregisterBrokerResponse
+	(*DescribeClusterRequest)(nil),              // 41: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),             // 42: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                        // 43: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),                    // 44: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 45: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 46: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 47: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 48: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 49: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 50: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 51: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 52: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                               // 53: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 54: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 55: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 56: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 57: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 58: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 59: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 60: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 61: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 62: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 63: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 64: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 65: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 66: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 67: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	52, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	52, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
-	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
-	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
-	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	52, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	52, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	53, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
-	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
-	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	52, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
-	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
-	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	52, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	54, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
-	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	52, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
-	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	49, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	52, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
-	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	50, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
-	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
-	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	52, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
-	28, // 27: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
-	24, // 28: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
-	26, // 29: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
-	26, // 30: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	33, // 31: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
-	35, // 32: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	52, // 33: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	52, // 34: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	54, // 35: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	42, // 36: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	51, // 37: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	43, // 38: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	0,  // 39: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	46, // 40: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	46, // 41: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 42: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	5,  // 43: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	10, // 44: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	14, // 45: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	18, // 46: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	22, // 47: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	27, // 48: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	30, // 49: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	32, // 50: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	36, // 51: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	55, // 52: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	56, // 53: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	57, // 54: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	38, // 55: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	58, // 56: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	40, // 57: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	44, // 58: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	47, // 59: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	59, // 60: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	60, // 61: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 62: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 63: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 64: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 65: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 66: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 67: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	29, // 68: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	31, // 69: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	34, // 70: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	37, // 71: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	61, // 72: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	62, // 73: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	63, // 74: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	39, // 75: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	64, // 76: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	41, // 77: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	45, // 78: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	48, // 79: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	65, // 80: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	66, // 81: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	62, // [62:82] is the sub-list for method output_type
-	42, // [42:62] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	53, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	53, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
+	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
+	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
+	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
+	53, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	53, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	54, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
+	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
+	53, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
+	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
+	53, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	55, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
+	53, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
+	50, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	53, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
+	51, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
+	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	53, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
+	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
+	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
+	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
+	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
+	53, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	53, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	55, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	43, // 37: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	52, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	44, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	0,  // 40: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	47, // 41: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	47, // 42: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 43: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,  // 44: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	11, // 45: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	15, // 46: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	19, // 47: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	23, // 48: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	28, // 49: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	31, // 50: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	33, // 51: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	37, // 52: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	56, // 53: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	57, // 54: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	58, // 55: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	39, // 56: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	59, // 57: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	41, // 58: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	45, // 59: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	48, // 60: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	60, // 61: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	61, // 62: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 63: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 64: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 65: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 66: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 67: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 68: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 69: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 70: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 71: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 72: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	62, // 73: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	63, // 74: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	64, // 75: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	40, // 76: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	65, // 77: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	42, // 78: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	46, // 79: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	49, // 80: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	66, // 81: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	67, // 82: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	63, // [63:83] is the sub-list for method output_type
+	43, // [43:63] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -3929,7 +4014,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

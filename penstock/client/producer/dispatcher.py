@@ -165,18 +165,22 @@ class BatchDispatcher:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
-        """What an answer means; results come in the order of the request."""
-        self._paces[request.node_id].on_answer(request.size_bytes, now_ms - request.sent_ms, now_ms)
+        """What an answer means, or a part of one; what it does not tell is still with the broker."""
+        if request.part_ms is None:
+            self._paces[request.node_id].on_answer(request.size_bytes, now_ms - request.sent_ms, now_ms)
         if answer.error is not None:
             return self.on_error(request, answer.error, now_ms)
-        asked = [queue.topic_partition for queue, _ in request.entries]
         answered = [(result.topic, result.partition) for result in answer.results]
-        if answered != asked:
+        entries = request.told(answered, more_follows=answer.more_follows)
+        if entries is None:
+            asked = [queue.topic_partition for queue, _ in request.entries]
             told = f"the answer speaks of {_named(answered)}, the request of {_named(asked)}"
             return self.on_error(request, UnknownServerError(told), now_ms)
+        if answer.more_follows:
+            request.part_ms = now_ms
         return [
             self._on_result(queue, batch, result, now_ms)
-            for (queue, batch), result in zip(request.entries, answer.results, strict=True)
+            for (queue, batch), result in zip(entries, answer.results, strict=True)
             if batch.request == request.correlation_id
         ]
 
@@ -212,7 +216,8 @@ class BatchDispatcher:
     ) -> list[Outcome]:
         """A message was over a limit of the transport (socket.request.max.bytes), so the largest one was. If that had
         one batch, the batch is too large; else requests become smaller, and no batch is to blame."""
-        largest = max(requests, key=lambda request: request.size_bytes)
+        unanswered = [request for request in requests if request.part_ms is None]  # one with a part was not too large
+        largest = max(unanswered or requests, key=lambda request: request.size_bytes)
         is_batch = len(largest.entries) == 1
         if not is_batch:
             self._request_bytes_max = largest.size_bytes // 2
@@ -226,6 +231,12 @@ class BatchDispatcher:
         return [
             self._on_failure(queue, batch, error, now_ms, is_unknown=is_unknown) for queue, batch in request.pending()
         ]
+
+    def on_timed_out(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
+        """A request that was answered in part; the rest did not come in time. The broker has all of its batches, so
+        whatever is sent again comes behind them."""
+        told = f"node {request.node_id} did not answer the rest within {self._limits.request_timeout_ms} ms"
+        return self._all_failed(request, RequestTimedOutError(told), now_ms, is_unknown=True)
 
     def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
         """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.errors import ApiError, PenstockError
 
+Entry = tuple[PartitionQueue, ProducerBatch]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class OutboundRequest:
     """Batches for one broker, in the order of the wire request; each with the queue it came from."""
 
@@ -17,11 +20,28 @@ class OutboundRequest:
     correlation_id: int
     sent_ms: int
     deadline_ms: int
-    entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
+    entries: tuple[Entry, ...]
     size_bytes: int
     """Of the records."""
+    part_ms: int | None = None
+    """When the last part of its answer came; None as long as nothing was answered."""
+    _untold: dict[tuple[str, int], Entry] | None = None
+    """Without what the parts have told."""
 
-    def pending(self) -> list[tuple[PartitionQueue, ProducerBatch]]:
+    def told(self, answered: Sequence[tuple[str, int]], *, more_follows: bool) -> Sequence[Entry] | None:
+        """The entries that an answer tells of, in its order; None if it is no answer to this request."""
+        if self._untold is None:
+            if answered == [queue.topic_partition for queue, _ in self.entries]:
+                return self.entries
+            if not more_follows:
+                return None
+            self._untold = {queue.topic_partition: (queue, batch) for queue, batch in self.entries}
+        if len(set(answered)) < len(answered) or not self._untold.keys() >= set(answered):
+            return None
+        found = [self._untold.pop(key) for key in answered]
+        return None if self._untold and not more_follows else found
+
+    def pending(self) -> list[Entry]:
         """The batches that were neither answered nor taken back: those that are still with this request."""
         return [entry for entry in self.entries if entry[1].request == self.correlation_id]
 

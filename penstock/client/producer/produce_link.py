@@ -3,6 +3,9 @@ yet.
 
 When either ends, both end, and every unanswered request is reported broken, once, in the order in which it was sent.
 A link is not repaired: the sender makes a new one. It knows since when its broker is silent, and decides nothing.
+
+A request that is answered in part steps aside: the rest of its answer waits for something slow. Neither the broker nor
+the stream is to blame for that.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class ProduceLink:
         self._on_broken = on_broken
         self._outbox: deque[tuple[OutboundRequest, ProduceCall]] = deque()
         self._unanswered: dict[int, OutboundRequest] = {}
+        self._aside: dict[int, OutboundRequest] = {}
         self._filled = asyncio.Event()
         self._stream: ProduceStream = connection.open_produce()
         self._tasks = [
@@ -42,11 +46,23 @@ class ProduceLink:
 
     @property
     def in_flight(self) -> int:
+        """How many requests are not answered at all."""
         return len(self._unanswered)
 
     @property
+    def aside(self) -> tuple[OutboundRequest, ...]:
+        """Those that are answered in part."""
+        return tuple(self._aside.values())
+
+    @property
     def unanswered(self) -> tuple[OutboundRequest, ...]:
-        return tuple(self._unanswered.values())
+        """All that owe an answer or the rest of one, in the order in which they were sent."""
+        both = (*self._aside.values(), *self._unanswered.values())
+        return tuple(sorted(both, key=lambda request: request.correlation_id))
+
+    def aside_since(self, since_ms: int) -> tuple[OutboundRequest, ...]:
+        """Those of `aside` of which nothing more was told since then."""
+        return tuple(r for r in self._aside.values() if r.part_ms is not None and r.part_ms <= since_ms)
 
     @property
     def silent_since_ms(self) -> int | None:
@@ -55,7 +71,7 @@ class ProduceLink:
 
     @property
     def oldest_deadline_ms(self) -> int | None:
-        """When the first unanswered request runs out of time."""
+        """When the first request without any answer runs out of time."""
         return next((request.deadline_ms for request in self._unanswered.values()), None)
 
     def submit(self, request: OutboundRequest, call: ProduceCall) -> None:
@@ -80,13 +96,18 @@ class ProduceLink:
         while True:
             answer = await self._stream.read()
             self._silent_since_ms = self._clock.now_ms()
-            request = self._unanswered.pop(answer.correlation_id, None)
-            if request is not None:  # None: acks=0, whose answers tell nothing
-                self._on_answer(request, answer)
+            number = answer.correlation_id
+            request = self._unanswered.pop(number, None) or self._aside.pop(number, None)
+            if request is None:  # acks=0, whose answers tell nothing; or it was forgotten
+                continue
+            if answer.more_follows:
+                self._aside[number] = request
+            self._on_answer(request, answer)
 
     def forget(self, request: OutboundRequest) -> None:
         """The answer is not needed any more. A request that is not written yet is not sent at all."""
         self._unanswered.pop(request.correlation_id, None)
+        self._aside.pop(request.correlation_id, None)
         self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -110,7 +131,9 @@ class ProduceLink:
     def take_unanswered(self) -> list[OutboundRequest]:
         """Ends the link without a report and hands over what was not answered."""
         self.broken = True
-        requests, self._unanswered = list(self._unanswered.values()), {}
+        requests = list(self.unanswered)
+        self._unanswered.clear()
+        self._aside.clear()
         self._outbox.clear()
         self._stream.cancel()
         current = asyncio.current_task()

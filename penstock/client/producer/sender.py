@@ -5,7 +5,9 @@ links, set one timer for whatever comes next. It runs when a caller wakes it, an
 or the timer fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle,
 because a tight loop of sends gives up the GIL only every 5 ms. While a broker is silent, the other brokers are asked
 who leads its partitions now: the cluster replaces a leader that hangs when its session ends, which is sooner than a
-request times out. Decisions are the dispatcher's; streams are produce_link.py's.
+request times out. The same goes for the rest of a request that was answered in part. Such a request does not count
+against `max_in_flight`: partitions that do not commit hold up no others. Decisions are the dispatcher's; streams are
+produce_link.py's.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequ
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
+from penstock.client.wire.connection import ANSWER_GRACE_MS
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart, ProducerIdAndEpoch
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
 from penstock.types import Endpoint
@@ -153,7 +156,8 @@ class Sender:
             for _, batch in request.entries
             if batch.encoded is not None
         )
-        timeout_ms = self._cluster.config.request_timeout_ms
+        limit_ms = self._cluster.config.request_timeout_ms
+        timeout_ms = limit_ms - min(ANSWER_GRACE_MS, limit_ms // 3)  # the answer names what waited in vain, and is here
         call = ProduceCall(request.correlation_id, self._acks, timeout_ms, parts, self._cluster.config.client_id)
         self._counts["requests_sent"] += 1
         self._counts["bytes_sent"] += sum(len(part.records) for part in parts)
@@ -164,15 +168,17 @@ class Sender:
         silent: list[Endpoint] = []
         for node_id, link in tuple(self._links.items()):
             since_ms = link.silent_since_ms
-            if since_ms is None or now_ms < since_ms + SILENCE_MS:
+            is_silent = since_ms is not None and now_ms >= since_ms + SILENCE_MS
+            waiting = link.unanswered if is_silent else link.aside_since(now_ms - SILENCE_MS)
+            if not waiting:
                 continue
-            for request in link.unanswered:
+            for request in waiting:
                 self._apply(self._dispatcher.take_back(request, now_ms))
                 if not request.pending():
                     link.forget(request)
-            if link.in_flight:
+            if any(request.pending() for request in waiting):
                 silent.append(link.connection.endpoint)
-            else:  # the stream may hold what was taken back: end it, so that it is not written late
+            elif is_silent:  # the stream may hold what was taken back: end it, so that it is not written late
                 del self._links[node_id]
                 link.break_off(NetworkError(f"{link.connection.endpoint}: silent, and leads nothing that waits"))
         if silent and now_ms >= self._ask_around_at_ms:
@@ -182,12 +188,18 @@ class Sender:
     def _next_look_at_silence_ms(self) -> int | None:
         """When the next broker counts as silent, or the others are asked again about one that does."""
         since = [link.silent_since_ms for link in self._links.values()]
+        since += [request.part_ms for link in self._links.values() for request in link.aside]
         silent_at = [since_ms + SILENCE_MS for since_ms in since if since_ms is not None]
         return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
 
     def _check_time_outs(self, now_ms: int) -> None:
-        """An unanswered request breaks its stream: it is not known whether others on it will be answered."""
+        """An unanswered request breaks its stream: it is not known whether others on it will be answered. One that was
+        answered in part does not: the stream works."""
         for link in self._links.values():
+            for request in link.aside:
+                if request.deadline_ms <= now_ms:
+                    link.forget(request)
+                    self._apply(self._dispatcher.on_timed_out(request, now_ms))
             deadline_ms = link.oldest_deadline_ms
             if deadline_ms is not None and deadline_ms <= now_ms:
                 limit_ms = self._cluster.config.request_timeout_ms
@@ -199,11 +211,12 @@ class Sender:
             self._timer = None
         times = [due_ms, self._dispatcher.next_ms, self._dispatcher.expiry_ms]
         times += [link.oldest_deadline_ms for link in self._links.values()]
+        times += [request.deadline_ms for link in self._links.values() for request in link.aside]
         times.append(self._next_look_at_silence_ms())
         has_ready = self._accumulator.has_ready
         if has_ready:
             times.append(now_ms + DELIVERY_CHECK_MS)
-        is_waiting = has_ready or any(link.in_flight for link in self._links.values())
+        is_waiting = has_ready or any(link.unanswered for link in self._links.values())
         times.append(self._stall.look(now_ms, self._counts["batches_acked"], is_waiting=is_waiting))
         known = [time_ms for time_ms in times if time_ms is not None]
         if known and self._loop is not None:
@@ -274,7 +287,7 @@ class Sender:
     def statistics(self) -> ProducerStatistics:
         now = {
             "buffered_bytes": self._accumulator.memory.used_bytes,
-            "requests_in_flight": sum(link.in_flight for link in tuple(self._links.values())),
+            "requests_in_flight": sum(len(link.unanswered) for link in tuple(self._links.values())),
         }
         return ProducerStatistics(**{**self._counts, **now})
 

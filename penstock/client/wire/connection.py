@@ -81,7 +81,8 @@ class _MessageStream:
 
 
 class ProduceStream(_MessageStream):
-    """Requests are appended and answered in the order in which they were written."""
+    """Requests are appended in the order in which they were written. So they are answered, but for one that is answered
+    in parts: from its first part on, others' answers may come before the rest of its own."""
 
     __slots__ = ()
 

@@ -123,11 +123,12 @@ class ProduceResult(NamedTuple):
 
 
 class ProduceAnswer(NamedTuple):
-    """One ProduceResponse; `error` is of the request as a whole."""
+    """One ProduceResponse; `error` is of the request as a whole. If `more_follows`, it is a part: others come."""
 
     correlation_id: int
     results: tuple[ProduceResult, ...]
     error: ApiError | None
+    more_follows: bool = False
 
 
 class FetchPart(NamedTuple):

@@ -53,7 +53,11 @@ _FETCHED = RecordsField(pb.FetchResponse)
 def encode_produce(call: ProduceCall) -> bytes:
     """A ProduceRequest's bytes."""
     request = pb.ProduceRequest(
-        correlation_id=call.correlation_id, acks=call.acks, timeout_ms=call.timeout_ms, client_id=call.client_id
+        correlation_id=call.correlation_id,
+        acks=call.acks,
+        timeout_ms=call.timeout_ms,
+        client_id=call.client_id,
+        answer_in_parts=call.acks != 0,
     )
     for part in call.parts:
         request.partitions.add(topic=part.topic, partition=part.partition, topic_id=part.topic_id)
@@ -65,7 +69,8 @@ def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:
         ProduceResult(r.topic, r.partition, error_in_message(r.error), r.base_offset, r.log_append_time_ms)
         for r in response.partitions
     )
-    return ProduceAnswer(response.correlation_id, results, error_in_message(response.error))
+    error = error_in_message(response.error)
+    return ProduceAnswer(response.correlation_id, results, error, response.more_follows)
 
 
 def encode_fetch(call: FetchCall) -> pb.FetchRequest:

@@ -119,8 +119,8 @@ PRODUCERS = (
         (
             Edit(
                 ProduceApi._wait,
-                ".add(info.last_offset + 1, done)",
-                ".add(0 if info.is_duplicate else info.last_offset + 1, done)",
+                "info.last_offset + 1)",
+                "0 if info.is_duplicate else info.last_offset + 1)",
             ),
         ),
         (Kind.BREAK,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from errno import ENOSPC
 from itertools import permutations
 
+from broker.apis.delayed_produce import DelayedProduce
 from broker.apis.produce import ProduceApi, _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
 from broker.replication.follower.fetcher_core import FetcherCore
@@ -12,7 +13,7 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.leader.leader_state import LeaderState
-from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
+from broker.replication.leader.purgatory import OffsetWaiters
 from broker.replication.partition import Partition
 from penstock import epochs
 from storage.log.log_writer import LogWriter
@@ -271,7 +272,7 @@ REPLICATION = (
         (
             Edit(
                 ProduceApi._wait,
-                "(partition.acks_all if acks == ACKS_ALL else partition.acks_one)",
+                "partition.acks_all if acks == ACKS_ALL else partition.acks_one",
                 "partition.acks_one",
             ),
         ),
@@ -284,9 +285,9 @@ REPLICATION = (
         (*CRASHES, *CUTS),
     ),
     Mutant(
-        "a request is complete with its first partition",
+        "a request is complete before its partitions are",
         "seam: ack paths",
-        (Edit(DelayedOperation._maybe_finish, "and not self._open", ""),),
+        (Edit(DelayedProduce.all_added, "elif not self._waiting:", "elif True:"),),
         (*CRASHES, *CUTS),
     ),
     Mutant(

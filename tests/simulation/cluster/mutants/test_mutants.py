@@ -23,7 +23,7 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "a request is complete with its first partition",
+        "a request is complete before its partitions are",
         "acks=all waits for the leader alone",
     ],
 )

@@ -365,3 +365,50 @@ def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
     bench.accumulator.close_due(NOW_MS)
     assert [len(request.entries) for request in bench.drain()] == [2_000]
     assert [len(request.entries) for request in bench.drain()] == [1]
+
+
+def part(request: OutboundRequest, *partitions: int, more_follows: bool = True) -> ProduceAnswer:
+    """Acks of these partitions."""
+    results = tuple(ProduceResult("t", partition, None, 40, -1) for partition in partitions)
+    return ProduceAnswer(request.correlation_id, results, None, more_follows)
+
+
+def test_parts_of_an_answer_ack_what_they_name_in_any_order() -> None:
+    bench = Bench()
+    bench.add(0)
+    bench.add(2)
+    (request,) = bench.drain()
+    assert bench.dispatcher.on_answer(request, part(request), NOW_MS) == []
+    (acked,) = bench.dispatcher.on_answer(request, part(request, 2), NOW_MS)
+    assert isinstance(acked, Acked) and acked.batch.topic_partition.partition == 2
+    assert [batch.topic_partition.partition for _, batch in request.pending()] == [0]
+    (acked,) = bench.dispatcher.on_answer(request, part(request, 0, more_follows=False), NOW_MS)
+    assert isinstance(acked, Acked) and not request.pending()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "more_follows"),
+    [((1,), True), ((0, 0), True), ((2,), True), ((), False), ((0, 1), False)],
+    ids=["not asked", "twice", "told before", "the rest is missing", "more than asked"],
+)
+def test_a_part_that_does_not_fit_fails_what_is_open(partitions: tuple[int, ...], more_follows: bool) -> None:
+    bench = Bench()
+    bench.add(0)
+    bench.add(2)
+    (request,) = bench.drain()
+    bench.dispatcher.on_answer(request, part(request, 2), NOW_MS)
+    bad = part(request, *partitions, more_follows=more_follows)
+    (failed,) = bench.dispatcher.on_answer(request, bad, NOW_MS)
+    assert isinstance(failed, Failed) and isinstance(failed.error, UnknownServerError)
+    assert failed.batch.topic_partition.partition == 0
+
+
+def test_a_request_that_was_answered_in_part_is_not_the_one_that_was_too_large() -> None:
+    bench = Bench()
+    bench.add(0, b"v" * 500)
+    (first,) = bench.drain()
+    bench.dispatcher.on_answer(first, part(first), NOW_MS)
+    bench.add(2)
+    (second,) = bench.drain()
+    outcomes = bench.dispatcher.on_broken([first, second], MessageTooLargeError("over the limit"), NOW_MS)
+    assert [type(outcome) for outcome in outcomes] == [Again, Failed]

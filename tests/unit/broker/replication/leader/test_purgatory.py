@@ -46,6 +46,18 @@ def test_no_waiter_is_told_that_nothing_was_written() -> None:
         assert called[0].leader is hint and "why" in str(called[0])
 
 
+def test_a_waiter_that_gave_up_is_forgotten_and_the_others_are_called() -> None:
+    waiters, called = OffsetWaiters(), []
+    callbacks = [lambda error, n=n: called.append(n) for n in range(3)]  # type: ignore[misc]
+    for callback in callbacks:
+        waiters.add(5, callback)
+    waiters.discard(callbacks[1])
+    waiters.discard(callbacks[1])
+    assert len(waiters) == 2
+    waiters.reached(5)
+    assert called == [0, 2]
+
+
 def test_a_waiter_may_add_another_while_it_is_told() -> None:
     waiters = OffsetWaiters()
     called: list[ApiError | None] = []
