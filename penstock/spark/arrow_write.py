@@ -1,24 +1,71 @@
 """Sends the Arrow batches of one Spark task: routes rows by topic and partition, keeps count of what is acked.
 
-Rows without headers go in bulk, as slices of Arrow arrays; an Arrow batch in which any row has headers goes row by row,
-all of it, so that rows keep their order. Runs in executors; imports pyarrow.
+Rows without headers and times go in bulk, as slices of Arrow arrays; an Arrow batch in which any row has one of them
+goes row by row, all of it, so that rows keep their order. Whether a topic has a partition is the producer's to say: it
+asks the cluster for one that it does not know. An error says which rows it is about. Runs in executors, with pyarrow.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import InvalidRecordError, PenstockError
+from penstock.errors import InvalidRecordError, MessageTooLargeError, PenstockError
 from penstock.record.arrow_encode import as_binary
+from penstock.spark.plain_errors import add_context
 from penstock.spark.schema import GIVEN_BY_LOG
-from penstock.types import TopicPartition
 
 PENDING_MAX = 64
 """Bulk sends whose acks are awaited at a time; the producer's own buffer_memory bounds their bytes."""
+MICROS_PER_MS = 1000
+
+
+class _Pending(NamedTuple):
+    """A send whose ack is awaited, of so many rows between two rows of the task."""
+
+    topic: str
+    future: Any
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one Arrow batch that go the same way; `places` are theirs in the batch, None for all of it."""
+
+    batch: Any
+    before: int
+    """Rows of the task before the Arrow batch."""
+    places: Any | None = None
+
+    def number(self, index: int) -> int:
+        """The number of a row in its task."""
+        return self.before + (index if self.places is None else int(self.places[index].as_py()))
+
+    def only(self, mask: Any) -> _Rows:
+        chosen = pc.indices_nonzero(pc.fill_null(mask, False))
+        places = chosen if self.places is None else self.places.take(chosen)
+        return _Rows(self.batch.take(chosen), self.before, places)
+
+    def column(self, name: str) -> Any | None:
+        """None where there is no such column, or nothing in it."""
+        at = self.batch.schema.get_field_index(name)
+        column = self.batch.column(at) if at >= 0 else None
+        return None if column is None or column.null_count == len(column) else column
+
+    def values(self) -> Any:
+        return as_binary(self.batch.column("value"))
+
+    @property
+    def last(self) -> int:
+        return int(self.batch.num_rows) - 1
 
 
 class TaskWriter:
@@ -27,19 +74,19 @@ class TaskWriter:
     def __init__(self, producer: Any, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-        self._pending: deque[tuple[str, Any, int]] = deque()
-        self._partition_counts: dict[str, int] = {}
+        self._pending: deque[_Pending] = deque()
         self._taken = 0
         self._acked = 0
 
     def write(self, batch: Any) -> None:
         """Queues every row of an Arrow batch; blocks while the producer's buffer is full."""
-        self._check_given_by_log(batch)
-        for topic, partition, part in self._routes(batch):
-            self._check_partition(topic, partition)
-            self._send(topic, partition, part)
+        whole = _Rows(batch, self._taken)
+        _check_given_by_log(whole)
+        for topic, partition, rows in self._routes(whole):
+            if rows.batch.num_rows:
+                self._send(topic, partition, rows)
         self._taken += batch.num_rows
-        while self._pending and (len(self._pending) > PENDING_MAX or self._pending[0][1].done()):
+        while self._pending and (len(self._pending) > PENDING_MAX or self._pending[0].future.done()):
             self._take_ack()
 
     def finish(self) -> int:
@@ -51,88 +98,118 @@ class TaskWriter:
         return self._acked
 
     def _take_ack(self) -> None:
-        topic, future, count = self._pending.popleft()
-        try:
-            future.result()
-        except PenstockError as error:
-            error.add_note(f"while writing to topic {topic!r}; {self._acked} rows of this Spark task were acked before")
-            raise
-        self._acked += count
+        pending = self._pending.popleft()
+        with self._told_of(pending.topic, pending.first, pending.last):
+            pending.future.result()
+        self._acked += pending.rows
 
-    def _routes(self, batch: Any) -> Iterator[tuple[str, int | None, Any]]:
+    def _routes(self, whole: _Rows) -> Iterator[tuple[str, int | None, _Rows]]:
         """The rows by topic and partition; the whole batch at once in the plain case."""
-        for topic, rows in self._by_topic(batch):
-            partitions = _column(rows, "partition")
-            if partitions is None or partitions.null_count == len(partitions):
+        for topic, rows in self._by_topic(whole):
+            partitions = rows.column("partition")
+            if partitions is None:
                 yield topic, None, rows
                 continue
             for partition in pc.unique(partitions).to_pylist():
                 mask = pc.is_null(partitions) if partition is None else pc.equal(partitions, partition)
-                yield topic, partition, rows.filter(pc.fill_null(mask, False))
+                yield topic, partition, rows.only(mask)
 
-    def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any]]:
+    def _by_topic(self, whole: _Rows) -> Iterator[tuple[str, _Rows]]:
         if self._topic:
-            yield self._topic, batch
+            yield self._topic, whole
             return
-        topics = batch.column("topic")
+        topics = whole.batch.column("topic")
         if topics.null_count:
-            row = self._taken + topics.is_null().index(True).as_py()
             raise InvalidRecordError(
-                f"row {row} of this Spark task has a null topic; fill the column 'topic' or set the option 'topic'"
+                f"row {whole.number(topics.is_null().index(True).as_py())} of this Spark task has a null topic; fill "
+                "the column 'topic' or set the option 'topic'"
             )
         distinct = pc.unique(topics).to_pylist()
         for topic in distinct:
-            yield topic, batch if len(distinct) == 1 else batch.filter(pc.equal(topics, topic))
+            yield topic, whole if len(distinct) == 1 else whole.only(pc.equal(topics, topic))
 
-    def _check_given_by_log(self, batch: Any) -> None:
-        for name in GIVEN_BY_LOG:
-            column = _column(batch, name)
-            if column is not None and column.null_count < len(column):
-                row = self._taken + column.is_valid().index(True).as_py()
-                raise InvalidRecordError(
-                    f"row {row} of this Spark task has a value in the column {name!r}, which the log itself gives; "
-                    "select only key, value, headers, topic and partition"
-                )
-
-    def _check_partition(self, topic: str, partition: int | None) -> None:
-        if partition is None:
-            return
-        if topic not in self._partition_counts:
-            self._partition_counts[topic] = len(self._producer.partitions_for(topic))
-        count = self._partition_counts[topic]
-        if not 0 <= partition < count:
-            raise InvalidRecordError(
-                f"the column 'partition' says {TopicPartition(topic, partition)}, "
-                f"but the topic has partitions 0 to {count - 1}"
-            )
-
-    def _send(self, topic: str, partition: int | None, rows: Any) -> None:
-        if not rows.num_rows:
-            return
-        values, keys, headers = (_column(rows, name) for name in ("value", "key", "headers"))
-        if headers is not None and headers.null_count < len(headers):
+    def _send(self, topic: str, partition: int | None, rows: _Rows) -> None:
+        if rows.column("headers") is not None or rows.column("timestamp") is not None:
             self._send_singly(topic, partition, rows)
             return
-        keys = None if keys is None or keys.null_count == len(keys) else as_binary(keys)
-        future = self._producer.send_many(topic, as_binary(values), keys=keys, partition=partition)
-        self._pending.append((topic, future, rows.num_rows))
+        keys = rows.column("key")
+        keys = None if keys is None else as_binary(keys)
+        values = rows.values()
+        first, last = rows.number(0), rows.number(rows.last)
+        try:
+            with self._told_of(topic, first, last):
+                future = self._producer.send_many(topic, values, keys=keys, partition=partition)
+        except MessageTooLargeError as error:
+            sizes = pc.binary_length(values).fill_null(0)
+            largest = sizes.index(pc.max(sizes)).as_py()
+            add_context(error, f"the largest value is that of row {rows.number(largest)}")
+            raise
+        self._pending.append(_Pending(topic, future, rows.batch.num_rows, first, last))
 
-    def _send_singly(self, topic: str, partition: int | None, rows: Any) -> None:
-        values = as_binary(_column(rows, "value")).to_pylist()
-        keys = _column(rows, "key")
-        keys = [None] * len(values) if keys is None else as_binary(keys).to_pylist()
-        headers = rows.column("headers").to_pylist()
-        for value, key, pairs in zip(values, keys, headers, strict=True):
-            own = [(pair["key"], pair["value"]) for pair in pairs or ()] or None
-            if own and any(name is None for name, _ in own):
-                raise InvalidRecordError(f"a row for topic {topic!r} has a header without a key")
-            future = self._producer.send(topic, value=value, key=key, headers=own, partition=partition)
-            self._pending.append((topic, future, 1))
+    def _send_singly(self, topic: str, partition: int | None, rows: _Rows) -> None:
+        values, keys, headers = rows.values(), rows.column("key"), rows.column("headers")
+        nothing = [None] * len(values)
+        columns = zip(
+            values.to_pylist(),
+            nothing if keys is None else as_binary(keys).to_pylist(),
+            nothing if headers is None else headers.to_pylist(),
+            _times_ms(rows) or nothing,
+            strict=True,
+        )
+        index = 0
+        try:
+            for index, (value, key, pairs, timestamp_ms) in enumerate(columns):
+                own = [(pair["key"], pair["value"]) for pair in pairs or ()] or None
+                if own and any(name is None for name, _ in own):
+                    raise InvalidRecordError("a header has no key")
+                future = self._producer.send(
+                    topic, value=value, key=key, headers=own, partition=partition, timestamp_ms=timestamp_ms
+                )
+                number = rows.number(index)
+                self._pending.append(_Pending(topic, future, 1, number, number))
+        except PenstockError as error:
+            self._tell(error, topic, rows.number(index), rows.number(index))
+            raise
+
+    @contextmanager
+    def _told_of(self, topic: str, first: int, last: int) -> Iterator[None]:
+        """Adds to an error which rows it is about."""
+        try:
+            yield
+        except PenstockError as error:
+            self._tell(error, topic, first, last)
+            raise
+
+    def _tell(self, error: PenstockError, topic: str, first: int, last: int) -> None:
+        rows = f"row {first}" if first == last else f"rows {first} to {last}"
+        add_context(error, f"{rows} of this Spark task, for topic {topic!r}; {self._acked} of its rows were acked")
 
     def __repr__(self) -> str:
         return f"TaskWriter(taken={self._taken}, acked={self._acked}, pending={len(self._pending)})"
 
 
-def _column(batch: Any, name: str) -> Any | None:
-    at = batch.schema.get_field_index(name)
-    return batch.column(at) if at >= 0 else None
+def _check_given_by_log(rows: _Rows) -> None:
+    for name in GIVEN_BY_LOG:
+        column = rows.column(name)
+        if column is not None:
+            raise InvalidRecordError(
+                f"row {rows.number(column.is_valid().index(True).as_py())} of this Spark task has a value in the "
+                f"column {name!r}, which the log itself gives; select only key, value, headers, topic, partition and "
+                "timestamp"
+            )
+
+
+def _times_ms(rows: _Rows) -> list[int | None] | None:
+    """Records have whole milliseconds: what a timestamp has beyond is cut off."""
+    column = rows.column("timestamp")
+    if column is None:
+        return None
+    micros = column.cast(pa.int64())
+    if (least := pc.min(micros).as_py()) < 0:
+        number = rows.number(micros.index(least).as_py())
+        raise InvalidRecordError(
+            f"row {number} of this Spark task has a timestamp before 1970, which a record cannot have; leave it null "
+            "for the time of writing"
+        )
+    found: list[int | None] = pc.divide(micros, MICROS_PER_MS).to_pylist()
+    return found

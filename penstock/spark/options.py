@@ -20,6 +20,7 @@ from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
 from penstock.spark import kafka_options
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
+from penstock.spark.plain_errors import PREFIX, option_name
 from penstock.types import TopicPartition
 
 BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", "kafka.bootstrap.servers")
@@ -45,9 +46,10 @@ SOURCE_NAMES = (
 SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
 """Spark passes these to every source and sink; they are not checked here."""
-PREFIX = "kafka."
 STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+
+LATEST = BoundaryKind.LATEST.value
 
 ALL_NAMES = frozenset(name.lower() for name in (*SOURCE_NAMES, *SINK_NAMES))
 
@@ -144,6 +146,17 @@ def sink_options(options: Options) -> SinkOptions:
     return SinkOptions(
         _bootstrap(given), given.get("topic", ""), _checked(client, producer_config), kafka_options.reasons(given)
     )
+
+
+def without_other_direction(options: Options, *, streaming: bool) -> dict[str, str]:
+    """The options of a table that mean something for a read of this kind: the table serves both.
+
+    A table that streams begin at its end has all of its rows for a batch read.
+    """
+    left_out = {name.lower() for name in (BATCH_ONLY if streaming else STREAM_ONLY)}
+    if not streaming and options.get("startingoffsets", "").strip().lower() == LATEST:
+        left_out.add("startingoffsets")
+    return {name: value for name, value in options.items() if name not in left_out}
 
 
 def check_table_options(options: Options) -> None:
@@ -312,7 +325,7 @@ def _checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object
     except ConfigError as error:
         text = str(error).partition(" ")[2]  # without "Producer" or "Consumer"
         for name in client:
-            text = text.replace(f"option {name}=", f"option {PREFIX}{name.replace('_', '.')}=")
+            text = text.replace(f"option {name}=", f"option {option_name(name)}=")
         raise ConfigError(text) from None
     return client
 

@@ -20,7 +20,7 @@ from penstock.errors import PenstockError
 from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import includes_headers, sink_options, source_options
 from penstock.spark.plain_errors import sentence_first
-from penstock.spark.schema import check_source_schema, source_schema, table_options, with_options
+from penstock.spark.schema import check_source_schema, read_options, source_schema, with_options, write_options
 from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter
 from penstock.spark.stream_reader import PenstockStreamReader, RefusedStreamReader
 
@@ -38,13 +38,13 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]
 
     @sentence_first()
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = source_options(table_options(self.options, schema), streaming=False)
+        options = source_options(read_options(self.options, schema, streaming=False), streaming=False)
         check_source_schema(schema, options.include_headers)
         return PenstockBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         try:
-            options = source_options(table_options(self.options, schema), streaming=True)
+            options = source_options(read_options(self.options, schema, streaming=True), streaming=True)
             check_source_schema(schema, options.include_headers)
         except PenstockError as error:
             return RefusedStreamReader(error)
@@ -52,8 +52,9 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]
 
     @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return PenstockBatchWriter(sink_options(table_options(self.options, schema)), schema, overwrite)
+        options = sink_options(write_options(self.options, schema, streaming=False))
+        return PenstockBatchWriter(options, schema, overwrite)
 
     @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return PenstockStreamWriter(sink_options(table_options(self.options, schema)), schema)
+        return PenstockStreamWriter(sink_options(write_options(self.options, schema, streaming=True)), schema)

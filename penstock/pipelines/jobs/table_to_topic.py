@@ -1,9 +1,9 @@
 """Table to topic: every row of a Parquet table as a record, files that come later too, each file once per checkpoint.
 
 The table may be one of these jobs or any directory of Parquet files that only grows; a table of the job backfill only
-grows from the moment when no chunk is left. Key, value and partition are SQL over its columns; the value is JSON of the
-row if nothing else is said, and a row whose value is null becomes a tombstone. Records are written at least once: a
-crash may write those of a micro-batch again, so give a key if readers must tell.
+grows from the moment when no chunk is left. Key, value, partition and timestamp are SQL over its columns; the value is
+JSON of the row if nothing else is said, and a row whose value is null becomes a tombstone. Records are written at least
+once: a crash may write those of a micro-batch again, so give a key if readers must tell.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class TableToTopicConf:
     key: str = conf_key("SQL for the records' key (string or binary); none if not given", "")
     value: str = conf_key("SQL for the records' value (string or binary)", "to_json(struct(*))")
     partition: str = conf_key("SQL for the records' partition (int); by key if not given", "")
+    timestamp: str = conf_key("SQL for the records' time (timestamp); the time of writing if not given", "")
     where: str = conf_key("an SQL condition; other rows are not written", "")
     max_files_per_trigger: int = conf_key("files in one micro-batch; 0: all that are there", 0, minimum=0)
 
@@ -59,7 +60,12 @@ def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str,
             reader = reader.option("maxFilesPerTrigger", conf.max_files_per_trigger)
         rows = reader.parquet(str(conf.input))
         rows = rows.where(conf.where) if conf.where else rows
-        wanted = {"key": conf.key, "value": conf.value, "partition": conf.partition and f"int({conf.partition})"}
+        wanted = {
+            "key": conf.key,
+            "value": conf.value,
+            "partition": conf.partition and f"int({conf.partition})",
+            "timestamp": conf.timestamp and f"timestamp({conf.timestamp})",
+        }
         records = rows.selectExpr(*(f"{text} AS {name}" for name, text in wanted.items() if text))
         writer = records.writeStream.format("penstock").queryName(QUERY).options(**context.run.client_options)
         writer = writer.options(bootstrap=conf.bootstrap, topic=conf.topic)

@@ -187,6 +187,7 @@ def test_a_backfill_has_every_record_of_its_time_once_and_a_table_comes_back_as_
     table_to_topic.write_text(
         f'bootstrap = "{cluster.bootstrap}"\ninput = "{tmp_path}/filled"\ntopic = "refilled"\n'
         f'checkpoint = "{tmp_path}/refilled"\nkey = "key"\nvalue = "coalesce(value, binary(\'\'))"\n'
+        'timestamp = "timestamp"\n'
     )
     with Admin(cluster.bootstrap) as admin:
         admin.create_topic("refilled", 2)
@@ -198,4 +199,7 @@ def test_a_backfill_has_every_record_of_its_time_once_and_a_table_comes_back_as_
     os.utime(copied.with_name("copied.parquet"), (0, 0))  # an old file that is new here
     assert run_job("table-to-topic", table_to_topic, spark=spark)["records_written"] == rows
     wanted = sorted(wanted + [value or b"" for value in pyarrow.parquet.read_table(copied)["value"].to_pylist()])
-    assert sorted(record.value or b"" for record in read_topic(cluster.bootstrap, "refilled")) == wanted
+    refilled = read_topic(cluster.bootstrap, "refilled")
+    assert sorted(record.value or b"" for record in refilled) == wanted
+    times = {record.timestamp_ms for record in ClickStream(3, 2000).records()}
+    assert {record.timestamp_ms for record in refilled} <= times, "a replay keeps the times of the records"

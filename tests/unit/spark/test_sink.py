@@ -10,11 +10,16 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
-from penstock.errors import ConfigError, InvalidRecordError, MessageTooLargeError, PenstockError
+from penstock.errors import (
+    ConfigError,
+    InvalidRecordError,
+    MessageTooLargeError,
+    PenstockError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.spark.options import sink_options
 from penstock.spark.schema import GIVEN_BY_LOG, HEADERS, SOURCE_TYPES, source_schema
 from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter, Written
-from penstock.types import TopicPartition
 
 
 class FakeFuture:
@@ -39,18 +44,27 @@ class FakeProducer:
         self.headers: list[Any] = []
         self.error: PenstockError | None = None
         self.bulk_sends = 0
+        self.partitions = 2
+        self.times: list[int | None] = []
 
-    def partitions_for(self, topic: str) -> list[TopicPartition]:
-        return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    def check(self, partition: int | None) -> None:
+        """As the producer does, after it has asked the cluster."""
+        if partition is not None and not 0 <= partition < self.partitions:
+            raise UnknownTopicOrPartitionError(f"the topic has partitions 0 to {self.partitions - 1}, not {partition}")
 
     def send_many(self, topic: str, values: Any, keys: Any = None, partition: int | None = None) -> FakeFuture:
+        self.check(partition)
         self.bulk_sends += 1
         keys = [None] * len(values) if keys is None else keys.to_pylist()
         self.sent += [(topic, partition, k, v) for k, v in zip(keys, values.to_pylist(), strict=True)]
         return FakeFuture(self.error)
 
-    def send(self, topic: str, *, value: Any, key: Any, headers: Any, partition: int | None) -> FakeFuture:
+    def send(
+        self, topic: str, *, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
+    ) -> FakeFuture:
+        self.check(partition)
         self.sent.append((topic, partition, key, value))
+        self.times.append(timestamp_ms)
         self.headers.append(headers)
         return FakeFuture(self.error)
 
@@ -61,7 +75,7 @@ KINDS = {
     "topic": StringType(),
     "partition": IntegerType(),
     "headers": HEADERS,
-    **{name: SOURCE_TYPES[name] for name in GIVEN_BY_LOG},
+    **{name: SOURCE_TYPES[name] for name in ("timestamp", *GIVEN_BY_LOG)},
 }
 
 
@@ -136,18 +150,62 @@ def test_columns_that_the_log_gives_must_be_null_as_insert_into_leaves_them() ->
         write(copied, "t")
 
 
-def test_a_partition_that_is_not_there_fails_the_task() -> None:
-    batch = pa.record_batch({"partition": pa.array([0, 5], pa.int32()), "value": ["1", "2"]})
-    with pytest.raises(InvalidRecordError, match="says t-5, but the topic has partitions 0 to 1"):
+def test_a_partition_that_is_not_there_fails_the_task_and_names_its_first_row() -> None:
+    batch = pa.record_batch({"partition": pa.array([0, 1, 0, 5], pa.int32()), "value": ["1", "2", "3", "4"]})
+    wanted = r"has partitions 0 to 1, not 5 \(row 3 of this Spark task, for topic 't'; \d of its rows were acked\)"
+    with pytest.raises(UnknownTopicOrPartitionError, match=wanted):
         write(batch, "t")
+
+
+def test_a_partition_that_came_after_the_first_task_of_a_worker_is_the_producers_to_judge() -> None:
+    """Spark reuses its workers, so each attempt of a task has the same producer and its cache."""
+    producer = FakeProducer()
+    write(pa.record_batch({"partition": pa.array([1], pa.int32()), "value": ["1"]}), "t", producer)
+    producer.partitions = 4
+    write(pa.record_batch({"partition": pa.array([3], pa.int32()), "value": ["2"]}), "t", producer)
+    assert producer.sent[-1] == ("t", 3, None, b"2")
+
+
+def test_a_time_is_the_records_in_milliseconds_and_a_null_is_the_time_of_writing() -> None:
+    times = pa.array([1_700_000_000_123_999, None, 0], pa.timestamp("us", tz="UTC"))
+    made, written = write(pa.record_batch({"value": pa.array(["1", "2", "3"]), "timestamp": times}), "t")
+    assert (made.times, written.rows) == ([1_700_000_000_123, None, 0], 3)
+    made, _ = write(pa.record_batch({"value": ["1"], "timestamp": pa.nulls(1, times.type)}), "t")
+    assert made.bulk_sends == 1
+
+
+def test_a_time_before_1970_names_its_row() -> None:
+    times = pa.array([1, 2, 3, -1], pa.timestamp("us", tz="UTC"))
+    with pytest.raises(InvalidRecordError, match=r"^row 3 of this Spark task has a timestamp before 1970"):
+        write(pa.record_batch({"value": ["1", "2", "3", "4"], "timestamp": times}), "t")
 
 
 def test_a_row_that_is_not_acked_fails_the_task_and_says_where() -> None:
     producer = FakeProducer()
     producer.error = MessageTooLargeError("too large")
-    with pytest.raises(MessageTooLargeError) as caught:
-        write(pa.record_batch({"value": ["a"]}), "t", producer)
-    assert caught.value.__notes__ == ["while writing to topic 't'; 0 rows of this Spark task were acked before"]
+    told = r"^too large \(rows 0 to 1 of this Spark task, for topic 't'; 0 of its rows were acked\)$"
+    with pytest.raises(MessageTooLargeError, match=told):
+        write(pa.record_batch({"value": ["a", "b", "c"]}), "t", producer)
+
+
+def test_a_record_over_the_limit_names_its_row_and_the_option_as_spark_has_it() -> None:
+    class Small(FakeProducer):
+        def send_many(self, topic: str, values: Any, keys: Any = None, partition: int | None = None) -> FakeFuture:
+            raise MessageTooLargeError("a record has 9 bytes; the limit is max_request_size=5")
+
+    told = (
+        r"^a record has 9 bytes; the limit is kafka.max.request.size=5 \(rows 0 to 1 of this Spark task, for topic "
+        r"'t'; 0 of its rows were acked\) \(the largest value is that of row 1\)$"
+    )
+    with pytest.raises(MessageTooLargeError, match=told):
+        write(pa.record_batch({"value": ["a", "too large", None]}), "t", Small())
+
+
+def test_a_header_without_a_key_names_its_row() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = pa.array([[("a", b"1")], [(None, b"2")]], kind)
+    with pytest.raises(InvalidRecordError, match=r"^a header has no key \(row 1 of this Spark task, for topic 't'"):
+        write(pa.record_batch({"value": ["1", "2"], "headers": headers}), "t")
 
 
 def plan(schema: StructType, **more: str) -> PenstockStreamWriter:
