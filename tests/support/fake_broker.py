@@ -250,6 +250,8 @@ class FakeCluster:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        for kept in self._kept:
+            kept.cancel()
         self._host.stop()
 
     def stop_node(self, node_id: int) -> None:

@@ -49,7 +49,7 @@ class ProducerOptions(ClientOptions, total=False):
     max_request_size: int
     """the largest record that is accepted, in bytes"""
     max_in_flight_requests_per_connection: int
-    """unanswered requests per broker"""
+    """requests per broker without any answer"""
     delivery_timeout_ms: int
     """a record is acked or has failed this long after send, retries included"""
     retries: int

@@ -20,7 +20,7 @@ from enum import Enum
 
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.memory import BufferShare, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import StickyChooser
 from penstock.client.producer.sequences import PartitionSequences
@@ -86,6 +86,7 @@ class Accumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[PartitionQueue, None] = {}
         self._chooser = StickyChooser()
+        self.share = BufferShare(self.queues, memory.total_bytes)
         self._threads = threads
         self._opening = threads.lock()
         self._flushing: set[object] = set()
@@ -155,7 +156,7 @@ class Accumulator:
                 raise
             try:
                 if batch.room < record.size_bytes:
-                    refusal = self._make_room(queue, batch, record.size_bytes)
+                    refusal = self._make_room(queue, batch, record.size_bytes, now_ms)
                     if refusal is not None:
                         return refusal
                 batch.room -= record.size_bytes
@@ -196,7 +197,9 @@ class Accumulator:
         elif batch.encoded is None and not batch.done:  # closed already: nobody else would encode it
             self.encode(batch)
 
-    def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> NotAppended | None:
+    def _make_room(
+        self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int, now_ms: int
+    ) -> NotAppended | None:
         """Grants the batch in hand more memory; else lets it go where it is empty (no memory), or closes it (full)."""
         left = queue.limit_bytes - batch.used_bytes
         if size_bytes > left and batch.values:
@@ -205,14 +208,21 @@ class Accumulator:
             return NotAppended.BATCH_CLOSED
         needed = size_bytes - batch.room
         wanted = max(needed, min(GRANT_BYTES, left) - batch.room)
-        if not self.memory.try_take(batch, wanted, must=False):
+        if not self._take(queue, batch, wanted, now_ms, must=False):
             wanted = needed
-            if not self.memory.try_take(batch, needed):
+            if not self._take(queue, batch, needed, now_ms, must=True):
                 if not batch.values:
                     queue.open = None
                 return NotAppended.NO_MEMORY
         batch.room += wanted
         return None
+
+    def _take(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int, now_ms: int, *, must: bool) -> bool:
+        return self.share.allows(queue, size_bytes, now_ms) and self.memory.try_take(batch, size_bytes, must=must)
+
+    def take_bulk(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> bool:
+        """Memory for a batch that was made elsewhere."""
+        return self._take(queue, batch, size_bytes, batch.created_ms, must=True)
 
     def append_bulk(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Queues a batch that is complete and encoded already, behind whatever the partition has open."""

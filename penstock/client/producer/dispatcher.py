@@ -189,6 +189,7 @@ class BatchDispatcher:
             return self._on_failure(queue, batch, result.error, now_ms, is_unknown=outcome_unknown(result.error))
         queue.acked(batch)
         queue.not_before_ms = 0
+        self._accumulator.share.note_ack(now_ms)
         return Acked(batch, result.base_offset, result.log_append_time_ms)
 
     def on_unanswered(self, request: OutboundRequest) -> list[Outcome]:

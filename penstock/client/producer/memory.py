@@ -3,16 +3,28 @@
 Taking never blocks, and the batch knows what it has from the moment that it is taken: Ctrl-C in a caller, which Python
 raises behind a call, leaves no memory that nobody gives back. A caller that gets none waits with `wait` (a thread) or
 `subscribe` (an event loop), and tries again. Waiting callers have no order: each time that memory is given back, all of
-them are woken. Not here: how much a batch needs (accumulator.py).
+them are woken.
+
+A partition stands still when none of its batches was acked for STILL_MS although one was sent. Its records wait until
+`delivery_timeout_ms`, and would fill the whole buffer: then no other partition could take a record (so it is in Kafka).
+So while others are acked, all that stand still may hold half of the buffer together. If nothing is acked, nobody would
+use the other half: then there is no such limit. Not here: how much a batch needs (accumulator.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.threads import Threads
+
+STILL_MS = 2_000
+"""Far longer than an ack takes, also behind a backlog: it counts from when a batch was sent."""
+SHARE = 2
+"""Divides the buffer."""
+NEVER_MS = -(2**62)
 
 
 class Holder(Protocol):
@@ -44,8 +56,9 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits for memory: the sender then closes batches early."""
-        return bool(self._waiters)
+        """Whether somebody waits for memory: the sender then closes batches early. While half of it is free, the caller
+        waits for a partition that stands still, and no early batch helps that."""
+        return bool(self._waiters) and self._available < self.total_bytes // 2
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -97,3 +110,44 @@ class MemoryPool:
 
     def __repr__(self) -> str:
         return f"MemoryPool({self.used_bytes} of {self.total_bytes} bytes used)"
+
+
+def stands_still(queue: PartitionQueue, now_ms: int) -> bool:
+    """Whether a batch of the partition was sent, and none was acked since for so long."""
+    return queue.still_since_ms is not None and now_ms - queue.still_since_ms >= STILL_MS
+
+
+class BufferShare:
+    """What the partitions that stand still may hold together."""
+
+    def __init__(self, queues: Callable[[], Iterable[PartitionQueue]], buffer_bytes: int) -> None:
+        self._queues, self._bytes_max = queues, buffer_bytes // SHARE
+        self._acked_ms = NEVER_MS
+
+    def note_ack(self, now_ms: int) -> None:
+        """Of any partition."""
+        self._acked_ms = now_ms
+
+    def allows(self, queue: PartitionQueue, size_bytes: int, now_ms: int) -> bool:
+        """Whether the partition may take so much more, as far as the others are concerned."""
+        if not stands_still(queue, now_ms) or now_ms - self._acked_ms >= STILL_MS:
+            return True
+        return self._held_bytes(now_ms) + size_bytes <= self._bytes_max
+
+    def _held_bytes(self, now_ms: int) -> int:
+        return sum(queue.held_bytes for queue in self._queues() if stands_still(queue, now_ms))
+
+    def why_exhausted(self, now_ms: int) -> str:
+        """Which partitions stand still, for the error of a caller that got no memory; "" if none does."""
+        still = [queue for queue in self._queues() if stands_still(queue, now_ms)]
+        if not still:
+            return ""
+        more = f" and {len(still) - 1} more partitions" if len(still) > 1 else ""
+        held = sum(queue.held_bytes for queue in still)
+        return (
+            f"; {still[0].topic_partition}{more} hold {held} of them and are not acked; they may hold {self._bytes_max}"
+            " while others are acked"
+        )
+
+    def __repr__(self) -> str:
+        return f"BufferShare({self._bytes_max} bytes)"

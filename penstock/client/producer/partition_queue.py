@@ -37,6 +37,7 @@ class PartitionQueue:
         "ready",
         "sequences",
         "slot",
+        "still_since_ms",
         "topic_partition",
     )
 
@@ -54,6 +55,7 @@ class PartitionQueue:
         self.not_before_ms = 0
         self.asked: Leader | None = None  # who got the last request
         self.pace: BrokerPace | None = None  # of that broker
+        self.still_since_ms: int | None = None  # a batch was sent then, and none was acked since
 
     @property
     def waiting(self) -> int:
@@ -70,6 +72,20 @@ class PartitionQueue:
         elif not firsts and (opened := self.open) is not None:
             firsts.append(opened)
         return min((batch.created_ms for batch in firsts), default=None)
+
+    @property
+    def waits_since_ms(self) -> int | None:
+        """Since when nothing was acked although something was sent, or could be."""
+        if self.still_since_ms is not None or not self.ready:
+            return self.still_since_ms
+        return self.ready[0].created_ms
+
+    @property
+    def held_bytes(self) -> int:
+        """What its batches have of the buffer. Copies: batches move in other threads meanwhile."""
+        opened = self.open
+        batches = (*self.in_flight.copy(), *self.ready.copy())
+        return sum(batch.granted_bytes for batch in batches) + (opened.granted_bytes if opened is not None else 0)
 
     def head(self) -> ProducerBatch | None:
         """The batch to send next; batches that failed while they were encoded are passed over."""
@@ -109,6 +125,8 @@ class PartitionQueue:
         batch.request, batch.sent_ms = request, now_ms
         batch.attempts += 1
         self.in_flight.append(batch)
+        if self.still_since_ms is None:
+            self.still_since_ms = now_ms
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
@@ -116,6 +134,7 @@ class PartitionQueue:
         """The batch is in the log."""
         self.in_flight.remove(batch)
         batch.request = 0
+        self.still_since_ms = self.in_flight[0].sent_ms if self.in_flight else None
         if self.sequences is not None and batch.place is not None:
             self.sequences.on_acked(batch.place)
 
@@ -135,6 +154,8 @@ class PartitionQueue:
 
     def failed(self, batch: ProducerBatch) -> None:
         """The batch is not tried again. If it was sent, the order of the partition has a gap."""
+        if not self.in_flight and not self.ready:
+            self.still_since_ms = None
         if self.sequences is not None and batch.place is not None:
             self.sequences.on_failed(batch.place)
 

@@ -191,8 +191,9 @@ class ProducerCore:
     def buffer_exhausted(self) -> BufferExhaustedError:
         config = self.config
         return BufferExhaustedError(
-            f"the buffer stayed full for max_block_ms={config.max_block_ms}: {self.memory.used_bytes} of"
+            f"the buffer had no room for max_block_ms={config.max_block_ms}: {self.memory.used_bytes} of"
             f" buffer_memory={config.buffer_memory} bytes wait to be acked"
+            f"{self.accumulator.share.why_exhausted(self.clock.now_ms())}"
         )
 
     # -- bulk ----------------------------------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class ProducerCore:
         batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms(), self._threads)
         batch.set_encoded(encoded, record_count)
         try:
-            if not self.memory.try_take(batch, len(encoded)):
+            if not self.accumulator.take_bulk(queue, batch, len(encoded)):
                 return None
             self.accumulator.append_bulk(queue, batch)
             self.sender.wake()

@@ -80,7 +80,7 @@ class Sender:
         self._ask_around_at_ms = 0
         self._closed = False
         self._ids = ProducerIdSource(self._ask_id, cluster.backoff, self._on_producer_id, self._on_no_producer_id)
-        self._stall = StallNotice(lambda: producer_waits(accumulator.queues(), cluster.cache, acks))
+        self._stall = StallNotice(accumulator.queues, lambda queues: producer_waits(queues, cluster.cache, acks))
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.replication.leader.purgatory import DelayedOperation
+from broker.apis.delayed_produce import DelayedProduce
 from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
@@ -18,7 +18,7 @@ from tests.simulation.cluster.world import World
 def test_a_cluster_that_is_whole_and_acks_nothing_is_found_as_it_works_and_as_it_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mutant = Mutant("nothing is acked", "", (Edit(DelayedOperation._maybe_finish, "and not self._open", "and False"),))
+    mutant = Mutant("nothing is acked", "", (Edit(DelayedProduce.wait, "waiters.add(offset, waiter)", "pass"),))
     with switched_on(mutant):
         assert World(small_plan(seconds=1.0)).run().failures[0].startswith("I34: ")
         monkeypatch.setattr(ClientInvariants, "answered", lambda self, topic, waited_s, now_s: None)

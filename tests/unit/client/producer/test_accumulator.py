@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from penstock.client.producer.accumulator import (
     Accumulator,
     AccumulatorConfig,
@@ -69,6 +71,7 @@ def test_a_flush_and_a_wait_for_memory_close_at_once() -> None:
         acc = accumulator(linger_ms=60_000)
         queue = acc.queue(TP)
         append(acc, queue, record())
+        assert acc.memory.try_take(SimpleNamespace(granted_bytes=0), acc.memory.total_bytes // 2)
         with hurry(acc):
             acc.close_due(NOW_MS)
         assert len(queue.ready) == 1

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from penstock import AsyncProducer
 from penstock.client.producer.future import RecordFuture
-from penstock.errors import PenstockError, TimedOutError
+from penstock.errors import BufferExhaustedError, PenstockError, TimedOutError
 from penstock.pb import broker_pb2 as pb
 from tests.support.client_environment import fake_environment
 from tests.support.fake_broker import FakeCluster, MemoryHost
@@ -37,7 +40,10 @@ class Bench:
 
 def told(story: Callable[[Bench], Awaitable[None]]) -> None:
     async def run() -> None:
-        await story(Bench())
+        bench = Bench()
+        await story(bench)
+        bench.cluster.__exit__()
+        await asyncio.sleep(0)
 
     run_virtual(run())
 
@@ -157,3 +163,73 @@ def test_what_stands_still_is_taken_to_the_next_leader_and_the_others_stay() -> 
             await asyncio.wait_for(await send(producer, WELL), 1)
 
     told(story)
+
+
+VALUE = b"v" * 9_000
+BUFFER = 100_000
+
+
+async def fill(producer: AsyncProducer, partition: int, count: int) -> None:
+    """Records that find room at once, but for the last one."""
+    for _ in range(count):
+        await asyncio.wait_for(send(producer, partition, VALUE), 0.1)
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(send(producer, partition, VALUE), 0.1)
+
+
+def test_what_stands_still_holds_half_of_the_buffer_while_others_are_acked() -> None:
+    async def story(bench: Bench) -> None:
+        options = {"linger_ms": 0, "batch_size": 10_000, "buffer_memory": BUFFER, "max_block_ms": 3_000}
+        producer = bench.producer(**options)
+        bench.cluster.stand_still("t", HUNG)
+        bench.cluster.stand_still("t", THIRD)
+        await send(producer, HUNG, VALUE)
+        await send(producer, THIRD, VALUE)
+        for _ in range(30):
+            await (await send(producer, WELL, VALUE))
+            await asyncio.sleep(0.1)
+        await fill(producer, HUNG, 3)  # with the two above, half of it
+        waiting = asyncio.ensure_future(send(producer, THIRD, VALUE))
+        for _ in range(40):
+            sent = [await asyncio.wait_for(send(producer, WELL, VALUE), 0.01) for _ in range(4)]
+            await asyncio.gather(*sent)
+            await asyncio.sleep(0.1)
+        with pytest.raises(BufferExhaustedError, match=r"t-0 and 1 more partitions hold \d+ of them and are not acked"):
+            await waiting
+        bench.cluster.stand_still("t", HUNG, False)
+        bench.cluster.stand_still("t", THIRD, False)
+        await producer.close()
+
+    told(story)
+
+
+def test_it_may_hold_all_of_it_while_nothing_is_acked() -> None:
+    async def story(bench: Bench) -> None:
+        producer = bench.producer(linger_ms=0, batch_size=10_000, buffer_memory=BUFFER)
+        await (await send(producer, WELL, VALUE))
+        bench.cluster.stand_still("t", HUNG)
+        await send(producer, HUNG, VALUE)
+        await asyncio.sleep(5)
+        await fill(producer, HUNG, 9)
+        bench.cluster.stand_still("t", HUNG, False)
+        await producer.close()
+
+    told(story)
+
+
+def test_the_log_says_which_partition_is_not_acked_while_others_are(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(bench: Bench) -> None:
+        async with bench.producer(linger_ms=0) as producer:
+            bench.cluster.stand_still("t", HUNG)
+            kept = await send(producer, HUNG)
+            for _ in range(80):
+                await (await send(producer, WELL))
+                await asyncio.sleep(0.1)
+            bench.cluster.stand_still("t", HUNG, False)
+            await kept
+            await (await send(producer, WELL))
+
+    with caplog.at_level(logging.WARNING, "penstock.client.producer"):
+        told(story)
+    lines = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
+    assert [line[:29] for line in lines] == ["nothing is acked for 5 s: t-0", "records are acked again after"], lines
