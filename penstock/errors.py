@@ -76,10 +76,8 @@ class LogTruncationError(PenstockError):
 
     def __init__(self, message: str, *, topic: str, partition: int, position: int, divergent_offset: int) -> None:
         super().__init__(message)
-        self.topic = topic
-        self.partition = partition
-        self.position = position
-        self.divergent_offset = divergent_offset
+        self.topic, self.partition = topic, partition
+        self.position, self.divergent_offset = position, divergent_offset
 
 
 class TopicRecreatedError(PenstockError):
@@ -94,6 +92,10 @@ class TopicRecreatedError(PenstockError):
         self.partition = partition
         self.expected_id = expected_id
         self.found_id = found_id
+
+
+class PositionsTakenError(PenstockError):
+    """Another program has saved positions under the same reader's name since they were loaded."""
 
 
 class UndecodableBatchError(PenstockError):

@@ -23,6 +23,7 @@ from penstock.errors import (
     LogTruncationError,
     MissingDependencyError,
     PenstockError,
+    PositionsTakenError,
     TimedOutError,
     TopicRecreatedError,
     UndecodableBatchError,
@@ -39,7 +40,8 @@ arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all
 shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options that are only known at run time, pass
 a `dict[str, Any]` as `**options`; every value is checked when the client is made. For annotations there are
 `penstock.RecordFuture`, which `send` returns, `BulkFuture` of `send_many`, `RecordMetadata` and `ConsumerRecord`.
-[What users of other clients write](from-other-clients.md) has a page of its own.
+[What users of other clients write](from-other-clients.md) has a page of its own, and so has
+[going on after a restart](resuming.md).
 """
 
 ERRORS_HEAD = """
@@ -69,6 +71,7 @@ CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
     ClientClosedError,
     LogTruncationError,
     TopicRecreatedError,
+    PositionsTakenError,
     UndecodableBatchError,
     MissingDependencyError,
 )
