@@ -7,7 +7,6 @@ a leader and where the log ends, `consume_range.py` where to begin and stop, `re
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +19,11 @@ from penstock.cli.consume_ends import Ends, Leaders
 from penstock.cli.consume_range import TIME_FORMS, parse_range
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import bytes_fields, note
+from penstock.cli.output import note
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.cli.record_format import compile_format, header_text
+from penstock.cli.record_json import json_line
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
 
@@ -205,7 +205,7 @@ def _printer(text: str, null_marker: bytes, columns: Columns) -> Callable[[Seque
 
 def _lines(records: Sequence[Any], null_marker: bytes, columns: Columns) -> bytes:
     if columns.as_json:
-        return b"".join(_json_line(record) for record in records)
+        return b"".join(json_line(record) for record in records)
     lines = [null_marker if record.value is None else record.value for record in records]
     if columns.key:
         keys = [null_marker if record.key is None else record.key for record in records]
@@ -214,17 +214,3 @@ def _lines(records: Sequence[Any], null_marker: bytes, columns: Columns) -> byte
         headers = [header_text(record, null_marker) for record in records]
         lines = [KEY_SEPARATOR.join(pair) for pair in zip(headers, lines, strict=True)]
     return b"\n".join([*lines, b""])
-
-
-def _json_line(record: Any) -> bytes:
-    fields: dict[str, Any] = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        **bytes_fields("key", record.key),
-        **bytes_fields("value", record.value),
-    }
-    if record.headers:
-        fields["headers"] = [{"name": name, **bytes_fields("value", value)} for name, value in record.headers]
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"

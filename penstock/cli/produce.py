@@ -11,18 +11,25 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import repeat
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.edge.numbers import INT32_MAX
-from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
+from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression, complete_topic
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
-from penstock.cli.patience.watch import patience
+from penstock.cli.patience.watch import patience, patient_admin
+from penstock.cli.produce_lines import (
+    BadLineError,
+    InputShape,
+    JsonShape,
+    LineShape,
+    parse_header,
+    parse_separator,
+    read_lines,
+)
 from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecordError, PenstockError
 
 if TYPE_CHECKING:
@@ -30,17 +37,19 @@ if TYPE_CHECKING:
     from penstock.client.producer.future import BulkFuture, RecordFuture
     from penstock.client.producer.sender import ProducerStatistics
 
-CHUNK_BYTES = 1024 * 1024
-CHUNKS_IN_FLIGHT_MAX = 32
-RECORDS_IN_FLIGHT_MAX = 50_000
+DEFAULT_LIMIT = 1_048_588
+RECORD_BYTES_MAX = 64 * 1024 * 1024
+"""The largest max_request_size of a producer."""
+BUFFER_BYTES = 64 * 1024 * 1024
 FAILURES_SHOWN_MAX = 10
 """In one run. All chunks in flight fail together, and the command ends with the first error."""
-LINE_BYTES_MAX = 64 * 1024 * 1024
-"""A file with a longer line is no text; without this limit the line would be collected until memory ends."""
-
 
 KeySeparator = Annotated[
-    str, typer.Option(metavar="SEP", help="Separates key and value in a line; without it records have no key.")
+    str,
+    typer.Option(
+        metavar="SEP",
+        help="Separates key and value in a line; \\t, \\xHH. Without it records have no key.",
+    ),
 ]
 Key = Annotated[str | None, typer.Option("-k", "--key", metavar="TEXT", help="The key of every record.")]
 Header = Annotated[
@@ -66,6 +75,20 @@ NullMarker = Annotated[
 ]
 
 
+Lines = Annotated[bool, typer.Option("--lines", help="With --json: the input is plain lines, the result JSON.")]
+ByKey = Annotated[
+    bool, typer.Option("--by-key", help="With --json: the key decides the partition, not the one that a record had.")
+]
+InJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Each line is a record as `penstock consume --json` prints it, with key, headers, time and partition. The"
+        " result and errors are JSON, too.",
+    ),
+]
+
+
 def produce(
     topic: Annotated[
         str, typer.Argument(metavar="TOPIC", help="The topic to write to.", autocompletion=complete_topic)
@@ -78,43 +101,76 @@ def produce(
     acks: Acks = "all",
     compression: Compression = "none",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    as_json: AsJson = False,
+    as_json: InJson = False,
+    lines: Lines = False,
+    by_key: ByKey = False,
 ) -> None:
-    """Write the lines of standard input as records."""
+    """Write the lines of standard input as records.
+
+    A line that cannot be a record ends the input: what came before it is written, and the error has its number.
+    """
     if key is not None and key_separator:
         raise ConfigError("--key and --key-separator: both give the key; keep one")
-    shape = LineShape(
-        os.fsencode(key_separator),
+    shape: InputShape = LineShape(
+        parse_separator(key_separator),
         None if null_marker is None else os.fsencode(null_marker),
         None if key is None else os.fsencode(key),
         tuple(map(parse_header, header or ())),
         partition,
     )
+    if as_json and not lines:
+        if shape != LineShape(partition=partition):
+            raise ConfigError("--json: each record says its key, value and headers; leave the options for them out")
+        shape = JsonShape(partition, by_key=by_key)
+    elif by_key:
+        raise ConfigError("--by-key is for records that name their partition: it needs --json")
+    limit = _record_limit(bootstrap, topic)
+    if isinstance(shape, LineShape):
+        shape = replace(shape, batch_bytes_max=limit)
+    sizes = {"max_request_size": limit, "buffer_memory": max(BUFFER_BYTES, 2 * limit)}
+    acked = _write(bootstrap, topic, shape, {"acks": acks, "compression_type": compression, **sizes})
+    if as_json:
+        print_json({"topic": topic, "records": acked})
+    elif sys.stderr.isatty():
+        note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
+
+
+def _record_limit(bootstrap: str, topic: str) -> int:
+    """The topic's max.message.bytes, as far as the producer can send; Kafka's default where the topic does not tell."""
+    try:
+        with patient_admin(bootstrap) as admin:
+            value = admin.describe_topic_config(topic)["max.message.bytes"].value
+            return max(1, min(int(value), RECORD_BYTES_MAX))
+    except BootstrapError as error:
+        error.add_note("nothing was written")
+        raise
+    except (PenstockError, KeyError, ValueError):  # such as a topic that is not there: the producer waits for it
+        return DEFAULT_LIMIT
+
+
+def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any]) -> int:
+    """Sends standard input; how many records were acked."""
     from penstock import Producer
     from penstock.client.producer.stalled import stalls_not_logged
 
-    acked, failures = 0, FailureReport()
-    pending: deque[BulkFuture | RecordFuture] = deque()
-    with Producer(bootstrap, acks=acks, compression_type=compression) as producer:
+    failures = FailureReport()
+    flow = Flow(shape, failures)
+    with Producer(bootstrap, **options) as producer:
         wait = ProduceWait(producer, topic, bootstrap)
         try:
             with patience(wait.standing, wait.reason), stalls_not_logged():
                 producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
                 wait.is_topic_known = True
-                for lines in read_lines(sys.stdin.buffer):
-                    for future, line_count in shape.send(producer, topic, lines):
-                        pending.append(future)
-                        failures.watch(future, line_count)
-                        while len(pending) > shape.in_flight_max or (pending and pending[0].done()):
-                            acked += _acked(pending.popleft())
-                while pending:
-                    acked += _acked(pending.popleft())
+                flow.run(producer, topic)
+        except BadLineError as bad:
+            bad.error.add_note(f"{flow.acked} records were acked, of all lines before it")
+            raise bad.error from None
         except PenstockError as error:
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
             else:
-                error.add_note(f"{acked} records were acked; the records after them may or may not be written")
-            if shape.has_no_key and isinstance(error, InvalidRecordError):
+                error.add_note(f"{flow.acked} records were acked; the records after them may or may not be written")
+            if isinstance(shape, LineShape) and shape.has_no_key and isinstance(error, InvalidRecordError):
                 error.add_note("a compacted topic needs a key in every record: give --key-separator SEP or --key TEXT")
             if error is failures.told:
                 error.args = ("not every line was written, as said above",)
@@ -122,10 +178,36 @@ def produce(
         except KeyboardInterrupt:
             note_unacked(failures.line_count, producer.statistics())
             raise  # AFTER the words: the producer closes, which waits
-    if as_json:
-        print_json({"topic": topic, "records": acked})
-    elif sys.stderr.isatty():
-        note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
+    return flow.acked
+
+
+class Flow:
+    """Standard input on its way: what waits for its ack is bounded."""
+
+    def __init__(self, shape: InputShape, failures: FailureReport) -> None:
+        self._shape = shape
+        self._failures = failures
+        self._pending: deque[BulkFuture | RecordFuture] = deque()
+        self.acked = 0
+
+    def run(self, producer: Producer, topic: str) -> None:
+        """To the end of the input. BadLineError for a line that cannot be sent, AFTER those before it are acked."""
+        pending, shape, failures = self._pending, self._shape, self._failures
+        try:
+            for lines in read_lines(sys.stdin.buffer):
+                for future, line_count in shape.send(producer, topic, lines, failures.line_count + 1):
+                    pending.append(future)
+                    failures.watch(future, line_count)
+                    while len(pending) > shape.in_flight_max or (pending and pending[0].done()):
+                        self.acked += _acked(pending.popleft())
+        except BadLineError:
+            self._drain()
+            raise
+        self._drain()
+
+    def _drain(self) -> None:
+        while self._pending:
+            self.acked += _acked(self._pending.popleft())
 
 
 def note_unacked(sent: int, counts: ProducerStatistics) -> None:
@@ -162,92 +244,9 @@ class FailureReport:
             note("penstock: more lines failed; only the first failures are shown")
 
 
-def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """The stream's lines without their ends, in large lists; the last line may lack its end."""
-    rest: list[bytes] = []
-    rest_bytes = 0
-    while chunk := _read(stream):
-        lines = chunk.split(b"\n")
-        rest.append(lines[0])
-        rest_bytes += len(lines[0])
-        if rest_bytes > LINE_BYTES_MAX:
-            raise ConfigError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes; give one record a line")
-        if len(lines) > 1:
-            lines[0] = b"".join(rest)
-            rest = [lines.pop()]
-            rest_bytes = len(rest[0])
-            yield lines
-    last = b"".join(rest)
-    if last:
-        yield [last]
-
-
-def _read(stream: BinaryIO) -> bytes:
-    """What is there of the stream, at most a chunk: `read1` does not wait for more, so a typed line is sent at once."""
-    try:
-        return bytes(getattr(stream, "read1", stream.read)(CHUNK_BYTES))
-    except OSError as error:
-        raise PenstockError(f"standard input: {error.strerror or error}") from None
-
-
 def _has_written_nothing(error: PenstockError) -> bool:
     """Whether nothing was written, given that `error` ended the producer's first call."""
     return isinstance(error, BootstrapError) or (isinstance(error, ApiError) and error.nothing_written)
-
-
-@dataclass(frozen=True, slots=True)
-class LineShape:
-    """What a line becomes."""
-
-    separator: bytes = b""
-    null_marker: bytes | None = None
-    key: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
-    partition: int | None = None
-
-    @property
-    def has_no_key(self) -> bool:
-        return self.key is None and not self.separator
-
-    @property
-    def in_flight_max(self) -> int:
-        """How many futures may wait for their ack: of chunks, or of records, which go one by one with headers."""
-        return RECORDS_IN_FLIGHT_MAX if self.headers else CHUNKS_IN_FLIGHT_MAX
-
-    def send(
-        self, producer: Producer, topic: str, lines: list[bytes]
-    ) -> Iterator[tuple[BulkFuture | RecordFuture, int]]:
-        """Queues the lines; each future with the number of lines for which it stands."""
-        keys, values = self._columns(lines)
-        if self.headers:
-            for key, value in zip(keys or repeat(None), values, strict=False):
-                yield producer.send(topic, value, key, self.headers, self.partition), 1
-        else:
-            yield producer.send_many(topic, values, keys, self.partition), len(lines)
-
-    def _columns(self, lines: list[bytes]) -> tuple[list[bytes] | None, Sequence[bytes | None]]:
-        """Keys (None: no record has one) and values."""
-        if not self.separator:
-            return None if self.key is None else [self.key] * len(lines), self._values(lines)
-        pairs = [line.partition(self.separator) for line in lines]
-        for pair in pairs:
-            if not pair[1]:
-                line = pair[0][:60].decode("utf-8", "backslashreplace")
-                separator = self.separator.decode("utf-8", "backslashreplace")
-                raise ConfigError(f"line {line!r} has no key separator {separator!r}; add a key and the separator")
-        return [key for key, _, _ in pairs], self._values([value for _, _, value in pairs])
-
-    def _values(self, texts: list[bytes]) -> Sequence[bytes | None]:
-        marker = self.null_marker
-        return texts if marker is None else [None if text == marker else text for text in texts]
-
-
-def parse_header(text: str) -> tuple[str, bytes]:
-    """NAME=VALUE; ConfigError for a text without '=' or without a name."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise ConfigError(f"--header {text}: must be NAME=VALUE, like source=shop")
-    return name, os.fsencode(value)
 
 
 def _acked(future: BulkFuture | RecordFuture) -> int:

@@ -11,11 +11,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from penstock import Consumer, Producer
+from penstock.record.lone_batch import lone_batch_bytes
 from penstock.testing import Cluster
 from penstock.testing.layout import free_ports
 from tests.support import command_line
@@ -75,11 +78,77 @@ def test_a_topic_is_created_listed_described_and_deleted(penstock: Run) -> None:
 def test_lines_go_in_and_come_out(penstock: Run) -> None:
     ok(penstock("topics", "create", "lines", "-p", "1"))
     lines = b"".join(b"line %d\n" % number for number in range(100_000))
-    assert as_json(penstock("produce", "lines", "--json", stdin=lines)) == {"topic": "lines", "records": 100_000}
+    assert as_json(penstock("produce", "lines", "--json", "--lines", stdin=lines)) == {
+        "topic": "lines",
+        "records": 100_000,
+    }
     assert ok(penstock("consume", "lines", "--from-beginning", "--exit-at-end")) == lines
     assert ok(penstock("consume", "lines", "--from-beginning", "-n", "2")) == b"line 0\nline 1\n"
     last = ok(penstock("consume", "lines", "-o", "-2", "--exit-at-end", "-f", r"%t-%p@%o %s\n"))
     assert last == b"lines-0@99998 line 99998\nlines-0@99999 line 99999\n"
+
+
+def test_a_topic_is_kept_in_a_file_and_written_back_byte_for_byte(penstock: Run, cluster: Cluster) -> None:
+    far_ahead = {"message.timestamp.after.max.ms": str(2**62)}
+    for name in ("kept", "restored"):
+        cluster.topic(name, partitions=3, config=far_ahead)
+    values: list[bytes | None] = [
+        b"text",
+        "größe 😀".encode(),
+        bytes(range(256)),
+        b"",
+        None,
+        b'a\nb\r\0"\\',
+        b"\xff\xfe",
+    ]
+    with Producer(cluster.bootstrap) as producer:
+        for number in range(200):
+            value, key = values[number % 7], values[number // 7 % 7]
+            headers = [("h", values[number % 5]), ("h", b"2"), ("größe", None)][: number % 4]
+            producer.send("kept", value, key, headers, number % 3, 1_700_000_000_000 + number * 10**9)
+    kept = ok(penstock("consume", "kept", "--from-beginning", "--exit-at-end", "--json"))
+    assert as_json(penstock("produce", "restored", "--json", stdin=kept)) == {"topic": "restored", "records": 200}
+
+    def records(topic: str) -> list[Any]:
+        with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+            consumer.assign(consumer.partitions_for(topic))
+            found: list[Any] = []
+            while len(found) < 200:
+                found += consumer.poll(timeout_ms=10_000)
+        return sorted((r.partition, r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in found)
+
+    assert records("restored") == records("kept")
+
+
+def test_a_bad_line_is_named_and_what_came_before_it_is_written(penstock: Run, cluster: Cluster) -> None:
+    cluster.topic("before")
+    lines = [b"%d=v" % number for number in range(300_000)]
+    lines[290_123] = b"no separator"
+    failed = penstock("produce", "before", "--key-separator", "=", stdin=b"\n".join(lines))
+    assert failed.returncode == 2 and failed.stderr == (
+        b"penstock: line 290124 'no separator' has no key separator '='; add a key and the separator;"
+        b" 290123 records were acked, of all lines before it\n"
+    )
+    offsets = as_json(penstock("topics", "offsets", "before", "--json"))
+    assert offsets[0]["offset"] == 290_123
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_line_at_the_limit_of_its_topic_is_written_and_one_byte_more_is_named(
+    penstock: Run, cluster: Cluster, compression: str
+) -> None:
+    topic = f"large-{compression}"
+    cluster.topic(topic, config={"max.message.bytes": "3000000"})
+    noise = bytes(byte for byte in Random(1).randbytes(3_100_000) if byte != 10)[:2_999_990]
+    largest = next(n for n in range(2_999_990, 0, -1) if lone_batch_bytes(noise[:n]) <= 3_000_000)
+    done = penstock("produce", topic, "--compression", compression, stdin=noise[:largest] + b"\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    failed = penstock("produce", topic, "--compression", compression, stdin=b"ok\n" + noise[: largest + 1] + b"\n")
+    assert (
+        failed.returncode == 1
+        and b"MESSAGE_TOO_LARGE: line 2: a batch with this record alone has 3000001" in failed.stderr
+    )
+    assert as_json(penstock("topics", "offsets", topic, "--json"))[0]["offset"] == 2
 
 
 def test_keys_go_in_and_come_out(penstock: Run) -> None:

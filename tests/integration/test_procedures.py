@@ -111,8 +111,13 @@ def test_lose_the_quorum_for_good(cluster: Cluster, tmp_path: Path) -> None:
 @long
 def test_backup_by_hand(cluster: Cluster, tmp_path: Path) -> None:
     page = Procedure(cluster, "backup-by-hand.md", tmp_path)
-    page.follow(page.commands(before="Restore it"))
+    page.follow(page.commands(after="**The whole cluster**", before="Restore it"))
     with Admin(cluster.bootstrap) as admin:
         admin.delete_topic(TOPIC)
     page.follow(page.commands(after="Restore it"))
+    assert everything(cluster) == VALUES
+    page.follow(page.commands(before="Write it back"))
+    with Admin(cluster.bootstrap) as admin:
+        admin.delete_topic(TOPIC)
+    page.follow(page.commands(after="Write it back", before="**The whole cluster**"))
     assert everything(cluster) == VALUES

@@ -83,7 +83,7 @@ class Procedure:
     def _here(self, command: str) -> str:
         """The command with this cluster's paths and addresses."""
         here = command.replace("runuser -u penstock -- ", "").replace("/opt/penstock/bin/", "")
-        here = re.sub(r"\bpenstock (?=cluster|topics|node|log)", lambda _: PENSTOCK + " ", here)
+        here = re.sub(r"\bpenstock (?=cluster|topics|node|log|produce|consume)", lambda _: PENSTOCK + " ", here)
         here = re.sub(r"/etc/penstock/(\d)\.toml", _path(lambda n: self._cluster.config_path(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)/data\b", _path(lambda n: self._cluster.directory(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)\b", _path(lambda n: self._cluster.directory(n).parent), here)

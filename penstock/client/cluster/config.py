@@ -85,7 +85,9 @@ class ProducerConfig(_Common):
     linger_ms: int = limited(5, 0, 600_000, doc="how long a batch waits for more records; 0 sends at once when idle")
     buffer_memory: int = limited(64 * MIB, 1, 2**40, doc="bytes that may wait to be acked; beyond it send blocks")
     max_block_ms: int = limited(60_000, 0, doc="how long send may block for metadata or memory")
-    max_request_size: int = limited(MIB, 1, 64 * MIB, doc="the largest record that is accepted, in bytes")
+    max_request_size: int = limited(
+        MIB, 1, 64 * MIB, doc="the largest record that is accepted, in bytes of the batch that it makes alone"
+    )
     max_in_flight_requests_per_connection: int = limited(5, 1, 1_000, doc="requests per broker without any answer")
     delivery_timeout_ms: int = limited(
         120_000, 1, doc="a record is acked or has failed this long after send, retries included"

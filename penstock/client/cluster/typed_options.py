@@ -47,7 +47,7 @@ class ProducerOptions(ClientOptions, total=False):
     max_block_ms: int
     """how long send may block for metadata or memory"""
     max_request_size: int
-    """the largest record that is accepted, in bytes"""
+    """the largest record that is accepted, in bytes of the batch that it makes alone"""
     max_in_flight_requests_per_connection: int
     """requests per broker without any answer"""
     delivery_timeout_ms: int

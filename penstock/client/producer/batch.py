@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, repeat
 
 from penstock.client.producer.future import RecordFuture
@@ -19,6 +20,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import with_producer
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.record.lone_batch import smallest_batch
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.threads import Threads
 from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
@@ -164,13 +166,9 @@ class ProducerBatch:
 
     def encode(self, codec: Codec) -> None:
         """Makes the record batch, once, and lets go of the columns."""
-        self.encoded = build_batch(
-            self.values,
-            keys=self.keys,
-            headers=self.headers,
-            timestamps_ms=self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms,
-            codec=codec,
-        )
+        times_ms = self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms
+        build = partial(build_batch, self.values, keys=self.keys, headers=self.headers, timestamps_ms=times_ms)
+        self.encoded = smallest_batch(build, codec, len(self.values))
         self._release_columns()
 
     def _release_columns(self) -> None:

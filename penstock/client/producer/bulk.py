@@ -12,7 +12,8 @@ from itertools import accumulate, islice
 from typing import Any
 
 from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
-from penstock.errors import InvalidRecordError, MessageTooLargeError
+from penstock.errors import InvalidRecordError
+from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, check_record_size
 
 FIRST_GUESS = 1_024
 MAX_RUN_RECORDS = 100_000
@@ -72,6 +73,9 @@ def cut_keyed(
     _total_bytes(values, record_limit_bytes)
     _total_bytes(keys, record_limit_bytes)
     joint = [(value or b"") + (key or b"") for value, key in zip(values, keys, strict=True)]
+    if sum(map(len, joint)) + LONE_OVERHEAD_BYTES > record_limit_bytes:
+        largest = max(range(len(joint)), key=lambda index: len(joint[index]))
+        check_record_size(values[largest], keys[largest], (), record_limit_bytes)
     for low, high in _cut(joint, limit_bytes):
         yield Run(values[low:high], keys[low:high])
 
@@ -83,12 +87,8 @@ def _total_bytes(values: Sequence[bytes | None], record_limit_bytes: int) -> int
         raise TypeError(f"send_many takes bytes or None, not {', '.join(sorted(kind.__name__ for kind in strange))}")
     present: Sequence[Any] = values if None not in values else [value for value in values if value is not None]
     size = sum(map(len, present))
-    if size > record_limit_bytes:
-        largest = max(map(len, present), default=0)
-        if largest > record_limit_bytes:
-            raise MessageTooLargeError(
-                f"a record has {largest} bytes; the limit is max_request_size={record_limit_bytes}"
-            )
+    if size + LONE_OVERHEAD_BYTES > record_limit_bytes:
+        check_record_size(max(present, key=len, default=None), None, (), record_limit_bytes)
     return size + RECORD_OVERHEAD_BYTES * len(values)
 
 

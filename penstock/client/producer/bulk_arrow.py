@@ -7,13 +7,15 @@ together by partition with one `take`. Not here: values that are no Arrow array 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
 from penstock.client.producer.bulk import is_arrow
 from penstock.client.producer.partition_queue import PartitionQueue
-from penstock.errors import InvalidRecordError, MessageTooLargeError, MissingDependencyError
+from penstock.errors import InvalidRecordError, MissingDependencyError
 from penstock.record.codecs import Codec
+from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, check_record_size, smallest_batch
 
 try:
     import numpy as np
@@ -130,10 +132,11 @@ def _encode(
             ):
                 break
             count = max(count // 2, 1)
-        if part.nbytes > plan.record_limit_bytes and count == 1:
-            raise MessageTooLargeError(
-                f"a record has about {part.nbytes} bytes; the limit is max_request_size={plan.record_limit_bytes}"
-            )
-        batch = build_batch_from_arrow(part, keys=part_keys, timestamps_ms=plan.timestamp_ms, codec=plan.codec)
+        if count == 1 and part.nbytes + LONE_OVERHEAD_BYTES > plan.record_limit_bytes:
+            one, key = part[0].as_py(), None if part_keys is None else part_keys[0].as_py()
+            check_record_size(one, key, (), plan.record_limit_bytes)
+        batch = smallest_batch(
+            partial(build_batch_from_arrow, part, keys=part_keys, timestamps_ms=plan.timestamp_ms), plan.codec, count
+        )
         yield queue if queue is not None else plan.queue(), batch, count
         low += count

@@ -7,6 +7,7 @@ it was queued, so a long iterable needs no more memory than the buffer. Cutting 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from penstock.client.producer import bulk
@@ -16,6 +17,7 @@ from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.record.lone_batch import smallest_batch
 
 EncodedBatch = tuple[PartitionQueue, bytes, int]
 
@@ -93,7 +95,8 @@ class BulkPlan:
 
     def _unkeyed(self, values: Iterable[bytes | None]) -> Iterator[EncodedBatch]:
         for run in bulk.runs(values, self.limit_bytes, self.record_limit_bytes):
-            encoded = build_batch(run.values, timestamps_ms=self.timestamp_ms, codec=self.codec)
+            build = partial(build_batch, run.values, timestamps_ms=self.timestamp_ms)
+            encoded = smallest_batch(build, self.codec, len(run.values))
             yield self.queue(), encoded, len(run.values)
 
     def _keyed(self, values: Iterable[bytes | None], keys: Iterable[bytes | None] | None) -> Iterator[EncodedBatch]:
@@ -108,5 +111,6 @@ class BulkPlan:
                 found[2].append(key)
             for queue, own_values, own_keys in by_queue.values():
                 for run in bulk.cut_keyed(own_values, own_keys, queue.limit_bytes, self.record_limit_bytes):
-                    encoded = build_batch(run.values, keys=run.keys, timestamps_ms=self.timestamp_ms, codec=self.codec)
+                    build = partial(build_batch, run.values, keys=run.keys, timestamps_ms=self.timestamp_ms)
+                    encoded = smallest_batch(build, self.codec, len(run.values))
                     yield queue, encoded, len(run.values)

@@ -37,10 +37,11 @@ from penstock.client.wire.messages import TopicInfo
 from penstock.errors import (
     BufferExhaustedError,
     ClientClosedError,
-    MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
+from penstock.record.batch import HEADER_BYTES
 from penstock.record.codecs import codec_from_name
+from penstock.record.lone_batch import check_record_size
 from penstock.types import TopicPartition
 
 MAX_TIMESTAMP_MS = 2**63 - 1
@@ -101,18 +102,13 @@ class ProducerCore:
         record = PendingRecord.of(
             _as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_timestamp(timestamp_ms)
         )
-        if record.size_bytes > self.config.max_request_size:
+        if record.size_bytes + HEADER_BYTES > self.config.max_request_size:
             self._check_size(record)
         return record
 
     def _check_size(self, record: PendingRecord) -> None:
-        """The bound of `record` is over the limit; what counts is key, value and headers themselves."""
-        size = len(record.key or b"") + len(record.value or b"")
-        size += sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
-        if size > self.config.max_request_size:
-            raise MessageTooLargeError(
-                f"the record has {size} bytes; the limit is max_request_size={self.config.max_request_size}"
-            )
+        """The bound of `record` is over the limit; what counts is the batch that it makes alone, as for the broker."""
+        check_record_size(record.value, record.key, record.headers, self.config.max_request_size)
 
     def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | NotAppended:
         """Appends; NO_TOPIC or NO_MEMORY when the caller must wait for that and try again."""

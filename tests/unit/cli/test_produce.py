@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import produce
+from penstock.cli import produce, produce_lines
+from penstock.cli.produce_lines import BadLineError, LineShape, parse_header
 from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
 from penstock.record.reader import read_records
@@ -30,7 +31,7 @@ class Dripping(io.BytesIO):
 
 
 def lines_of(stream: Any) -> list[bytes]:
-    return [line for lines in produce.read_lines(stream) for line in lines]
+    return [line for lines in produce_lines.read_lines(stream) for line in lines]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"a", b"a\n", b"a\nb", b"a\n\nb\n", b"\n\n", b"a\r\nb\n", b"ab\ncd\nef"])
@@ -43,14 +44,16 @@ def test_lines_are_the_same_however_the_bytes_arrive(data: bytes, step: int) -> 
 
 
 def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "LINE_BYTES_MAX", 10)
-    with pytest.raises(ConfigError, match="a line is longer than 10 bytes"):
-        lines_of(Dripping(b"x" * 11, 3))
+    monkeypatch.setattr(produce_lines, "LINE_BYTES_MAX", 10)
+    with pytest.raises(BadLineError, match="line 3 of standard input: a line is longer than 10 bytes"):
+        lines_of(Dripping(b"a\nb\n" + b"x" * 11, 3))
 
 
 def test_a_keyed_line_without_its_separator_is_named() -> None:
-    with pytest.raises(ConfigError, match="line 'no key here' has no key separator ':'"):
-        list(produce.LineShape(b":").send(None, "orders", [b"no key here"]))  # type: ignore[arg-type]
+    sent = Sent()
+    with pytest.raises(BadLineError, match="line 12 'no key here' has no key separator ':'"):
+        list(LineShape(b":").send(sent, "orders", [b"a:1", b"b:2", b"no key here", b"c:3"], 10))  # type: ignore[arg-type]
+    assert sent.calls == [([b"1", b"2"], [b"a", b"b"])], "what came before it is sent"
 
 
 class Sent:
@@ -66,7 +69,7 @@ class Sent:
         self.calls.append(record)
 
 
-def send(shape: produce.LineShape, sent: Sent, lines: list[bytes]) -> list[int]:
+def send(shape: LineShape, sent: Sent, lines: list[bytes]) -> list[int]:
     """Sends, and returns of how many lines each future is."""
     return [line_count for _, line_count in shape.send(sent, "users", lines)]  # type: ignore[arg-type]
 
@@ -77,16 +80,16 @@ def send(shape: produce.LineShape, sent: Sent, lines: list[bytes]) -> list[int]:
 )
 def test_a_value_equal_to_the_marker_is_null(marker: bytes | None, values: list[bytes | None]) -> None:
     sent = Sent()
-    send(produce.LineShape(b"=", marker), sent, [b"a=1", b"b=NULL", b"c="])
-    send(produce.LineShape(b"", marker), sent, [b"1", b"NULL", b""])
+    send(LineShape(b"=", marker), sent, [b"a=1", b"b=NULL", b"c="])
+    send(LineShape(b"", marker), sent, [b"1", b"NULL", b""])
     assert sent.calls == [(values, [b"a", b"b", b"c"]), (values, None)]
 
 
 def test_key_partition_and_headers_are_those_of_every_record() -> None:
     sent = Sent()
-    assert send(produce.LineShape(key=b"k", partition=3), sent, [b"1", b"2"]) == [2]
-    assert send(produce.LineShape(b"=", headers=(("h", b"x"),), partition=3), sent, [b"a=1", b"b=2"]) == [1, 1]
-    assert send(produce.LineShape(headers=(("h", b"x"),)), sent, [b"1"]) == [1]
+    assert send(LineShape(key=b"k", partition=3), sent, [b"1", b"2"]) == [2]
+    assert send(LineShape(b"=", headers=(("h", b"x"),), partition=3), sent, [b"a=1", b"b=2"]) == [1, 1]
+    assert send(LineShape(headers=(("h", b"x"),)), sent, [b"1"]) == [1]
     assert sent.calls == [
         ([b"1", b"2"], [b"k", b"k"], 3),
         (b"1", b"a", (("h", b"x"),), 3),
@@ -97,9 +100,9 @@ def test_key_partition_and_headers_are_those_of_every_record() -> None:
 
 @pytest.mark.parametrize("text", ["source", "=shop", ""])
 def test_a_header_without_a_name_or_a_value_is_named(text: str) -> None:
-    assert produce.parse_header("a=b=c") == ("a", b"b=c")
+    assert parse_header("a=b=c") == ("a", b"b=c")
     with pytest.raises(ConfigError, match=f"--header {text}: must be NAME=VALUE"):
-        produce.parse_header(text)
+        parse_header(text)
 
 
 def test_a_key_is_given_in_one_way() -> None:
@@ -112,7 +115,7 @@ def test_what_is_asked_for_is_written(monkeypatch: pytest.MonkeyPatch, capsys: p
     with FakeCluster() as cluster:
         cluster.create_topic("t", 3)
         options: dict[str, Any] = {"key": "k", "header": ["a=1", "a=2"], "partition": 2, "acks": "1"}
-        produce.produce("t", bootstrap=cluster.bootstrap, as_json=True, **options)
+        produce.produce("t", bootstrap=cluster.bootstrap, as_json=True, lines=True, **options)
         found = [r for _, _, data, _ in cluster.logs[TopicPartition("t", 2)].batches for r in read_records(data)]
     assert [(r.key, r.value, r.headers) for r in found] == [(b"k", v, (("a", b"1"), ("a", b"2"))) for v in (b"1", b"2")]
     assert capsys.readouterr().out == '{"topic": "t", "records": 2}\n'
