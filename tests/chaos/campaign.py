@@ -26,6 +26,7 @@ from penstock.errors import PenstockError, TopicExistsError
 from penstock.testing import Cluster, NodeFailedError
 from tests.chaos.faults import LOG_DIRS, NODES, Kind, plan
 from tests.chaos.history import History
+from tests.chaos.hung_disks import HANG_MS_MAX, HungDisks, nodes_that_can_hang
 from tests.chaos.ledger import Ledger, Verdict
 from tests.chaos.operator import Operator, StuckError, delete_until_gone
 from tests.chaos.readers import Readers, take_arrow, take_poll
@@ -45,7 +46,7 @@ KEYED, BULK, TO_PARTITIONS, KEYED_REBORN, ASYNC, IMPATIENT = range(6)
 WRITERS = ("keyed", "bulk", "to partitions", "keyed, reborn", "async", "impatient")
 ENDS_TIMEOUT_S = 60.0
 RETRY_S = 0.2
-CLUSTER_CONFIG: dict[str, object] = {"log.segment.bytes": 256 * 1024}
+CLUSTER_CONFIG: dict[str, object] = {"log.segment.bytes": 256 * 1024, "log.dir.hang.ms.max": HANG_MS_MAX}
 TOPIC_CONFIG = {"min.insync.replicas": 2}
 
 
@@ -75,6 +76,8 @@ class Outcome:
     batches_retried: int
     nodes_count: dict[str, int]
     worst_ack_s: float
+    acked_beside_hung_disks: int
+    worst_ack_beside_s: float
     spark_reads: int
     seconds: float
     directory: Path
@@ -102,6 +105,8 @@ class Outcome:
             **self.nodes_count,
             "spark_reads": self.spark_reads,
             "worst_ack_s": round(self.worst_ack_s, 1),
+            "acked_beside_hung_disks": self.acked_beside_hung_disks,
+            "worst_ack_beside_hung_disks_s": round(self.worst_ack_beside_s, 2),
             "seconds": round(self.seconds, 1),
             "examples": self.examples,
             **kept,
@@ -144,10 +149,21 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         history = stack.enter_context(History(directory / "history.jsonl"))
         ledger = Ledger()
         cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own)
+        if Kind.HANG_DISK in config.kinds:
+            stack.enter_context(nodes_that_can_hang(disks.log_dirs))
         with cluster, Admin(cluster.bootstrap) as admin:
             load = Load(cluster.bootstrap, admin, ledger, history, config)
             operator = Operator(
-                cluster, admin, ledger, history, disks.log_dirs, load.remake, load.topics, disks.full, disks.of_nodes
+                cluster,
+                admin,
+                ledger,
+                history,
+                disks.log_dirs,
+                load.remake,
+                load.topics,
+                load.hung_disks,
+                disks.full,
+                disks.of_nodes,
             )
             faults = _play(config, load, operator, say)
             say("stopping the nodes")
@@ -171,6 +187,8 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         batches_retried=load.writers.batches_retried,
         nodes_count=dict(operator.counts.found),
         worst_ack_s=load.writers.worst_ack_s,
+        acked_beside_hung_disks=load.hung_disks.acked_beside,
+        worst_ack_beside_s=load.hung_disks.worst_ack_s,
         spark_reads=load.readers.spark_reads,
         seconds=time.monotonic() - began,
         directory=directory,
@@ -241,6 +259,7 @@ class Load:
     config: Config
     logs: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
+    hung_disks: HungDisks = field(init=False)
     writers: Writers = field(init=False)
     readers: Readers = field(init=False)
     _executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(16, "chaos"))
@@ -248,7 +267,8 @@ class Load:
     _reading: list[Future[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.writers = Writers(self.bootstrap, self.ledger, self.history)
+        self.hung_disks = HungDisks(self.admin, self.ledger)
+        self.writers = Writers(self.bootstrap, self.ledger, self.history, self.hung_disks)
         self.readers = Readers(self.bootstrap, self.ledger, self.history)
 
     def judge_writers(self) -> None:

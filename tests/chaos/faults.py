@@ -18,6 +18,7 @@ LOG_DIRS = 3
 CALM_S_MAX = 1.0
 """Before a fault, so that it meets the load anywhere."""
 DOWN_S_MAX = 4.0
+DISK_HANG_S_MAX = 9.0
 HANG_S_MAX = 8.0
 """The session of a test's cluster is 2 s, its quorum's fetch time-out 1.5 s: most hangs are longer, some are not."""
 FULL_S_MAX = 6.0
@@ -41,6 +42,9 @@ class Kind(StrEnum):
     they start. Only where this user may mount disks."""
     HANG = "hang"
     """SIGSTOP to one or two nodes, and SIGCONT."""
+    HANG_DISK = "hang-disk"
+    """The disk of one log dir answers no sync for a while. After a long one the dir has failed, and its node is
+    stopped and started."""
     WIPE = "wipe"
     """A log dir of a stopped node is a new, empty one; refused until it is formatted and the old one is given up."""
     WIPE_LAST = "wipe-last"
@@ -73,7 +77,7 @@ class Fault:
         words = [str(self.kind)]
         if self.nodes:
             words.append(f"node {','.join(map(str, self.nodes))}")
-        if self.kind in DAMAGING:
+        if self.kind in (*DAMAGING, Kind.HANG_DISK):
             words.append(f"dir {self.log_dir}")
         if self.kind in (*DAMAGING, Kind.RECREATE) and self.nodes:
             words.append("by kill -9" if self.by_kill else "hanging" if self.kind is Kind.RECREATE else "in order")
@@ -97,7 +101,7 @@ def _draw(source: Random, kind: Kind) -> Fault:
     order = source.sample(range(NODES), NODES)
     share, at_once, length = source.random(), source.random(), source.random()
     calm, patience, log_dir, by_kill = source.random(), source.random(), source.randrange(1, LOG_DIRS), source.random()
-    longest = {Kind.HANG: HANG_S_MAX, Kind.FULL: FULL_S_MAX}.get(kind, DOWN_S_MAX)
+    longest = {Kind.HANG: HANG_S_MAX, Kind.HANG_DISK: DISK_HANG_S_MAX, Kind.FULL: FULL_S_MAX}.get(kind, DOWN_S_MAX)
     is_down = kind in ENDING
     return Fault(
         kind=kind,

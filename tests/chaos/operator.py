@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from penstock import Admin
+from penstock import Admin, TopicPartition
 from penstock.errors import PenstockError, UnknownTopicOrPartitionError
 from penstock.node import node_command
 from penstock.testing import Cluster
@@ -23,6 +23,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.chaos.faults import NODES, Fault, Kind
 from tests.chaos.history import History
+from tests.chaos.hung_disks import SETTLE_S, HungDisks
 from tests.chaos.ledger import Ledger
 from tests.chaos.producer_counts import ProducerCounts
 from tests.support.power_disk import PowerDisk
@@ -53,6 +54,7 @@ class Operator:
     log_dirs: Sequence[Sequence[Path]]
     remake: Callable[[], None]
     topics: Callable[[], Sequence[str]]
+    hung_disks: HungDisks
     full_disk: Path | None = None
     disks: Sequence[Sequence[PowerDisk]] = ()
     counts: ProducerCounts = field(default_factory=ProducerCounts)
@@ -68,6 +70,7 @@ class Operator:
             Kind.STOP: self._end,
             Kind.POWER_CUT: self._cut_power,
             Kind.HANG: self._hang,
+            Kind.HANG_DISK: self._hang_disk,
             Kind.WIPE: self._wipe,
             Kind.WIPE_LAST: self._wipe_last,
             Kind.SWAP: self._swap,
@@ -138,6 +141,23 @@ class Operator:
         self._pause.wait(fault.lasts_s)
         for node in fault.nodes:
             self.cluster.resume(node)
+
+    def _hang_disk(self, fault: Fault) -> None:
+        """What is sent to other log dirs is acked meanwhile. A dir that failed is taken into use by the next start."""
+        self.wait_whole()
+        (node,) = fault.nodes
+        directory = self.log_dirs[node][fault.log_dir]
+        with self.hung_disks.hanging(node, directory, self._partitions()):
+            self._pause.wait(fault.lasts_s)
+        self._pause.wait(SETTLE_S)
+        if self.hung_disks.has_failed(node, directory):
+            self.history.write("log dir failed", node=node, log_dir=fault.log_dir)
+            self._stop(node, by_kill=fault.by_kill)
+            self._start([node])
+
+    def _partitions(self) -> list[TopicPartition]:
+        found = {name: self.admin.describe_topic(name).partitions for name in self.topics()}
+        return [TopicPartition(name, p.partition) for name, partitions in found.items() for p in partitions]
 
     def _wipe(self, fault: Fault) -> None:
         """A new disk: refused until it is formatted, and then until the operator gives the old one up."""

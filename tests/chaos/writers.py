@@ -24,6 +24,7 @@ from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import PenstockError
 from tests.chaos.history import History
+from tests.chaos.hung_disks import HungDisks
 from tests.chaos.ledger import Ledger, encode_value
 
 TICK_S = 0.02
@@ -50,6 +51,7 @@ class Writers:
     bootstrap: str
     ledger: Ledger
     history: History
+    hung_disks: HungDisks
     stopped: threading.Event = field(default_factory=threading.Event)
     possible_duplicates: dict[int, int] = field(default_factory=dict)
     in_flight_max: dict[int, int] = field(default_factory=dict)
@@ -125,6 +127,7 @@ class Writers:
                 self._failed(number, first, error, BURST_RECORDS)
             else:
                 waiting.append((future, first, sent_at))
+                future.add_done_callback(partial(self._note_bulk, sent_at))
 
         self._run(number, tick, linger_ms=0, batch_size=SMALL_BATCH_BYTES)
         for item in waiting:
@@ -167,7 +170,14 @@ class Writers:
         queue = core.accumulator.queue(TopicPartition(metadata.topic, metadata.partition), None)
         in_flight = len(queue.in_flight) + 1  # this one is answered
         self.in_flight_max[number] = max(self.in_flight_max.get(number, 0), in_flight)
+        self.hung_disks.acked(TopicPartition(metadata.topic, metadata.partition), sent_at)
         self._acked(number, sequence, metadata.partition, metadata.offset, 1, sent_at)
+
+    def _note_bulk(self, sent_at: float, future: BulkFuture) -> None:
+        """At once; `_bulk_done` comes in the order of the sends."""
+        if future.exception(0) is None:
+            for found in future.ranges(0):
+                self.hung_disks.acked(TopicPartition(found.topic, found.partition), sent_at)
 
     def _bulk_done(self, number: int, future: BulkFuture, first: int, sent_at: float) -> None:
         try:

@@ -14,3 +14,8 @@ def test_nothing_is_lost_changed_or_skipped_while_nodes_hang_die_and_stop_and_a_
     outcome = run_campaign(Config(SEED, kinds=KINDS, faults_max=len(KINDS)))
     assert outcome.ok, outcome.as_json()
     assert set(outcome.faults) == set(KINDS) and outcome.verdict.acked > 0
+
+
+def test_a_disk_that_hangs_costs_the_partitions_of_other_disks_nothing() -> None:
+    outcome = run_campaign(Config(42, kinds=(Kind.HANG_DISK,), faults_max=1))  # its hang is short
+    assert outcome.ok and outcome.acked_beside_hung_disks > 0, outcome.as_json()
