@@ -287,24 +287,25 @@ class Partition:
 
     # -- as a follower -------------------------------------------------------------------------------------------------
 
-    def append_as_follower(self, records: bytes, leader_log_start_offset: int = NO_OFFSET) -> bool:
+    def append_as_follower(self, records: bytes, leader_start: int = NO_OFFSET, leader_high_watermark: int = 0) -> bool:
         """Append the leader's batches; True when the log had to begin anew for them, at the start of a batch.
 
         A deletion may end inside a batch; the leader's first batch then begins below its log start. A follower that
         starts at the leader's log start, or was truncated to it, holds no record below it. Its log takes the whole
-        batch, and its log start is inside the batch, as the leader's is. That log start is in memory only.
+        batch, and its log start is inside the batch, as the leader's is. That is in memory only. No member of the ISR
+        gets a batch below the leader's high watermark: such a batch was written some time ago.
         """
         partition_log, end = self.log, self.log.log_end_offset
         first = next((header for _, header in iter_headers(records)), None)
         rebased = (
             first is not None
             and first.base_offset < end < first.next_offset
-            and end == max(leader_log_start_offset, partition_log.log_start_offset)
+            and end == max(leader_start, partition_log.log_start_offset)
         )
         if rebased and first is not None:
             partition_log.truncate_fully_and_start_at(first.base_offset)
         try:
-            partition_log.append_as_follower(records)
+            partition_log.append_as_follower(records, leader_high_watermark)
         except KafkaStorageError as error:
             if is_shortage(error):
                 self.reports.append_refused(self)
@@ -316,7 +317,7 @@ class Partition:
         return rebased
 
     def follower_high_watermark(self, leader_high_watermark: int) -> None:
-        """Raise the high watermark to the leader's, but not above this log's end."""
+        """Raise it to the leader's, but not above this log's end."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
 
     def follower_log_start(self, leader_log_start_offset: int) -> None:
@@ -326,8 +327,7 @@ class Partition:
             self.log.advance_log_start(offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log where its history leaves the leader's; below the high watermark only after an unclean
-        election."""
+        """Cut the log where its history leaves the leader's: below the high watermark after an unclean election."""
         if offset < self.high_watermark:
             _log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
         self.high_watermark = min(self.high_watermark, offset)  # BEFORE the cut: another thread may write a checkpoint

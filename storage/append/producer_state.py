@@ -15,6 +15,11 @@ Sequence numbers count records; after 2^31 - 1 comes 0. A batch has as many as o
 one, even after the cleaner has taken records out. Followers and recovery take the batches of a log without these
 checks, because the log is the truth. `KnownProducers` is ordered by the last append, the longest silent first.
 
+When a producer last appended has two answers where its batch was read from a log, and not taken as it came: a bound and
+a guess. The bound is a time at which the batch was surely there; after a day of it a producer expires. The guess is the
+time of its records, and not before that of the batches ahead of it: it says who makes room where there are too many. So
+old records, or a clock that is wrong, never make a log forget a producer that has room.
+
 Not here: who calls it, the files, and the bounds of a node.
 """
 
@@ -57,7 +62,13 @@ class ProducerEntry(NamedTuple):
     batches: tuple[TakenBatch, ...]
     """The newest of this epoch, oldest first: one to `WINDOW`."""
     last_append_ms: int
-    """This node's wall time; the records' times do not count."""
+    """This node's wall time; the append was not later. The records' times do not count."""
+    likely_append_ms: int = NO_TIMESTAMP
+    """When it probably was, if that is earlier: the batch was read from a log. -1: `last_append_ms`."""
+
+    @property
+    def silent_since_ms(self) -> int:
+        return self.last_append_ms if self.likely_append_ms == NO_TIMESTAMP else self.likely_append_ms
 
     def has(self, header: BatchHeader) -> TakenBatch | None:
         """The batch that this one repeats."""
@@ -126,7 +137,15 @@ class KnownProducers:
         """As of now, in the order of the last appends."""
         return self._producers.copy()
 
-    def take(self, header: BatchHeader, now_ms: int) -> bool:
+    def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
+        """Like `take`, for a batch that was read from a log: it was appended at `not_after_ms` or before."""
+        newest = next(reversed(self._producers.values()), None)
+        likely_ms = newest.silent_since_ms if newest is not None else NO_TIMESTAMP
+        if likely_ms < header.max_timestamp_ms <= not_after_ms:  # above it, a clock was ahead: that tells nothing
+            likely_ms = header.max_timestamp_ms
+        return self.take(header, not_after_ms, likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP)
+
+    def take(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
         """The log has this batch of a producer now, at its end. True if the producer was not known."""
         producer_id, epoch, append_time_ms = header.producer_id, header.producer_epoch, NO_TIMESTAMP
         if header.attributes & LOG_APPEND_TIME_BIT:  # the cleaner leaves it there when it takes all records out
@@ -135,7 +154,7 @@ class KnownProducers:
         known = self._producers.pop(producer_id, None)
         self._before.setdefault(producer_id, known)
         older = known.batches[1 - WINDOW :] if known is not None and known.epoch == epoch else ()
-        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms)
+        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms, likely_ms)
         self.newest_offset = header.base_offset + header.last_offset_delta
         return known is None
 
@@ -169,8 +188,8 @@ class KnownProducers:
 
     @property
     def silent_since_ms(self) -> int | None:
-        """The last append of the producer that was silent longest; None if there is none."""
-        return next((producer.last_append_ms for producer in self._producers.values()), None)
+        """The last append of the producer that was silent longest, as far as is known; None if there is none."""
+        return next((producer.silent_since_ms for producer in self._producers.values()), None)
 
     def silent_before(self, time_ms: int) -> list[int]:
         """The ids of those whose last append is older. All are looked at: a clock may have been set back."""
@@ -180,7 +199,8 @@ class KnownProducers:
         """Now, what was appended at a later time: the clock was ahead. Else nobody there would be silent until then."""
         for producer_id, known in self._producers.items():
             if known.last_append_ms > now_ms:
-                self._producers[producer_id] = known._replace(last_append_ms=now_ms)
+                likely_ms = known.likely_append_ms if known.likely_append_ms < now_ms else NO_TIMESTAMP
+                self._producers[producer_id] = known._replace(last_append_ms=now_ms, likely_append_ms=likely_ms)
 
     def window_offsets(self) -> frozenset[int]:
         """The base offsets of all remembered batches."""

@@ -29,7 +29,7 @@ from storage.disk.small_file_writes import SmallFileWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
-from storage.log.log_cut import CutParts, LogCut, LogSpan
+from storage.log.log_cut import NO_LIMIT, CutParts, LogCut, LogSpan
 from storage.log.log_health import LogHealth
 from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
@@ -77,8 +77,7 @@ class Log:
             self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers
         )
         parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
-        lower = partial(options.lower_checkpoints, topic_partition)
-        self._cut = LogCut(parts, self._health, self._counters, lower)
+        self._cut = LogCut(parts, self._health, self._counters, partial(options.lower_checkpoints, topic_partition))
 
     @classmethod
     def create(
@@ -183,18 +182,19 @@ class Log:
         placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
         return self._append((placed,), AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms))
 
-    def append_as_follower(self, records: Bytes) -> AppendInfo:
-        """Write the leader's batches as they are, all or none; they must continue this log."""
+    def append_as_follower(self, records: Bytes, old_below: int = NO_LIMIT) -> AppendInfo:
+        """Write the leader's batches as they are, all or none; they must continue this log. Those from `old_below` on
+        the leader has just got itself."""
         self._health.must_be_writable()
         self.producers.reload()
         records = without_overlap(records, self.log_end_offset)
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes
-        return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
+        return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info, old_below)
 
-    def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
-        self._span.end = self._writer.append(runs, self._span.end, self.config)
+    def _append(self, runs: Iterable[Placed], info: AppendInfo, old_below: int = 0) -> AppendInfo:
+        self._span.end = self._writer.append(runs, self._span.end, self.config, old_below)
         self._counters.appended_bytes += info.size_bytes
         self._counters.appended_records += info.record_count
         return info

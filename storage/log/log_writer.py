@@ -46,8 +46,9 @@ class LogWriter:
         self._segments, self._epochs, self._flushing = segments, epochs, flushing
         self._health, self._counters, self._producers = health, counters, producers
 
-    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
-        """Write all runs from the log end on, each in one segment; returns the new log end."""
+    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig, old_below: int = 0) -> int:
+        """Write all runs from the log end on, each in one segment; returns the new log end. `old_below`: of batches
+        below it nobody knows here when they were written first."""
         active, entries = self._segments.active, self._epochs.entries
         first_bytes, has_batch = 0, False
         if self._producers.is_changed:
@@ -57,7 +58,7 @@ class LogWriter:
             try:
                 for placed in runs:
                     first_bytes = first_bytes or placed.headers[0].size_bytes
-                    log_end_offset = self._write(placed, log_end_offset, config)
+                    log_end_offset = self._write(placed, log_end_offset, config, old_below)
             except BaseException:
                 has_batch = self._may_have_batch(active, end, first_bytes)  # BEFORE it is taken back
                 self._epochs.restore(entries)
@@ -72,14 +73,14 @@ class LogWriter:
             raise refusal from error
         return log_end_offset
 
-    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig) -> int:
+    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig, old_below: int) -> int:
         active, last = self._segments.active, placed.headers[-1]
         if roll_is_due(active, placed, config):
             self.roll(log_end_offset, config)
             active = self._segments.active
         active.append(placed.buffers, placed.size_bytes, placed.headers)
         if last.producer_id >= 0 or len(placed.headers) > 1:
-            self._producers.take(placed.headers)
+            self._producers.take(placed.headers, old_below)
         if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
             self._note_epochs(placed.headers)
         return last.next_offset

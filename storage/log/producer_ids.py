@@ -5,7 +5,8 @@ by a regular job. At a bound, the producer that was silent longest makes room fo
 than a client retries (`SILENT_MS`): so no batch of it can come again. Otherwise the new one is refused, and may try
 again. At the bound of the node several make room together, because it takes a look at every log to find out who was
 silent longest. Batches from a leader are never refused: a follower above the bound of one log forgets the longest
-silent one, which its leader has forgotten too.
+silent one, which its leader has forgotten too. Above the bound of the node, a log that reads batches forgets its own
+that are silent.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """
@@ -96,6 +97,15 @@ class ProducerIds:
         """The log is closed."""
         self.add(holder, -count)
         self._holders.pop(holder, None)
+
+    @property
+    def above_bound(self) -> int:
+        """So many the node knows above its bound: batches that come from a leader, or from a log, are not refused."""
+        return max(self._total - self.config.max_per_node, 0)
+
+    def is_silent(self, since_ms: int | None) -> bool:
+        """Whether a producer that last appended then may make room."""
+        return _is_silent(since_ms, self.clock.wall_ms())
 
     def make_room(self, known: int, silent_since_ms: int | None) -> None:
         """For one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""

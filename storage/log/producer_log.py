@@ -2,12 +2,14 @@
 written, cut and removed.
 
     leader's append    `answer` before the write: a duplicate is answered, what does not fit is refused
-    any append         `take` after each write; a failed append is taken back
+    any append         `take` after each write; a failed append is taken back. When a follower far behind gets a batch
+                       tells nothing of when its producer wrote it (`producer_state.py`)
     roll, stop         a snapshot is noted, and the next flush writes it (`producer_snapshots.py`)
     truncation         if a producer has a batch at or above the cut, all is loaded anew from what is left: by a thread
                        BEFORE the cut (`producer_cut.py`), else by the next append
     retention          takes nothing from here: a producer is known, though its batches are deleted
     expiry             `expire`, by a regular job
+    move               the copy in another log dir takes over what the log in use knows
 
 A log without bounds (`ids` is None: the quorum's own) takes no batches of producers and keeps no files. Used from one
 thread. The rules are in `producer_state.py`.
@@ -16,7 +18,7 @@ thread. The rules are in `producer_state.py`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import epochs
@@ -31,7 +33,7 @@ from penstock.errors import (
     UnknownProducerIdError,
 )
 from penstock.record.batch import BatchHeader, read_header, verify_crc
-from storage.append.producer_state import KnownProducers, must_fit
+from storage.append.producer_state import KnownProducers, ProducerEntry, must_fit
 from storage.disk.file_system import Bytes, FileSystem
 from storage.log.file_changes import FileChanges
 from storage.log.log_health import LogHealth
@@ -85,9 +87,9 @@ class ProducerLog:
         newest = loaded.snapshots[-1] if loaded.snapshots else -1
         self._is_saved = newest == segments.active.next_offset
         """Whether the newest snapshot has all that is known."""
+        self._settle()
         if (len(segments) > 1 or self._known) and newest < segments.active.base_offset:
             self.note_snapshot(segments.active.next_offset)  # the next start need not read so much
-        self._recount()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -162,23 +164,45 @@ class ProducerLog:
         self._known.begin_append()
         self.is_changed = False
 
-    def take(self, headers: Sequence[BatchHeader]) -> None:
-        """These batches were written."""
+    def take(self, headers: Sequence[BatchHeader], old_below: int = 0) -> None:
+        """These batches were written. Those below `old_below` were not sent just now, but read from a log."""
         ids, known = self._ids, self._known
         if ids is None:
             return
         for header in headers:
             if header.producer_id >= 0 and header.base_sequence >= 0:
                 self.is_changed, self._is_saved = True, False
-                if known.take(header, ids.clock.wall_ms()):
-                    self._make_room(ids)
+                take = known.take_read if header.base_offset < old_below else known.take
+                if take(header, ids.clock.wall_ms()):
+                    self._keep_bounds(ids)
 
-    def _make_room(self, ids: ProducerIds) -> None:
-        known = self._known
+    def _keep_bounds(self, ids: ProducerIds) -> None:
+        known, count = self._known, len(self._known)
         while len(known) > ids.config.max_per_partition:
             known.forget_oldest()
-            ids.counts.evicted += 1
         self._recount()
+        for _ in range(min(ids.above_bound, len(known))):
+            if not ids.is_silent(known.silent_since_ms):
+                break
+            known.forget_oldest()
+        if len(known) < count:
+            self._is_saved = False
+            ids.counts.evicted += count - len(known)
+            self._recount()
+
+    def _settle(self) -> None:
+        """All that is known was loaded: whoever is too many makes room, and does not come back."""
+        self._recount()
+        if self._ids is not None:
+            self._keep_bounds(self._ids)
+            self._known.begin_append()
+
+    def take_over(self, producers: Mapping[int, ProducerEntry]) -> None:
+        """This log has the same batches as another one, in another log dir, which knows these producers: also when they
+        wrote, and those whose batches are deleted."""
+        if self._ids is not None:
+            self._known, self.is_stale, self.is_changed, self._is_saved = KnownProducers(producers), False, True, False
+            self._settle()
 
     def take_back(self, log_end_offset: int) -> None:
         """The append failed."""
@@ -227,7 +251,7 @@ class ProducerLog:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
             self._known, self.is_changed = KnownProducers() if left is None else left, True
             self.is_stale, self._is_saved = left is None and self._ids is not None, False
-            self._recount()
+            self._settle()
 
     def reload(self) -> None:
         """If it is stale, load anew what the log tells. Waits for the disk."""
@@ -239,7 +263,7 @@ class ProducerLog:
             if loaded.snapshots != offsets:
                 self.snapshots.removed(set(offsets).difference(loaded.snapshots))
             self._known, self.is_stale, self.is_changed = loaded.known, False, True
-            self._recount()
+            self._settle()
 
     def leaving(self, first_offset: int, flushed_offset: int, changes: FileChanges) -> None:
         """The segments below the offset are about to be removed: a snapshot that a start can use instead of them is

@@ -14,11 +14,13 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import InvalidTopicError, KafkaStorageError, PenstockError
 from penstock.record.batch import iter_headers
 from penstock.threads import Threads
 from penstock.types import EpochEntry, TopicPartition
+from storage.append.producer_state import ProducerEntry
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import (
     DELETE_DIRECTORY_SUFFIX,
@@ -281,6 +283,20 @@ def _is_of_disk(error: Exception) -> bool:
 # -- filling -----------------------------------------------------------------------------------------------------------
 
 
+class OfLog(NamedTuple):
+    """What a copy gets besides batches from the log that it is a copy of; taken on the loop."""
+
+    log_start_offset: int
+    epoch_entries: tuple[EpochEntry, ...]
+    producers: dict[int, ProducerEntry] | None
+    """None: the log would have to read its batches for it, as the copy has."""
+
+    @classmethod
+    def of(cls, log: Log) -> OfLog:
+        producers = None if log.producers.is_stale else log.producers.known.copy()
+        return cls(log.log_start_offset, log.epoch_entries, producers)
+
+
 def append_copy(copy: Log, records: bytes, log_start_offset: int) -> None:
     """Append batches of the log to its copy. The first may begin below the log start of both, which is then inside it
     (`Partition.append_as_follower`)."""
@@ -298,11 +314,14 @@ def append_copy(copy: Log, records: bytes, log_start_offset: int) -> None:
         copy.advance_log_start(end)
 
 
-def complete_copy(copy: Log, log_start_offset: int, epoch_entries: tuple[EpochEntry, ...]) -> None:
-    """The copy has every batch of the log: it gets its log start and its newest epoch, and is closed, durably."""
+def complete_copy(copy: Log, state: OfLog) -> None:
+    """The copy has every batch of the log: it gets what else there is to it, and is closed, durably."""
+    log_start_offset, epoch_entries, producers = state
     if copy.log_start_offset < log_start_offset:
         copy.advance_log_start(log_start_offset)
     if epoch_entries and epoch_entries[-1].epoch > copy.latest_epoch:
         newest = epoch_entries[-1]
         copy.assign_epoch(newest.epoch, newest.start_offset)
+    if producers is not None:
+        copy.producers.take_over(producers)
     copy.close()

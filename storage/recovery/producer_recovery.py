@@ -6,7 +6,10 @@ clean stop there is a snapshot of the log end where there were producers. So a l
 snapshot has no producers (older releases refused their batches), and nothing is read. If batches at its end say
 otherwise, somebody removed the file, and all headers are read.
 
-A replayed batch counts as appended now, because the time of its append is not known; a snapshot has its own times.
+The time of a replayed append is not known. It was not after the last write to its segment, or to a later one; a
+snapshot has its own times. Nobody expires here, because a wall clock that is wrong at a start must not forget anybody:
+the regular job does that (`ProducerLog.expire`).
+
 Snapshots above the log end, damaged ones and those of another history are removed, durably.
 
 `recovery.py` calls this at a start, `producer_log.py` after a truncation.
@@ -43,11 +46,11 @@ class ProducerReplay:
     producers_max: int
     """Above it, the producer that was silent longest is forgotten. Its leader has forgotten it before."""
 
-    def take(self, known: KnownProducers, header: BatchHeader) -> None:
-        """A batch of a producer that is in the log."""
+    def take(self, known: KnownProducers, header: BatchHeader, not_after_ms: int) -> None:
+        """A batch of a producer that is in the log; `not_after_ms`: when it was there."""
         if header.base_sequence >= 0:
             known.begin_append()  # what is in the log is not taken back: memory stays bounded by the producers known
-            known.take(header, self.now_ms)
+            known.take_read(header, not_after_ms)
             while len(known) > self.producers_max:
                 known.forget_oldest()
 
@@ -135,17 +138,25 @@ def replay_batches(
     """Take every batch from `begin` on that ends at or below `below`, while it is wanted; returns how many headers were
     read, and where the last batch ended."""
     count, end = 0, begin
-    for segment in segments:
-        if segment.next_offset <= begin or not segment.size_bytes:
-            continue
+    segments = [segment for segment in segments if segment.next_offset > begin and segment.size_bytes]
+    for segment, written_ms in zip(segments, _last_writes(segments, replay.now_ms), strict=True):
         position = segment.place_of(begin).position if begin > segment.base_offset else 0
         for _, header in scan_headers(segment.file(), position):
             if header.next_offset > below or not is_wanted():
                 return count, end
             count, end = count + 1, max(end, header.next_offset)
             if header.producer_id >= 0 and header.base_offset >= begin:
-                replay.take(known, header)
+                replay.take(known, header, written_ms)
         if segment is not segments[-1]:
             segment.release()
     known.begin_append()
     return count, end
+
+
+def _last_writes(segments: Sequence[Segment], now_ms: int) -> list[int]:
+    """When the last batch of each was there at the latest. The cleaner, and a copy, write a segment anew."""
+    times: list[int] = []
+    for segment in reversed(segments):
+        now_ms = min(now_ms, segment.modified_ms())
+        times.append(now_ms)
+    return times[::-1]

@@ -216,6 +216,10 @@ class Segment:
             return b""
         return self.file(nowait=nowait).read(end.position - begin.position, begin.position)
 
+    def modified_ms(self) -> int:
+        """When the file was last written, by this machine's wall clock."""
+        return self._fs.modified_ms(self.log_path)
+
     def detached(self, *, with_indexes: bool = True) -> Segment:
         """The same file as another object with a descriptor of its own, for a reader in another thread; it must be
         closed. Whatever becomes of this segment, the copy stays what this one is now."""

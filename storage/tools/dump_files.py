@@ -130,6 +130,7 @@ def dump_producers(fs: FileSystem, path: str) -> Iterator[Row]:
             "producer_id": producer_id,
             "epoch": known.epoch,
             "last_append_ms": known.last_append_ms,
+            "likely_append_ms": known.silent_since_ms,
             "batches": [_taken(batch) for batch in known.batches],
         }
 

@@ -43,7 +43,7 @@ class ProducerCheck:
         while self._left and self._left[0] <= header.base_offset:
             yield from self._compare(self._left.pop(0))
         if header.producer_id >= 0:
-            self._replay.take(self._known, header)
+            self._replay.take(self._known, header, 0)
 
     def finish(self, log_end_offset: int, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
         """After the last batch."""

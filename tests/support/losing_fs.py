@@ -40,7 +40,7 @@ class File:
     durable: bytes = b""
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     modified_ms: int = 0
-    """0 unless a test sets it: nothing here depends on the real time."""
+    """By the file system's `wall_ms`: nothing here depends on the real time."""
     pages_dropped: bool = False
     """A sync has failed: `data` holds what will never be durable."""
     flips: dict[int, int] = field(default_factory=dict)
@@ -100,8 +100,10 @@ class Directory:
 class LosingFileSystem:
     """A `storage.disk.file_system.FileSystem` for tests."""
 
-    def __init__(self, root: Directory | None = None) -> None:
+    def __init__(self, root: Directory | None = None, wall_ms: Callable[[], int] | None = None) -> None:
+        """`wall_ms`: the clock by which files are modified; without one, all are of 1970."""
         self.root = root or Directory()
+        self.wall_ms = wall_ms or (lambda: 0)
         self.operations = 0
         self.trace: list[str] = []
         self.crash_at: int | None = None
@@ -167,17 +169,21 @@ class LosingFileSystem:
             try:
                 self._step("write", f"{len(content)}@{at}")
             except Crashed:
-                file.change(at, content[: len(content) // 2])
+                self._change(file, at, content[: len(content) // 2])
                 raise
             if self.operations in self.short_at or len(self.calls) in self.short_call:
                 content = content[: len(content) // 2]
-            file.change(at, content)
+            self._change(file, at, content)
             return len(content)
+
+    def _change(self, file: File, at: int, content: bytes | None) -> None:
+        file.change(at, content)
+        file.modified_ms = self.wall_ms()
 
     def truncate(self, fd: int, size: int) -> None:
         with self._mutex:
             self._step("truncate", str(size))
-            self._held(fd).change(size, None)
+            self._change(self._held(fd), size, None)
 
     def fdatasync(self, fd: int) -> None:
         with self._mutex:
@@ -321,22 +327,22 @@ class LosingFileSystem:
     def after_crash(self, random: Random | None = None) -> LosingFileSystem:
         """The disk that the machine finds when it starts again."""
         with self._mutex:
-            return LosingFileSystem(_survivor(self.root, random))
+            return LosingFileSystem(_survivor(self.root, random), self.wall_ms)
 
     def after_lucky_crash(self) -> LosingFileSystem:
         """Everything survived a power cut but for half of the last write to each file, where that was not synced."""
         with self._mutex:
-            return LosingFileSystem(_all_but_half_a_write(self.root))
+            return LosingFileSystem(_all_but_half_a_write(self.root), self.wall_ms)
 
     def snapshot(self) -> LosingFileSystem:
         """A copy that knows what is durable and what is not; no file of it is open."""
         with self._mutex:
-            return LosingFileSystem(_deep_copy(self.root, {}))
+            return LosingFileSystem(_deep_copy(self.root, {}), self.wall_ms)
 
     def after_kill(self) -> LosingFileSystem:
         """The disk after the death of the process alone: the page cache survives, and is still not durable."""
         with self._mutex:
-            survivor = LosingFileSystem(self.root)
+            survivor = LosingFileSystem(self.root, self.wall_ms)
             return survivor
 
     def damage(self, path: str, position: int, mask: int) -> None:
@@ -365,7 +371,7 @@ class LosingFileSystem:
 
     def clone(self) -> LosingFileSystem:
         """A copy in which everything is durable."""
-        return LosingFileSystem(_copy(self.root))
+        return LosingFileSystem(_copy(self.root), self.wall_ms)
 
     # -- looking up ----------------------------------------------------------------------------------------------------
 
@@ -447,7 +453,7 @@ def _surviving_file(file: File, random: Random | None) -> File:
         if content is not None and random.random() < 0.3:
             content = content[: random.randrange(len(content) + 1)]
         _apply(data, at, content)
-    return File(bytearray(data), bytes(data))
+    return File(bytearray(data), bytes(data), modified_ms=file.modified_ms)
 
 
 def _all_but_half_a_write(node: Directory) -> Directory:
@@ -461,7 +467,7 @@ def _all_but_half_a_write(node: Directory) -> Directory:
             _apply(data, at, content)
         for at, content in child.pending[-1:]:
             _apply(data, at, content if content is None else content[: len(content) // 2])
-        entries[name] = File(data, bytes(data))
+        entries[name] = File(data, bytes(data), modified_ms=child.modified_ms)
     return Directory(entries, dict(entries))
 
 
@@ -484,8 +490,12 @@ def _deep_copy(node: Directory, copies: dict[int, File | Directory]) -> Director
     )
 
 
+def _durable_copy(file: File) -> File:
+    return File(bytearray(file.data), bytes(file.data), modified_ms=file.modified_ms)
+
+
 def _copy(node: Directory) -> Directory:
     entries: dict[str, File | Directory] = {}
     for name, child in node.entries.items():
-        entries[name] = File(bytearray(child.data), bytes(child.data)) if isinstance(child, File) else _copy(child)
+        entries[name] = _durable_copy(child) if isinstance(child, File) else _copy(child)
     return Directory(entries, dict(entries))

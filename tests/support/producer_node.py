@@ -16,9 +16,9 @@ from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, log_named, open_m
 ME = 7
 
 
-def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = ME) -> bytes:
+def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = ME, timestamp_ms: int = NOW_MS) -> bytes:
     fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
-    return build_batch([b"value-00"] * count, timestamps_ms=NOW_MS, **fields)  # type: ignore[arg-type]
+    return build_batch([b"value-00"] * count, timestamps_ms=timestamp_ms, **fields)  # type: ignore[arg-type]
 
 
 def placed(records: bytes, offset: int, leader_epoch: int = 0) -> bytes:
@@ -34,6 +34,7 @@ class Node:
     def __init__(self, fs: LosingFileSystem | None = None, config: LogConfig = SMALL, **bounds: int) -> None:
         self.fs = fs or LosingFileSystem()
         self.clock = ManualClock(wall_ms=NOW_MS)
+        self.fs.wall_ms = self.clock.wall_ms
         self.config, self._bounds = config, bounds
         self.manager = self._open()
         self.log: Log = self.manager.get_or_create(TP, TOPIC_ID, config)

@@ -40,7 +40,7 @@ from penstock.types import TopicPartition
 from storage.disk.call_watch import LOOK_MS
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
-from storage.log_dirs.future_logs import SwapOutcome, SwapWatch, complete_copy
+from storage.log_dirs.future_logs import OfLog, SwapOutcome, SwapWatch, complete_copy
 from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
@@ -142,13 +142,13 @@ class MoveSwap:
             await self._copying.take(step, move, partition, log)
         if partition.offline is not why:
             return False
-        await self._threads.run(move.side.log_dir, self._complete, move, copy, log.log_start_offset, log.epoch_entries)
+        await self._threads.run(move.side.log_dir, self._complete, move, copy, OfLog.of(log))
         move.copy, move.flushed = None, copy.log_end_offset
         return copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset
 
-    def _complete(self, move: Move, copy: Log, *state: object) -> None:
+    def _complete(self, move: Move, copy: Log, state: OfLog) -> None:
         """In a thread."""
-        complete_copy(copy, *state)  # type: ignore[arg-type]
+        complete_copy(copy, state)
         self._futures.make_ready(move.side)
 
     async def _hangs_in(self, renaming: asyncio.Task[SwapOutcome], watch: SwapWatch) -> str | None:

@@ -27,7 +27,7 @@ def perform(effect: Effect, partition: Partition) -> bool:
     rebased = False
     match effect:
         case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
-            rebased = partition.append_as_follower(records, start)
+            rebased = partition.append_as_follower(records, start, high_watermark)
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer, leader_log_start_offset=start):
             offset = cut_offset(answer, partition)

@@ -31,12 +31,12 @@ class HeardWriter:
     def roll(self, log_end_offset: int, config: LogConfig) -> None:
         self._writer.roll(log_end_offset, config)
 
-    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
+    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig, old_below: int = 0) -> int:
         active = self._partition.log._segments.active
         file = self._file(active)
         unsynced = len(file.pending) if file is not None else 0
         try:
-            return self._writer.append(runs, log_end_offset, config)
+            return self._writer.append(runs, log_end_offset, config, old_below)
         except ApiError as error:
             self.refused(error, active, unsynced)
             raise

@@ -60,6 +60,9 @@ class Machine:
     refusals: list[BaseException] = field(default_factory=list)
     """Starts that the node itself has refused, and fatal errors that ended it in order."""
 
+    def __post_init__(self) -> None:
+        self.disk.wall_ms = self.time.wall_ms
+
     def _random(self) -> random.Random:
         return random.Random(self.network.scheduler.draw.getrandbits(64))
 

@@ -304,7 +304,7 @@ def test_producers_are_known_after_every_end(end: str) -> None:
     assert node.send(29).is_duplicate and not node.send(30).is_duplicate
 
 
-def test_the_time_of_a_last_append_comes_from_the_snapshot_and_else_it_is_now() -> None:
+def test_the_time_of_a_last_append_comes_from_the_snapshot_and_else_from_the_last_write_to_the_segment() -> None:
     node = Node()
     node.send(0)
     node.restart(clean=True)

@@ -9,18 +9,20 @@ from random import Random
 
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.errors import InvalidTopicError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage
 from storage.disk.file_names import MAX_NAME_CHARACTERS
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory
-from storage.log_dirs.future_logs import SwapOutcome, append_copy, complete_copy
+from storage.log_dirs.future_logs import OfLog, SwapOutcome, append_copy, complete_copy
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import find_logs
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.machine import THREADS, machine
+from tests.support.producer_node import sent
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, log_named, open_manager, read_all
 
 A, B, C = "/a", "/b", "/c"
@@ -47,7 +49,7 @@ def copied(manager: LogManager, log: Log, side: MoveDirectory, flushed: int | No
         copy.truncate_fully_and_start_at(log.log_start_offset)
     while copy.log_end_offset < log.log_end_offset:
         append_copy(copy, log.read(copy.log_end_offset, 300).records, log.log_start_offset)
-    complete_copy(copy, log.log_start_offset, log.epoch_entries)
+    complete_copy(copy, OfLog.of(log))
     manager.futures.make_ready(side)
 
 
@@ -57,6 +59,25 @@ def moved(manager: LogManager, log: Log) -> SwapOutcome:
     copied(manager, log, side)
     log.abandon(wait=False)
     return manager.futures.swap(log, side, manager.futures.watch(side))
+
+
+def test_a_copy_knows_of_producers_what_the_log_knows_also_when_they_wrote() -> None:
+    """The batches of one are deleted; what a copy finds in the rest says nothing of it."""
+    clock = ManualClock(wall_ms=NOW_MS)
+    manager = open_manager(LosingFileSystem(wall_ms=clock.wall_ms), (A, B), clock=clock)
+    log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True, log_dir=A)
+    for n in range(COUNT):
+        log.append_as_leader(sent(0, producer_id=n), 0, NOW_MS)
+        clock.advance(60_000)
+    log.flush()
+    log.remove_oldest(1)
+    before = log.producers.known.copy()
+    assert log.segments[0].base_offset > 0 and list(before) == list(range(COUNT))
+    new = moved(manager, log).log
+
+    assert new is not None and new.log_dir == B
+    assert new.producers.known.copy() == before
+    assert len(manager.producer_ids) == COUNT
 
 
 def in_dirs(fs: LosingFileSystem) -> dict[str, list[str]]:

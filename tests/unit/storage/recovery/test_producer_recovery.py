@@ -14,7 +14,7 @@ def test_a_replay_remembers_nothing_of_the_producers_that_it_has_forgotten() -> 
     """Only the newest batch could be taken back: a log may have had millions of producers, one after the other."""
     known, replay = KnownProducers(), ProducerReplay(now_ms=0, producers_max=2)
     for producer_id in range(5):
-        replay.take(known, BATCH._replace(producer_id=producer_id, base_offset=producer_id))
+        replay.take(known, BATCH._replace(producer_id=producer_id, base_offset=producer_id), not_after_ms=0)
     assert list(known) == [3, 4]
 
     known.take_back()

@@ -35,6 +35,14 @@ def test_what_is_written_is_read_in_the_order_of_the_last_appends() -> None:
     assert read_snapshot(LosingFileSystem(), "", 11) is None
 
 
+def test_only_a_snapshot_with_likely_times_has_the_newer_version() -> None:
+    """An older release refuses that one, and reads the log instead: it costs time only."""
+    guessed = SNAPSHOT._replace(producers=PRODUCERS | {6: ProducerEntry(0, BATCHES, 1_700_000_000_000, 0)})
+
+    assert read_snapshot(disk(snapshot_content(guessed)), "", 11) == guessed
+    assert snapshot_content(guessed).startswith(b"2\n") and snapshot_content(SNAPSHOT).startswith(b"1\n")
+
+
 def test_a_snapshot_of_nobody_is_one() -> None:
     empty = ProducerSnapshot(0, -1, {})
     assert read_snapshot(disk(snapshot_content(empty), 0), "", 0) == empty
@@ -53,7 +61,11 @@ def test_every_byte_that_is_changed_or_missing_is_noticed() -> None:
     [
         "",
         "1\n",
-        "2\n11 7 0\n",
+        "3\n11 7 0\n",
+        "1\n11 7 1\n5 0 9~8 0:4:0:-1\n",
+        "2\n11 7 1\n5 0 9~9 0:4:0:-1\n",
+        "2\n11 7 1\n5 0 9~-1 0:4:0:-1\n",
+        "2\n11 7 1\n5 0 9~ 0:4:0:-1\n",
         "1\n12 7 0\n",
         "1\n11 7 1\n",
         "1\n11 7 1\n5 0 1\n",
