@@ -334,6 +334,7 @@ class BrokerParts:
         )
 
     def _log_dir_failed(self, log_dir: str, error: Exception) -> None:
+        self.replicas.creation.log_dir_failed(log_dir, error)
         self._node.on_log_dir_failed(log_dir, error)
         self._losses.log_dir_failed()
 

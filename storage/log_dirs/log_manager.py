@@ -33,6 +33,7 @@ from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.future_logs import FutureLogs
 from storage.log_dirs.log_checkpoints import LogCheckpoints
 from storage.log_dirs.log_closing import close_logs
+from storage.log_dirs.log_creation import LogCreation
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_descriptors
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
@@ -71,6 +72,9 @@ class LogManager:
         self.producer_ids = ProducerIds(config.producer_ids, self._clock, machine.threads)
         self._opener = LogOpener(self._fs, config, self.open_files, self.producer_ids, machine.threads)
         self.checkpoints = LogCheckpoints(self._directories, self.table)
+        self.creation = LogCreation(
+            self._directories, self.table, self.removal, self._opener, self._unlisted_log_dirs, self.offline_log_dirs
+        )
         self.futures = FutureLogs(machine, self._directories, self._opener, self.removal.deleted)
 
     @classmethod
@@ -207,57 +211,18 @@ class LogManager:
         log_dir: str | None = None,
         preferred_dir: str | None = None,
     ) -> Log:
-        """The log of the topic, created when there is none: in `log_dir`, or else in `preferred_dir` where that can be
-        used, or else in the log dir with the fewest logs.
-
-        A log dir that failed before its logs were listed may have the log. Then only a partition that `is_new` in the
-        cluster is created, because an empty replica must not replace one that has records.
-        """
-        if self.removal.is_deleting(topic_partition):
-            raise KafkaStorageError(f"{topic_partition} is being deleted; create it when that is done")
-        self.removal.finish(topic_partition)
-        table = self.table
-        known = (table.offline, table.left_behind)
-        offline = next(filter(None, (logs.get_as(topic_partition, topic_id) for logs in known)), None)
-        if offline is not None:
-            raise KafkaStorageError(f"{offline.directory}: the log is offline: {offline.error}") from offline.error
-        named = table.logs.named(topic_partition)
-        if named:
-            return self._as_log_of(named.get(topic_id) or next(iter(named.values())), topic_id)
-        if self._unlisted_log_dirs and not is_new:
-            dirs = ", ".join(self._unlisted_log_dirs)
-            raise KafkaStorageError(
-                f"{topic_partition} is in no working log dir, and may be in a failed one: {dirs}; repair that one first"
-            )
-        place = self._place_for(topic_partition, log_dir, preferred_dir)
-        log = self._opener.create(place, topic_partition, topic_id, config)
-        table.add(log)
+        """The log of the topic, created when there is none; blocks. See `LogCreation.begin`."""
+        new = self.creation.begin(
+            topic_partition, topic_id, config, is_new=is_new, log_dir=log_dir, preferred_dir=preferred_dir
+        )
+        if isinstance(new, Log):
+            return new
+        log = None
+        try:
+            log = self.creation.make(new)
+        finally:
+            self.creation.end(new, log)
         return log
-
-    def _as_log_of(self, log: Log, topic_id: str) -> Log:
-        """The log, which gets the topic id if it has none; InconsistentTopicIdError if it is another topic's."""
-        before = log.topic_id
-        self._opener.ensure_topic_id(log, topic_id)
-        if before != topic_id:
-            self.table.logs.put(log.topic_partition, topic_id, log)
-            self.table.logs.pop(log.topic_partition, before)
-        return log
-
-    def _place_for(
-        self, topic_partition: TopicPartition, log_dir: str | None, preferred_dir: str | None
-    ) -> LogDirectory:
-        """A log dir without an offline log of another topic with that name: its directory has the name already."""
-        asked = None if log_dir is None else os.path.normpath(log_dir)
-        directories = [found for path, found in self._directories.items() if asked in (None, path)]
-        if not directories:
-            raise KafkaStorageError(f"{topic_partition} cannot be created: {log_dir or 'every log dir'} is offline")
-        others = self.table.offline.named(topic_partition).values()
-        taken = {os.path.dirname(path): log.error for log in others for path in log.directories}
-        free = [directory for directory in directories if directory.path not in taken]
-        if not free:
-            path = directories[0].path
-            raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
-        return min(free, key=lambda found: (found.path != preferred_dir, self.table.count_in(found.path)))
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

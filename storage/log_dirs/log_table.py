@@ -147,6 +147,10 @@ class LogTable:
         """Those in use in one log dir; no two of them have the same name."""
         return tuple(log for log in self.logs.values() if log.log_dir == log_dir)
 
+    def expect(self, log_dir: str, count: int) -> None:
+        """So many logs more, or fewer, are being created in the log dir: they count in `count_in`."""
+        self._counts[log_dir] += count
+
     def count_in(self, log_dir: str) -> int:
         """How many that are, without looking at each."""
         return self._counts[log_dir]

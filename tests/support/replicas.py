@@ -15,6 +15,7 @@ from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.directory_reports import DirectoryReports
+from broker.replication.hosting.log_creations import InLogDir
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.leader.follower_contacts import FollowerContacts
@@ -29,6 +30,7 @@ from metadata.registrations import PartitionRegistration
 from metadata.requests import AssignReplicasToDirsRequest
 from penstock.clock import Clock
 from penstock.types import LeaderHint, TopicPartition
+from storage.disk.dir_threads import OnDone
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.machine import THREADS
@@ -44,6 +46,17 @@ class Proposals:
 
     def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
         self.asked.append(proposed.ids)
+
+
+class AtOnce:
+    """Creates logs within the call, so that a test need not wait for them."""
+
+    def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None:
+        work()
+        on_done(None)
+
+    def close(self, given_up: set[str]) -> None:
+        """Nothing is under way."""
 
 
 class NoFetchers:
@@ -78,6 +91,7 @@ class Replicas:
         fetchers: Fetchers | None = None,
         on_log_gone: Callable[[TopicPartition], None] = lambda key: None,
         report: Callable[[AssignReplicasToDirsRequest], Awaitable[Any]] = _not_called,
+        creating: InLogDir | None = None,
     ) -> None:
         """`report` is the controller's side of `directories`, which the test starts."""
         self.clock = clock
@@ -97,7 +111,7 @@ class Replicas:
         ports = ReplicaPorts(
             durability, isrs, contacts, fetchers or NoFetchers(), self.directories, on_log_gone, on_fatal
         )
-        self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports)
+        self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports, creating or AtOnce())
         self.find, self.get = self.parts.hosted.find, self.parts.hosted.get
         self.lost, self.failures, self.refused = known.lost, known.failures, known.refused
         self.to_create, self.deletions = self.parts.creation.to_create, self.parts.creation.deletions
@@ -112,6 +126,7 @@ class Replicas:
 
     def _log_dir_failed(self, directory: str, error: Exception) -> None:
         self.failed_log_dirs.append(directory)
+        self.parts.creation.log_dir_failed(directory, error)
 
     def apply(
         self,

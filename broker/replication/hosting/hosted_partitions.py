@@ -41,6 +41,11 @@ class HostedPartitions:
     def find(self, partition: TopicPartition) -> Partition | None:
         return self._partitions.get(partition)
 
+    def is_of(self, partition: TopicPartition, topic_id: str) -> bool:
+        """Whether a partition of exactly that topic is hosted."""
+        found = self._partitions.get(partition)
+        return found is not None and found.topic_id == topic_id
+
     def get(self, partition: TopicPartition, topic_id: str) -> Partition:
         """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
 

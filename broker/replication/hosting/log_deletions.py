@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from penstock.errors import KafkaStorageError
@@ -40,7 +40,8 @@ class LogDeletions:
         self._threads = threads
         self._deleting_in: dict[str, DirThreads] = {}
         self._waiting: dict[str, list[Log]] = {}
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, list[Log]] = {}
+        self._failed: set[str] = set()
         self._postponed: dict[TopicPartition, bool] = {}
 
     def delete(self, partition: TopicPartition, topic_id: str) -> None:
@@ -81,24 +82,35 @@ class LogDeletions:
             asyncio.get_running_loop().call_later(TRY_AGAIN_SECONDS, self._start, log_dir)
             return
         del self._waiting[log_dir]
-        self._under_way.add(log_dir)
+        self._under_way[log_dir] = logs
+
+    def log_dir_failed(self, log_dir: str, error: Exception) -> None:
+        """Wait for its disk no longer: its logs stay where they are, and their names may be used in other log dirs."""
+        self._failed.add(log_dir)
+        logs = [*self._under_way.pop(log_dir, ()), *self._waiting.pop(log_dir, ())]
+        self._end(logs, {log: KafkaStorageError(f"{log.directory}: its log dir has failed: {error}") for log in logs})
 
     def _ended(self, log_dir: str, logs: list[Log], outcomes: Mapping[Log, Outcome], bug: BaseException | None) -> None:
-        self._under_way.remove(log_dir)
+        if log_dir in self._failed:  # they were ended before
+            return
+        del self._under_way[log_dir]
+        self._end(logs, {log: outcomes.get(log) or KafkaStorageError(f"{log.directory}: {bug!r}") for log in logs})
+        self._start(log_dir)
+
+    def _end(self, logs: Sequence[Log], outcomes: Mapping[Log, Outcome]) -> None:
         for log in logs:
-            self._removal.end_deletion(log, outcomes.get(log) or KafkaStorageError(f"{log.directory}: {bug!r}"))
+            self._removal.end_deletion(log, outcomes[log])
         for log in logs:
             is_new = self._postponed.pop(log.topic_partition, None)
             if is_new is not None:
                 self._create(log.topic_partition, is_new)
-        self._start(log_dir)
 
     async def close(self, wait: StopWait) -> None:
         """Wait until nothing is being deleted, except in log dirs that are given up; AFTER the last change of the
         metadata was published here."""
-        await wait.until_idle(lambda: self._under_way | self._waiting.keys())
+        await wait.until_idle(lambda: self._under_way.keys() | self._waiting.keys())
         for log_dir, threads in self._deleting_in.items():
-            threads.close(wait=log_dir not in wait.given_up)
+            threads.close(wait=log_dir not in wait.given_up | self._failed)
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._postponed

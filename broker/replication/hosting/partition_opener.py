@@ -1,8 +1,8 @@
 """Opens a hosted partition over its log, and dismisses it again.
 
-Opening gives the partition its log (the one on disk, or a new one), its checkpointed high watermark, and its flushes.
-Dismissing takes it out of every table that has it; the log stays. Not here: when a partition is opened or dismissed
-(replica_creation.py, replica_revival.py, replica_assignments.py).
+Opening gives the partition its log (the one on disk, or one that was created), its checkpointed high watermark, and its
+flushes. Dismissing takes it out of every table that has it; the log stays. Not here: when a partition is opened or
+dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import why_no_empty_log
 from broker.replication.partition import Partition, PartitionReports
 from penstock.types import TopicPartition
+from storage.log.log import Log
+from storage.log_dirs.log_creation import NewLog
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 
@@ -51,19 +53,21 @@ class PartitionOpener:
         vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)
         return why_no_empty_log(self._hosted.broker_id, assignment.state, vanished)
 
-    def open(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
-        """A partition over the log that is there, or over a new one, in the log dir of the metadata if possible; raises
-        what the log manager raises."""
-        settings = assignment.settings
+    def find_log(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Log | NewLog:
+        """The log that is there, or one to create, in the log dir of the metadata if possible; raises what
+        `LogCreation.begin` raises."""
         assigned = self._log_manager.path_of(assignment.state.directory_of(self._hosted.broker_id))
-        partition_log = self._log_manager.get_or_create(
-            key, assignment.topic_id, settings.log, is_new=is_new, preferred_dir=assigned
+        return self._log_manager.creation.begin(
+            key, assignment.topic_id, assignment.settings.log, is_new=is_new, preferred_dir=assigned
         )
+
+    def open(self, key: TopicPartition, assignment: Assignment, log: Log) -> Partition:
+        """A partition over its log, which is in use."""
         partition = Partition(
             self._hosted.broker_id,
-            partition_log,
+            log,
             self._high_watermarks.take(LogId(key, assignment.topic_id)),
-            settings.min_insync_replicas,
+            assignment.settings.min_insync_replicas,
             self._reports,
         )
         self._hosted.add(partition)

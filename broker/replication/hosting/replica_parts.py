@@ -18,6 +18,7 @@ from broker.replication.durability import Durability
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.log_creations import CreationThreads, InLogDir
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from broker.replication.hosting.replica_creation import ReplicaCreation
@@ -112,9 +113,15 @@ class ReplicaParts:
 
 
 def replica_parts(
-    known: KnownReplicas, log_manager: LogManager, clock: Clock, threads: Threads, ports: ReplicaPorts
+    known: KnownReplicas,
+    log_manager: LogManager,
+    clock: Clock,
+    threads: Threads,
+    ports: ReplicaPorts,
+    creating: InLogDir | None = None,
 ) -> ReplicaParts:
-    """The rest of them, over the tables and what serves them."""
+    """The rest of them, over the tables and what serves them; `creating` creates logs, in threads of its own if it is
+    not given."""
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
     high_watermarks = CheckpointedHighWatermarks(log_manager.checkpoints.high_watermarks(), hosted.all)
     opener = PartitionOpener(
@@ -135,7 +142,17 @@ def replica_parts(
         ports.directories.check,
     )
     creation = ReplicaCreation(
-        hosted, opener, roles, lost, log_manager.removal, clock, threads, failures.leave_isrs, ports.on_fatal
+        hosted,
+        opener,
+        roles,
+        lost,
+        log_manager.removal,
+        log_manager.creation,
+        clock,
+        threads,
+        creating or CreationThreads(threads),
+        failures.leave_isrs,
+        ports.on_fatal,
     )
     revival = ReplicaRevival(
         hosted, lost, opener, creation.to_create, log_manager, high_watermarks, failures.leave_isrs

@@ -25,6 +25,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 from storage.log_config import LogConfig
+from storage.log_dirs.log_creation import LogCreation
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
@@ -310,7 +311,7 @@ def test_a_replica_that_found_no_room_leaves_the_isr_and_is_created_later(
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, _, _):
             with monkeypatch.context() as context:
-                context.setattr(LogManager, "get_or_create", full)
+                context.setattr(LogCreation, "make", full)
                 manager.apply(other, "other-id", state(2, 0, 0, isr=(1, 2, 3)), SETTINGS, NOBODY)
                 manager.revive_lost()
             assert manager.find(other) is None and manager.hosts(other) and manager.losses == 1

@@ -1,0 +1,171 @@
+"""Creates logs without waiting for their disk: some at a time for each log dir, in a thread of the dir.
+
+A new log costs a directory and two files, and on a disk that hangs a name takes for ever. So the loop decides where a
+log goes, a thread of that log dir creates it, and the loop takes it into use. While that is under way, another topic's
+log of the same name waits (`postpones`), as it does for a deletion. If the log dir fails meanwhile, its logs count as
+not created at once; what its thread brings later is not used.
+
+Not here: the steps themselves (`storage/log_dirs/log_creation.py`), and what a replica does with its log
+(replica_creation.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from penstock.errors import ApiError, CorruptFileError, KafkaStorageError
+from penstock.threads import Threads
+from penstock.types import TopicPartition
+from storage.disk.dir_threads import DirThreads, OnDone
+from storage.disk.stop_wait import StopWait
+from storage.log.log import Log
+from storage.log_dirs.log_creation import LogCreation, NewLog
+
+_log = logging.getLogger(__name__)
+
+TRY_AGAIN_SECONDS = 1.0
+"""Pause before a creation for which there was no thread is begun again."""
+BATCH_MAX = 32
+"""Logs that a thread creates before it hands them over: the loop takes them into use in some milliseconds."""
+
+Created = Callable[[NewLog, Log | Exception], None]
+REFUSALS = (ApiError, CorruptFileError, OSError)
+"""Of a disk or a name; any other error is a bug."""
+
+
+class InLogDir(Protocol):
+    """Threads for each log dir. Work that raises at once was not begun."""
+
+    def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None: ...
+
+    def close(self, given_up: set[str]) -> None: ...
+
+
+class CreationThreads:
+    """One for each log dir, made when it is needed."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._of: dict[str, DirThreads] = {}
+
+    def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None:
+        self._of.setdefault(log_dir, DirThreads(self._threads, "log-creation", 1)).run(work, on_done)
+
+    def close(self, given_up: set[str]) -> None:
+        for log_dir, threads in self._of.items():
+            threads.close(wait=log_dir not in given_up)
+
+    def __repr__(self) -> str:
+        return f"CreationThreads({', '.join(self._of)})"
+
+
+class LogCreations:
+    """One per node; all methods are called on the event loop."""
+
+    def __init__(
+        self,
+        creation: LogCreation,
+        threads: InLogDir,
+        created: Created,
+        again: Callable[[TopicPartition, bool], None],
+    ) -> None:
+        """`created` gets the log, in use, or why there is none; `again(partition, is_new)` is called for what was
+        postponed."""
+        self._creation, self._threads, self._created, self._again = creation, threads, created, again
+        self._waiting: dict[str, list[NewLog]] = {}
+        self._under_way: dict[str, Sequence[NewLog]] = {}
+        self._failed: set[str] = set()
+        self._is_stopped = False
+        self._postponed: dict[TopicPartition, bool] = {}
+
+    def create(self, new: NewLog) -> None:
+        """What `LogCreation.begin` has returned."""
+        self._waiting.setdefault(new.log_dir, []).append(new)
+        self._start(new.log_dir)
+
+    def postpones(self, partition: TopicPartition, topic_id: str, *, is_new: bool) -> bool:
+        """Whether a log of that name is being created: the topic's own, or another topic's, after which it is the
+        turn of this one."""
+        new = self._creation.begun(partition)
+        if new is not None and new.topic_id != topic_id:
+            self._postponed.setdefault(partition, is_new)
+        return new is not None
+
+    def forget(self, partition: TopicPartition) -> None:
+        """It is not hosted here any more; a log that is being created comes nevertheless."""
+        self._postponed.pop(partition, None)
+
+    def _start(self, log_dir: str) -> None:
+        waiting = self._waiting.get(log_dir)
+        if not waiting or log_dir in self._under_way:
+            return
+        batch, outcomes = waiting[:BATCH_MAX], dict[NewLog, Log | Exception]()
+        self._under_way[log_dir] = batch
+        del waiting[:BATCH_MAX]
+        try:
+            self._threads.run(log_dir, partial(self._make, batch, outcomes), partial(self._ended, log_dir, outcomes))
+        except (OSError, MemoryError) as error:
+            _log.error("%s: %d logs are created later: %s", log_dir, len(batch), error)
+            del self._under_way[log_dir]
+            waiting[:0] = batch
+            asyncio.get_running_loop().call_later(TRY_AGAIN_SECONDS, self._start, log_dir)
+
+    def _make(self, batch: Sequence[NewLog], outcomes: dict[NewLog, Log | Exception]) -> None:
+        """In a thread."""
+        for new in batch:
+            try:
+                outcomes[new] = self._creation.make(new)
+            except REFUSALS as error:
+                outcomes[new] = error
+
+    def _ended(self, log_dir: str, outcomes: dict[NewLog, Log | Exception], bug: BaseException | None) -> None:
+        if log_dir in self._failed:  # they have been told of already
+            return
+        for new in self._under_way.pop(log_dir):
+            self._end(new, outcomes.get(new) or KafkaStorageError(f"{new.topic_partition}: {bug!r}"))
+        self._start(log_dir)
+
+    def _end(self, new: NewLog, outcome: Log | Exception) -> None:
+        try:
+            self._creation.end(new, outcome if isinstance(outcome, Log) else None)
+        except KafkaStorageError as error:
+            outcome = error
+        if self._is_stopped:
+            return
+        self._created(new, outcome)
+        is_new = self._postponed.pop(new.topic_partition, None)
+        if is_new is not None:
+            self._again(new.topic_partition, is_new)
+
+    def log_dir_failed(self, log_dir: str, error: Exception) -> None:
+        """Wait for its disk no longer: what was to be created there is not."""
+        self._failed.add(log_dir)
+        for new in (*self._under_way.pop(log_dir, ()), *self._waiting.pop(log_dir, ())):
+            self._end(new, KafkaStorageError(f"{log_dir}: the log dir has failed: {error}"))
+
+    def stop(self) -> None:
+        """Begin nothing more, and tell of nothing more."""
+        self._is_stopped = True
+        for new in (new for waiting in self._waiting.values() for new in waiting):
+            self._creation.end(new, None)
+        self._waiting.clear()
+        self._postponed.clear()
+
+    async def close(self, wait: StopWait) -> None:
+        """Wait for what is under way, except in log dirs that are given up."""
+        self.stop()
+        await wait.until_idle(lambda: self._under_way.keys())
+        self._threads.close(wait.given_up | self._failed)
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._postponed or partition in self._creation
+
+    def __len__(self) -> int:
+        return sum(map(len, (*self._waiting.values(), *self._under_way.values()))) + len(self._postponed)
+
+    def __repr__(self) -> str:
+        return f"LogCreations(under way in {', '.join(sorted(self._under_way)) or 'no log dir'}, {len(self)} waiting)"
