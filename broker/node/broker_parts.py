@@ -218,17 +218,14 @@ class BrokerParts:
         """The named periodic jobs; they run from `start` on."""
         config, scheduler, replicas = self.config, self.scheduler, self.replicas
         hosted, failures, clock = replicas.hosted, replicas.failures, self._environment.clock
-        self.upkeep = LogUpkeep(
-            hosted, failures, self.log_manager, scheduler, clock, self.log_manager.file_system, self._wall_clock
-        )
+        fs, wall_clock = self.log_manager.file_system, self._wall_clock
+        self.upkeep = LogUpkeep(hosted, failures, self.log_manager, scheduler, clock, fs, wall_clock)
         self.upkeep.schedule(config)
         read, checkpoints = replicas.high_watermarks.current, self.log_manager.checkpoints
         CheckpointJobs(checkpoints, read, failures.directory_failed, scheduler).schedule(config)
         revive_lost = replicas.revival.revive_all
         ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
-        self.disk_rooms = DiskRooms(
-            lambda: checkpoints.log_dirs, failures.directory_failed, self.log_manager.file_system, scheduler
-        )
+        self.disk_rooms = DiskRooms(lambda: checkpoints.log_dirs, failures.directory_failed, fs, scheduler)
         if config.log_cleaner_enable:
             self.cleaner.schedule()
 
@@ -247,9 +244,9 @@ class BrokerParts:
             node.busy.handlers,
             self._environment.clock.now_ns,
         )
-        fail = self.failed_requests.fail
-        self.describe_metadata = DescribeMetadataApi(node.own_metadata, self._environment.threads, fail)
-        self.dispatcher = Dispatcher(self.channel, self._router().handle, self.failed_requests.fail)
+        threads, fail = self._environment.threads, self.failed_requests.fail
+        self.describe_metadata = DescribeMetadataApi(node.own_metadata, threads, fail)
+        self.dispatcher = Dispatcher(self.channel, self._router().handle, fail)
 
     def _make_doors(self) -> None:
         """The two listeners, and the limits of their bytes and connections."""
