@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client.admin.admin_types import (
     BrokerDescription,
@@ -27,6 +27,7 @@ from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.errors import ApiError
 from penstock.types import TopicPartition
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -47,8 +48,9 @@ class Admin:
         self._background = environment.background()
         self._background.add(self)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._background.run(work)
+    def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
+        """The result of a call on the loop; ClientClosedError as soon as another thread closes the client."""
+        return self._background.run(self._admin.until_closed(call, *args, **more))
 
     def create_topic(
         self,
@@ -64,8 +66,9 @@ class Admin:
         `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
         out. Without them a topic has one partition, and the cluster's default of replicas.
         """
-        work = self._admin.create_topic(name, partitions, replication_factor, config, assignments=assignments)
-        return self._run(work)
+        return self._run(
+            self._admin.create_topic, name, partitions, replication_factor, config, assignments=assignments
+        )
 
     def create_partitions(
         self,
@@ -81,30 +84,30 @@ class Admin:
         From now on producers map keys to all partitions: a key may go to another one than before. With `validate_only`
         nothing is changed, and the topic is returned as it is.
         """
-        return self._run(self._admin.create_partitions(name, total, assignments, validate_only=validate_only))
+        return self._run(self._admin.create_partitions, name, total, assignments, validate_only=validate_only)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic and waits until no broker in service knows it any more."""
-        self._run(self._admin.delete_topic(name))
+        self._run(self._admin.delete_topic, name)
 
     def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
-        return self._run(self._admin.list_topics())
+        return self._run(self._admin.list_topics)
 
     def describe_topic(self, name: str) -> TopicDescription:
         """A topic with its partitions and the configs that it overrides."""
-        return self._run(self._admin.describe_topic(name))
+        return self._run(self._admin.describe_topic, name)
 
     def describe_topics(self) -> list[TopicDescription]:
         """Every topic, sorted by name; each as `describe_topic` has it."""
-        return self._run(self._admin.describe_topics())
+        return self._run(self._admin.describe_topics)
 
     def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes every record below the offset of each partition; -1 is everything that can be read now.
 
         The low watermark of each partition: below it nothing is left on any live replica.
         """
-        return self._run(self._admin.delete_records(before_offsets))
+        return self._run(self._admin.delete_records, before_offsets)
 
     def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None = None, *, unclean: bool = False
@@ -114,7 +117,7 @@ class Admin:
         `unclean` is for partitions without a leader instead: any replica in service leads, and acked records that only
         the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
         """
-        return self._run(self._admin.elect_leaders(partitions, unclean=unclean))
+        return self._run(self._admin.elect_leaders, partitions, unclean=unclean)
 
     def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None]
@@ -124,23 +127,23 @@ class Admin:
         What became of each: None, or why nothing did. The copying goes on afterwards; `list_partition_reassignments`
         shows it. Until all replicas that come are in sync, those that go stay full members (KIP-455).
         """
-        return self._run(self._admin.alter_partition_reassignments(replicas))
+        return self._run(self._admin.alter_partition_reassignments, replicas)
 
     def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:
         """The partitions that are being reassigned now, with their replicas, those that come and those that go."""
-        return self._run(self._admin.list_partition_reassignments())
+        return self._run(self._admin.list_partition_reassignments)
 
     def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
         """Of each partition that is being reassigned now: how many bytes its copies lack."""
-        return self._run(self._admin.reassignment_progress())
+        return self._run(self._admin.reassignment_progress)
 
     def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""
-        return self._run(self._admin.describe_topic_config(name))
+        return self._run(self._admin.describe_topic_config, name)
 
     def describe_broker_config(self, node_id: int | None) -> dict[str, ConfigEntry]:
         """Every key of a broker, and where its value comes from; with None what was set for all brokers."""
-        return self._run(self._admin.describe_broker_config(node_id))
+        return self._run(self._admin.describe_broker_config, node_id)
 
     def alter_topic_config(
         self,
@@ -155,10 +158,9 @@ class Admin:
 
         Over when every broker in service has heard of it.
         """
-        work = self._admin.alter_topic_config(
-            name, changes, append=append, subtract=subtract, validate_only=validate_only
+        self._run(
+            self._admin.alter_topic_config, name, changes, append=append, subtract=subtract, validate_only=validate_only
         )
-        self._run(work)
 
     def alter_broker_config(
         self,
@@ -173,18 +175,22 @@ class Admin:
 
         docs/configuration.md says which keys can change so.
         """
-        work = self._admin.alter_broker_config(
-            node_id, changes, append=append, subtract=subtract, validate_only=validate_only
+        self._run(
+            self._admin.alter_broker_config,
+            node_id,
+            changes,
+            append=append,
+            subtract=subtract,
+            validate_only=validate_only,
         )
-        self._run(work)
 
     def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
-        return self._run(self._admin.describe_cluster())
+        return self._run(self._admin.describe_cluster)
 
     def describe_brokers(self) -> tuple[BrokerDescription, ...]:
         """Every registered broker by its id, fenced ones too, with the numbers of its replicas and leaders."""
-        return self._run(self._admin.describe_brokers())
+        return self._run(self._admin.describe_brokers)
 
     def unregister_broker(self, broker_id: int) -> None:
         """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
@@ -192,33 +198,33 @@ class Admin:
         PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
         later is a new broker. A voter of the quorum that has the id stays one.
         """
-        self._run(self._admin.unregister_broker(broker_id))
+        self._run(self._admin.unregister_broker, broker_id)
 
     def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
-        return self._run(self._admin.cluster_health())
+        return self._run(self._admin.cluster_health)
 
     def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
-        return self._run(self._admin.describe_quorum())
+        return self._run(self._admin.describe_quorum)
 
     def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
         """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
 
         None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
         """
-        return self._run(self._admin.metadata_digests(at_offset))
+        return self._run(self._admin.metadata_digests, at_offset)
 
     def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
         """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
         offset that it has."""
-        return self._run(self._admin.describe_metadata(at_offset, node_id))
+        return self._run(self._admin.describe_metadata, at_offset, node_id)
 
     def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
     ) -> dict[int, BrokerLogDirs]:
         """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
-        return self._run(self._admin.describe_log_dirs(broker_ids, topics))
+        return self._run(self._admin.describe_log_dirs, broker_ids, topics)
 
     def alter_replica_log_dirs(
         self, broker_id: int, wanted: Mapping[TopicPartition, str]
@@ -228,14 +234,14 @@ class Admin:
         Each replica's error, or None: its move has begun and goes on by itself, also after a restart of the broker.
         `describe_log_dirs` tells how far it is. A replica that is in that log dir stays; a move of it ends.
         """
-        return self._run(self._admin.alter_replica_log_dirs(broker_id, wanted))
+        return self._run(self._admin.alter_replica_log_dirs, broker_id, wanted)
 
     def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
         """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
         'latest'."""
-        return self._run(self._admin.list_offsets(partitions))
+        return self._run(self._admin.list_offsets, partitions)
 
     def close(self, timeout: float | None = None) -> None:
         """Closes every connection. Idempotent."""

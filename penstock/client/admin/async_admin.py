@@ -9,10 +9,10 @@ configs.py, offsets.py, delete_records.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import (
@@ -52,6 +52,9 @@ from penstock.client.wire.topic_messages import NewTopic
 from penstock.errors import ApiError, ClientClosedError
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 DESCRIBED_AT_ONCE = 16
 """Topics whose leaders are asked at the same time, when all are described."""
 OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
@@ -83,6 +86,10 @@ class AsyncAdmin(ClusterCalls):
         """Reaches the cluster; BootstrapError when it cannot."""
         self._check_open()
         await self._cluster.wait_ready()
+
+    async def until_closed(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
+        """The result of a call for another thread; ClientClosedError as soon as the client is closed."""
+        return await self._cluster.until_closed(call, *args, **more)
 
     def _check_open(self) -> None:
         if self._closed:

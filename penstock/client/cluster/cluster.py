@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.bootstrap import Bootstrap
@@ -42,8 +42,11 @@ below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
 
+CLOSED = "this client is closed; make a new one"
+
 _log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -69,6 +72,7 @@ class ClusterClient:
         self._bootstrapping: asyncio.Task[None] | None = None
         self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
         self.choice = NodeChoice(bootstrap)
+        self._calls: dict[asyncio.Future[Any], None] = {}  # of threads that wait; a close ends them
         self._closed = False
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -90,7 +94,7 @@ class ClusterClient:
     def connection_to(self, endpoint: Endpoint) -> Connection:
         """ClientClosedError once it is closed: nobody would close another connection."""
         if self._closed:
-            raise ClientClosedError("this client is closed; make a new one")
+            raise ClientClosedError(CLOSED)
         found = self._connections.get(endpoint)
         if found is None:
             found = self._connections[endpoint] = Connection(self._transport, endpoint)
@@ -105,15 +109,20 @@ class ClusterClient:
 
     async def wait_ready(self) -> None:
         """Returns once any broker has told who is in the cluster; BootstrapError when none does in time."""
-        if self.cache.updated_ms >= 0:
-            return
-        if self._bootstrapping is None:
-            self._bootstrapping = asyncio.ensure_future(self._bootstrap())
-        try:
-            await asyncio.shield(self._bootstrapping)
-        finally:
-            if self._bootstrapping is not None and self._bootstrapping.done():
-                self._bootstrapping = None
+        while self.cache.updated_ms < 0:
+            if self._closed:
+                raise ClientClosedError(CLOSED)
+            if self._bootstrapping is None:
+                self._bootstrapping = asyncio.ensure_future(self._bootstrap())
+            try:
+                await asyncio.shield(self._bootstrapping)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise  # else a close, or the program, has cancelled the first contact and not this call
+            finally:
+                if self._bootstrapping is not None and self._bootstrapping.done():
+                    self._bootstrapping = None
 
     async def _bootstrap(self) -> None:
         async def ask(endpoint: Endpoint, timeout_ms: int) -> ClusterSnapshot:
@@ -347,9 +356,31 @@ class ClusterClient:
             raise LeaderNotAvailableError(f"node {node_id} leads the partition, but its endpoint is not known")
         return connection
 
+    async def until_closed(self, ask: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
+        """The result of a call for another thread; ClientClosedError as soon as the client is closed."""
+        if self._closed:
+            raise ClientClosedError(CLOSED)
+        call = asyncio.ensure_future(ask(*args, **more))
+        self._calls[call] = None
+        try:
+            return await call
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and (task is None or not task.cancelling()):
+                raise ClientClosedError(CLOSED) from None
+            raise
+        finally:
+            self._calls.pop(call, None)
+
+    def begin_close(self) -> None:
+        """Ends the calls that wait, and begins nothing from now on. Idempotent."""
+        self._closed = True
+        for call in tuple(self._calls):
+            call.cancel()
+
     async def close(self) -> None:
         """Closes every connection. Idempotent."""
-        self._closed = True
+        self.begin_close()
         self._end_age()
         for task in (self._refreshing, self._bootstrapping):
             if task is not None:

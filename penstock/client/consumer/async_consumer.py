@@ -70,7 +70,8 @@ class AsyncConsumer:
         """Reads exactly these partitions from now on; one that stays keeps its position.
 
         Partitions that a topic gets later are read once they are assigned too, from their first record on where
-        `auto_offset_reset` is 'latest'.
+        `auto_offset_reset` is 'latest'. With that, reading begins at the ends that the logs have now: what is acked
+        after this returns is read. A leader that does not tell its end within 3 s is not waited for, and logged.
         """
         self._bind()
         await self._core.fetcher.assign(partitions)
@@ -97,7 +98,7 @@ class AsyncConsumer:
         await self._core.seek_to(partitions, EARLIEST_TIMESTAMP)
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned."""
+        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
         await self._core.seek_to(partitions, LATEST_TIMESTAMP)
 
     async def position(self, partition: TopicPartition) -> Position:
@@ -169,6 +170,8 @@ class AsyncConsumer:
             async with asyncio.timeout(timeout_ms / 1000):
                 while True:
                     self._ready.clear()
+                    self._core.check_open()
+                    self._core.fetcher.maybe_begin_anew()
                     found = take()
                     if len(found):  # type: ignore[arg-type]
                         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack
 
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.foreign_words import (
@@ -31,6 +31,7 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, Times
 if TYPE_CHECKING:
     import pyarrow as pa
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -54,8 +55,9 @@ class Consumer:
         self._core.start(self._background.loop)
         self._background.add(self)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._background.run(work)
+    def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
+        """The result of a call on the loop; ClientClosedError as soon as another thread closes the consumer."""
+        return self._background.run(self._core.cluster.until_closed(call, *args, **more))
 
     # -- where to read -------------------------------------------------------------------------------------------------
 
@@ -63,9 +65,10 @@ class Consumer:
         """Reads exactly these partitions from now on; one that stays keeps its position.
 
         Partitions that a topic gets later are read once they are assigned too, from their first record on where
-        `auto_offset_reset` is 'latest'.
+        `auto_offset_reset` is 'latest'. With that, reading begins at the ends that the logs have now: what is acked
+        after this returns is read. A leader that does not tell its end within 3 s is not waited for, and logged.
         """
-        self._run(self._core.fetcher.assign(partitions))
+        self._run(self._core.fetcher.assign, partitions)
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions."""
@@ -73,7 +76,7 @@ class Consumer:
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
-        return self._run(self._core.partitions_for(topic))
+        return self._run(self._core.partitions_for, topic)
 
     def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
         """The next record of the partition is the one at `offset`, or the first after it.
@@ -82,15 +85,15 @@ class Consumer:
         where the topic was deleted and made anew since, whatever `auto_offset_reset` says. A plain offset is taken in
         whatever topic has the name now.
         """
-        self._run(self._core.seek(partition, offset, leader_epoch))
+        self._run(self._core.seek, partition, offset, leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """To the log start of each partition given, or of all assigned."""
-        self._run(self._core.seek_to(partitions, EARLIEST_TIMESTAMP))
+        self._run(self._core.seek_to, partitions, EARLIEST_TIMESTAMP)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned."""
-        self._run(self._core.seek_to(partitions, LATEST_TIMESTAMP))
+        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
+        self._run(self._core.seek_to, partitions, LATEST_TIMESTAMP)
 
     def position(self, partition: TopicPartition) -> Position:
         """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
@@ -100,21 +103,21 @@ class Consumer:
         known = self._core.known_position(partition)
         if known is not None:
             return known
-        return self._run(self._core.position(partition, self._core.config.request_timeout_ms))
+        return self._run(self._core.position, partition, self._core.config.request_timeout_ms)
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition."""
-        return self._run(self._core.beginning_offsets(partitions))
+        return self._run(self._core.beginning_offsets, partitions)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last readable record of each partition."""
-        return self._run(self._core.end_offsets(partitions))
+        return self._run(self._core.end_offsets, partitions)
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, TimestampAndOffset | None]:
         """The first record at or after each time; None where no record is that late."""
-        return self._run(self._core.offsets_for_times(times_ms))
+        return self._run(self._core.offsets_for_times, times_ms)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -158,6 +161,7 @@ class Consumer:
         self._core.check_poll()
         while True:
             self._ready.clear()
+            self._core.check_open()  # AFTER clear: a close that comes later sets it again
             found = take()
             if len(found):  # type: ignore[arg-type]
                 return found
@@ -175,20 +179,13 @@ class Consumer:
         where the name is another's by now.
         """
         span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
-        buffers = self._core.raw_fetch(span).buffers()
-
-        async def following() -> RawBuffer | None:
-            return await anext(buffers, None)
-
-        async def finish() -> None:
-            await buffers.aclose()
-
+        fetch = self._core.raw_fetch(span)
         try:
-            while (buffer := self._run(following())) is not None:
+            while (buffer := self._run(fetch.next_buffer)) is not None:
                 yield buffer
-        finally:
+        finally:  # after Ctrl-C too, when the wait for a buffer is being cancelled
             if self._background.alive:
-                self._run(finish())
+                self._background.run(fetch.close())
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
@@ -197,7 +194,7 @@ class Consumer:
 
         May be called in any thread.
         """
-        return self._run(self._core.waiting_for())
+        return self._background.run(self._core.waiting_for())
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

@@ -92,6 +92,7 @@ class ConsumerCore:
         self.reader = Reader(self.positions, self.buffer)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
         self.closed = False
+        self._on_ready = on_ready
         self._raw_fetches: dict[RawFetch, None] = {}
         self._leftover: _Leftover | None = None
         self._records = 0
@@ -108,10 +109,13 @@ class ConsumerCore:
 
     # -- taking: the caller's thread -----------------------------------------------------------------------------------
 
-    def check_poll(self) -> None:
-        """Raises where polling can never return anything."""
+    def check_open(self) -> None:
         if self.closed:
             raise ClientClosedError("this consumer is closed; make a new one")
+
+    def check_poll(self) -> None:
+        """Raises where polling can never return anything."""
+        self.check_open()
         for state in self.positions.states.values():
             if state.position == NO_OFFSET and state.reset_timestamp is None and not state.halted:
                 raise OffsetOutOfRangeError(
@@ -120,8 +124,7 @@ class ConsumerCore:
 
     def check_iteration(self) -> None:
         """Raises where a loop over the records would never get one."""
-        if self.closed:
-            raise ClientClosedError("this consumer is closed; make a new one")
+        self.check_open()
         if not self.positions.states:
             raise ValueError("nothing is assigned, so no record comes; assign(partitions_for(topic)) first")
 
@@ -207,6 +210,8 @@ class ConsumerCore:
         for tp in partitions or tuple(self.positions.states):
             self.positions.seek_to_timestamp(self.check_assigned(tp), timestamp)
         self.fetcher.touch()
+        if timestamp == LATEST_TIMESTAMP:
+            await self.fetcher.wait_placed()
 
     def known_position(self, tp: TopicPartition) -> Position | None:
         """The position of a partition, where no look-up is needed. In any thread."""
@@ -235,8 +240,7 @@ class ConsumerCore:
 
     def raw_fetch(self, span: RawRange) -> RawFetch:
         """A read of its own, which ends with the consumer at the latest."""
-        if self.closed:
-            raise ClientClosedError("this consumer is closed; make a new one")
+        self.check_open()
         checked_partition(span.topic_partition)
         checked_number("from_offset", span.from_offset, 0)
         checked_number("to_offset", span.to_offset, 0)
@@ -281,6 +285,8 @@ class ConsumerCore:
 
     async def close(self) -> None:
         self.closed = True
+        self._on_ready()  # a poll that waits in another thread, or around a signal handler, ends
+        self.cluster.begin_close()
         await asyncio.gather(*(fetch.close() for fetch in tuple(self._raw_fetches)))
         await self.fetcher.close()
         await self.cluster.close()

@@ -56,6 +56,10 @@ class LinkOwner(Protocol):
         """Asking again does not help: the user gets the error, after what was fetched before."""
         ...
 
+    def on_cancelled(self, link: FetchLink) -> None:
+        """The program has cancelled the link's task, which ends."""
+        ...
+
     def on_silent(self, node_id: int) -> None:
         """An answer is late; another node may know of a new leader."""
         ...
@@ -74,6 +78,7 @@ class FetchLink:
         self._asking = False
         self._watching: asyncio.TimerHandle | None = None
         self._restart = False
+        self._is_closing = False
         self._touched = asyncio.Event()
         self._failures = 0
         self.trouble = ""
@@ -81,6 +86,12 @@ class FetchLink:
         self._refusal = FetchRefusal()
         self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
+        self._task.add_done_callback(self._on_ended)
+
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
+        """A callback, because a task that is cancelled before its first step runs no line of its own."""
+        if task.cancelled() and not self._is_closing:
+            self._owner.on_cancelled(self)
 
     def touch(self) -> None:
         """The wanted partitions, or the room for them, may have changed."""
@@ -99,9 +110,10 @@ class FetchLink:
             except asyncio.CancelledError:
                 self._fetching.cancel()
                 self._drop_stream()
-                if not self._restart:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
                     raise
-                self._restart = False
+                self._restart = False  # `touch`, or the program, has cancelled the fetch alone
             except Exception as error:
                 self._drop_stream()
                 self._restart = False
@@ -180,6 +192,7 @@ class FetchLink:
 
     async def close(self) -> None:
         """Ends the stream and the task."""
+        self._is_closing = True
         self._restart = False
         self._refusal.error = None
         self._task.cancel()

@@ -38,6 +38,10 @@ TOLD_AT_FAILURES = 10
 """A partition that fails this often in a row is logged once: after some 7 s, longer than a change of leader. Without
 the line, a consumer would stop without a visible reason."""
 
+PLACED_MS = 3_000
+"""So long an assignment or a seek waits to be told where logs end: far above a healthy answer."""
+NAMED_MAX = 3
+
 
 @dataclass(frozen=True, slots=True)
 class FetchStatistics:
@@ -72,6 +76,8 @@ class Fetcher:
         self._links: dict[int, FetchLink] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
         self._looking_up: asyncio.Task[None] | None = None
+        self._looked_up = asyncio.Event()  # a round of look-ups is over
+        self._is_cut_off = False
         self._timer: asyncio.TimerHandle | None = None
         self._correlation_id = 0
         self._closed = False
@@ -169,6 +175,37 @@ class Fetcher:
         wanted = await self._check(partitions)
         self._positions.assign(wanted, self._cluster.cache)
         self.touch()
+        await self.wait_placed()
+
+    async def wait_placed(self) -> None:
+        """Until each partition that begins at the end of its log knows that place: what is acked from then on is read.
+
+        A leader that does not tell it within PLACED_MS, and a partition without one, are not waited for: the others are
+        to be read. The log says so.
+        """
+        try:
+            async with asyncio.timeout(min(PLACED_MS, self._config.request_timeout_ms) / 1000):
+                while not self._closed and self._unplaced():
+                    self._looked_up.clear()
+                    await self._looked_up.wait()
+        except TimeoutError:
+            _log.warning(
+                "%s: where the log ends is not known after %d ms; reading begins at the end that it tells later",
+                ", ".join(str(state.topic_partition) for state in self._unplaced()[:NAMED_MAX]),
+                PLACED_MS,
+            )
+
+    def _unplaced(self) -> list[PartitionState]:
+        """Partitions with a leader that is asked where their logs end."""
+        states = self._positions.states.values()
+        ends = [s for s in states if s.reset_timestamp == LATEST_TIMESTAMP and not s.is_stopped]
+        return [s for s in ends if self._cluster.cache.leader(s.topic_partition) is not None]
+
+    def maybe_begin_anew(self) -> None:
+        """Begins what the program has cancelled among all tasks of its loop."""
+        if self._is_cut_off:
+            self._is_cut_off = False
+            self.touch()
 
     async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
         """The same for a bounded range of one partition, of the topic with this id (empty: of today's)."""
@@ -198,6 +235,7 @@ class Fetcher:
             link.touch()
         if (self._looking_up is None or self._looking_up.done()) and self._unresolved():
             self._looking_up = asyncio.ensure_future(self._look_up())
+            self._looking_up.add_done_callback(self._on_look_up_ended)
         self._set_timer()
 
     def _end_links(self) -> None:
@@ -265,8 +303,26 @@ class Fetcher:
                 self._on_not_looked_up(tp, generations[tp], error)
             for tp in answers.found.keys() - answers.failed.keys():
                 self._positions.complete_reset(tp, generations[tp], answers.found[tp].offset)
+            self._looked_up.set()
             self.touch()
             self._on_ready()
+
+    def _on_look_up_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and not self._closed:
+            self._on_cut_off()
+
+    def on_cancelled(self, link: FetchLink) -> None:
+        if not self._closed and self._links.get(link.node_id) is link:
+            del self._links[link.node_id]
+            self._on_cut_off()
+
+    def _on_cut_off(self) -> None:
+        """At the next poll, and not now: the program may be at its end, and new tasks would be destroyed with its
+        loop."""
+        if not self._is_cut_off:
+            _log.warning("the program has cancelled the tasks of a consumer; the next poll begins them anew")
+        self._is_cut_off = True
+        self._on_ready()
 
     def _on_not_looked_up(self, tp: TopicPartition, generation: int, error: ApiError) -> None:
         self.last_error = error
@@ -284,6 +340,7 @@ class Fetcher:
     async def close(self) -> None:
         """Ends every link. Idempotent."""
         self._closed = True
+        self._looked_up.set()
         self._cluster.unsubscribe(self.touch)
         if self._timer is not None:
             self._timer.cancel()

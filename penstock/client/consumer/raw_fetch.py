@@ -58,6 +58,7 @@ class RawFetch:
         self._reader = Reader(self._positions, buffer)
         self._ready = asyncio.Event()
         self._fetcher = Fetcher(cluster, self._positions, buffer, config, self._ready.set)
+        self._is_begun = False
         self._closed = False
 
     def _on_room(self) -> None:
@@ -65,14 +66,20 @@ class RawFetch:
 
     async def buffers(self) -> AsyncGenerator[RawBuffer]:
         """Every buffer in order; ends at the range's end."""
-        tp, offset, end, topic_id = self._span
-        self._under_way[self] = None
         try:
-            await self._fetcher.assign_range(tp, (offset, end), topic_id)
-            while self._offset < end:
-                yield await self._wait_buffer()
+            while (found := await self.next_buffer()) is not None:
+                yield found
         finally:
             await self.close()
+
+    async def next_buffer(self) -> RawBuffer | None:
+        """The next buffer, or None at the range's end; the caller closes when it wants no more."""
+        tp, offset, end, topic_id = self._span
+        if not self._is_begun:
+            self._is_begun = True
+            self._under_way[self] = None
+            await self._fetcher.assign_range(tp, (offset, end), topic_id)
+        return await self._wait_buffer() if self._offset < end else None
 
     async def _wait_buffer(self) -> RawBuffer:
         """The next buffer. Only the time that the caller waits counts, for every buffer anew."""

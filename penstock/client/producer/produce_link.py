@@ -11,6 +11,7 @@ the stream is to blame for that.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -19,6 +20,8 @@ from penstock.client.wire.connection import Connection, ProduceStream
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall
 from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, UnknownServerError
+
+_log = logging.getLogger(__name__)
 
 OnAnswer = Callable[[OutboundRequest, ProduceAnswer | None], None]
 OnBroken = Callable[[list[OutboundRequest], ApiError], None]
@@ -43,6 +46,8 @@ class ProduceLink:
             asyncio.ensure_future(self._guard(self._write)),
             asyncio.ensure_future(self._guard(self._read)),
         ]
+        for task in self._tasks:
+            task.add_done_callback(self._on_ended)
 
     @property
     def in_flight(self) -> int:
@@ -109,6 +114,12 @@ class ProduceLink:
         self._unanswered.pop(request.correlation_id, None)
         self._aside.pop(request.correlation_id, None)
         self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
+
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
+        """A callback, because a task that is cancelled before its first step runs no line of its own."""
+        if task.cancelled() and not self.broken:  # by nobody here: by the program, which cancels all of its loop
+            _log.warning("the program has cancelled the tasks of a producer; what is sent next begins them anew")
+            self.break_off(NetworkError(f"{self.connection.endpoint}: the program has cancelled the task"))
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         """Makes the coroutine of `work` only when its task runs: a link may be given up before that."""

@@ -8,9 +8,9 @@ works on the process's background loop.
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client.background import IN_CALLBACK
 from penstock.client.cluster.config import ProducerConfig
@@ -29,6 +29,9 @@ from penstock.client.producer.producer_core import ProducerCore
 from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import CalledInCallbackError, TimedOutError
 from penstock.types import TopicPartition
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MEMORY_WAIT_SECONDS = 0.5
 """A wait for memory looks again at least this often."""
@@ -58,6 +61,10 @@ class Producer:
         self._background = environment.background()
         self._core.start(self._background.loop)
         self._background.add(self)
+
+    def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
+        """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
+        return self._background.run(self._core.cluster.until_closed(call, *args, **more))
 
     def send(
         self,
@@ -137,7 +144,7 @@ class Producer:
             if not isinstance(answer, NotAppended):
                 return answer
             if answer is NotAppended.NO_TOPIC:
-                self._background.run(core.wait_topic(topic, partition))
+                self._run(core.wait_topic, topic, partition)
             else:
                 self._wait_memory(seen, deadline_ms)
 
@@ -165,7 +172,7 @@ class Producer:
         core = self._core
         core.pending(None, None, None, timestamp_ms)
         while not core.knows(topic, partition):
-            self._background.run(core.wait_topic(topic, partition))
+            self._run(core.wait_topic, topic, partition)
         plan = BulkPlan(core, topic, partition, timestamp_ms)
         taken: list[tuple[ProducerBatch, int, int]] = []
         for queue, encoded, count in plan.batches(values, keys):
@@ -183,7 +190,7 @@ class Producer:
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
-        return self._background.run(self._core.partitions_for(topic))
+        return self._run(self._core.partitions_for, topic)
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""

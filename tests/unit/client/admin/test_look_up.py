@@ -7,16 +7,22 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
+import pytest
+
+from penstock import AsyncConsumer
 from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
-from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.fetcher import PLACED_MS, Fetcher
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, ReportError
 from penstock.client.consumer.reader import Reader
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
 from tests.support.client_environment import buffer_of, fake_environment, nothing
+from tests.support.fake_network import FakeNetwork
+from tests.support.fake_node import FakeNode
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.scripted_fetch import TP, ScriptedCluster, answer_of, batch_at
 from tests.support.virtual_time import run_virtual
@@ -47,9 +53,12 @@ class Bench:
         return self.positions.states[tp].position
 
 
-def with_bench(leaders: dict[int, int], story: Callable[[Bench], Awaitable[None]]) -> None:
+def with_bench(leaders: dict[int, int], story: Callable[[Bench], Awaitable[None]], hung: int | None = None) -> None:
     async def run() -> None:
         bench = Bench(leaders)
+        await bench.cluster.refresh((TOPIC,))
+        if hung is not None:
+            bench.nodes.hang(hung)
         try:
             await bench.fetcher.assign([GOOD, BAD])
             await story(bench)
@@ -73,14 +82,13 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
 
 def test_a_leader_that_hangs_holds_up_no_other() -> None:
     async def story(bench: Bench) -> None:
-        bench.nodes.hang(2)
         await asyncio.sleep(METADATA_ATTEMPT_MS / 1000 + 1)
         assert (bench.position(GOOD), bench.position(BAD)) == (END_OFFSET, NO_OFFSET)
         bench.nodes.resume(2)
         await asyncio.sleep(METADATA_ATTEMPT_MS / 1000 + 2)
         assert bench.position(BAD) == END_OFFSET
 
-    with_bench({0: 1, 1: 2}, story)
+    with_bench({0: 1, 1: 2}, story, hung=2)
 
 
 def test_a_partition_that_the_topic_made_anew_does_not_have_is_reported_and_not_asked_for_without_pause() -> None:
@@ -125,3 +133,49 @@ def test_a_reset_that_waits_for_the_user_goes_on_when_the_user_has_read() -> Non
         await fetcher.close()
 
     run_virtual(story())
+
+
+@pytest.mark.parametrize("prepare", ["assign", "seek_to_end", "assigned again"])
+def test_what_is_acked_after_the_end_was_assigned_or_sought_is_read(prepare: str) -> None:
+    """The leader answers late, so the record would be before the place where reading begins."""
+
+    async def story(bench: Bench) -> None:
+        nodes = bench.nodes
+        network = FakeNetwork(3, (5, 50))
+        for endpoint in nodes.bootstrap:
+            network.listen(endpoint, FakeNode(nodes.cluster, endpoint.port))
+        addresses = [str(endpoint) for endpoint in nodes.bootstrap]
+        async with AsyncConsumer(addresses, environment=fake_environment(network)) as consumer:
+            await consumer.assign([GOOD])
+            if prepare == "seek_to_end":
+                await consumer.seek_to_beginning()
+                await consumer.seek_to_end()
+            elif prepare == "assigned again":
+                await consumer.assign([GOOD, BAD])
+            for tp in consumer.assignment():
+                nodes.cluster.append(*tp, build_batch([b"new"], timestamps_ms=0))
+            found: list[bytes | None] = []
+            while len(found) < len(consumer.assignment()):
+                polled = await consumer.poll(timeout_ms=3_000)
+                assert polled, "a record was missed"
+                found += [record.value for record in polled]
+
+    with_bench({0: 1, 1: 2}, story)
+
+
+def test_an_assignment_waits_a_bounded_time_for_a_leader_that_hangs_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(bench: Bench) -> None:
+        began_ms = bench.cluster.clock.now_ms()
+        await bench.fetcher.assign([GOOD, BAD])
+        assert 0 <= bench.cluster.clock.now_ms() - began_ms - PLACED_MS < 10
+        assert bench.position(GOOD) == END_OFFSET
+        began_ms = bench.cluster.clock.now_ms()
+        await bench.fetcher.assign([GOOD])
+        assert bench.cluster.clock.now_ms() == began_ms
+
+    with caplog.at_level("WARNING"):
+        with_bench({0: 1, 1: 2}, story, hung=2)
+    told = f"{BAD}: where the log ends is not known after {PLACED_MS} ms; reading begins at the end that it tells later"
+    assert told in caplog.messages
