@@ -4,22 +4,18 @@ The wire table is the set of `ApiError` subclasses below. Numbers and names are 
 codes") and never change, so that a listener for Kafka's protocol can send them as they are. An error that crosses a
 wire is a code, a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are
 mapped to these once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
+The base of all is base_error.py's; errors of a consumer's position are position_errors.py's, and stand here too.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from penstock.types import LeaderHint, TopicPartition
-
-
-class PenstockError(Exception):
-    """The base of every error raised here; its text names the key, file, topic or limit, and the remedy."""
-
-    nothing_written: bool = False
-    """True guarantees that the refused produce request wrote none of the partition's records. Without it they may be in
-    the log, and sending them again may make duplicates. Code that knows more than the class sets it on one error. A
-    producer's error has it only if it holds for every attempt to send the record."""
+from penstock.base_error import PenstockError as PenstockError
+from penstock.position_errors import LogTruncationError as LogTruncationError
+from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
+from penstock.position_errors import UndecodableBatchError as UndecodableBatchError
+from penstock.types import LeaderHint
 
 
 class CleaningAbortedError(PenstockError):
@@ -64,55 +60,16 @@ class ClientClosedError(PenstockError):
     """The client was closed; make a new one. A record that it had may be written, unless `nothing_written`."""
 
 
+class ForkedClientError(PenstockError):
+    """A client, or the promise of a send, was used in a forked child of the process that made it."""
+
+
 class CalledInCallbackError(PenstockError):
     """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
 
 
-class LogTruncationError(PenstockError):
-    """A consumer's position is not in the leader's log any more: records that it has read were lost (KIP-320).
-
-    `divergent_offset` is the first offset that may differ from what was read; seek there to go on.
-    """
-
-    def __init__(self, message: str, *, topic: str, partition: int, position: int, divergent_offset: int) -> None:
-        super().__init__(message)
-        self.topic, self.partition = topic, partition
-        self.position, self.divergent_offset = position, divergent_offset
-
-
-class TopicRecreatedError(PenstockError):
-    """A position belongs to a deleted topic; another topic has the name now (KIP-516)."""
-
-    def __init__(self, topic: str, partition: int, *, expected_id: str, found_id: str) -> None:
-        super().__init__(
-            f"{topic}-{partition}: topic {topic!r} was deleted and created again: its id is {found_id}, not"
-            f" {expected_id}. Offsets of the old topic are not valid in the new one; seek to read the new topic"
-        )
-        self.topic = topic
-        self.partition = partition
-        self.expected_id = expected_id
-        self.found_id = found_id
-
-
 class PositionsTakenError(PenstockError):
     """Another program has saved positions under the same reader's name since they were loaded."""
-
-
-class UndecodableBatchError(PenstockError):
-    """A record batch is damaged, or its bytes contradict its header. No record behind it was returned.
-
-    The bounds are the offset at which the batch begins, and `next_offset`, where reading can go on without it.
-    """
-
-    def __init__(self, tp: TopicPartition, bounds: tuple[int, int], why: str, remedy: str = "") -> None:
-        offset, next_offset = bounds
-        remedy = remedy or f"seek past it: consumer.seek(TopicPartition({tp.topic!r}, {tp.partition}), {next_offset})"
-        super().__init__(f"{tp}: the batch at offset {offset} cannot be decoded: {why}. To go on without it, {remedy}")
-        self.topic_partition = tp
-        self.topic, self.partition = tp
-        self.offset = offset
-        self.next_offset = next_offset
-        self.why = why
 
 
 class MissingDependencyError(PenstockError):

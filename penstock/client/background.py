@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import uvloop
 
+from penstock.client import forks
 from penstock.errors import CalledInCallbackError
 from penstock.threads import SystemThreads
 
@@ -155,6 +156,7 @@ def loop_thread() -> LoopThread:
 def _forget() -> None:
     """In a child process: the thread did not come along, and its lock may have been held at the fork."""
     global _current, _starting
+    forks.keep_for_ever(_current)
     _starting = threading.Lock()
     _current = None
 

@@ -17,8 +17,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from penstock.client import forks
 from penstock.client.background import Closable, loop_thread
 from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import ClientTransport
 from penstock.clock import Clock, SystemClock
 from penstock.threads import SystemThreads, Threads
@@ -75,4 +77,5 @@ def given_or_system(environment: ClientEnvironment | None) -> ClientEnvironment:
     """The environment that was given to a client; the machine where none was."""
     if environment is not None:
         return environment
-    return ClientEnvironment(SystemClock(), GrpcTransport(), random.Random(), SystemThreads(), loop_thread)
+    transport = Http2Transport() if forks.must_avoid_grpc() else GrpcTransport()
+    return ClientEnvironment(SystemClock(), transport, random.Random(), SystemThreads(), loop_thread)

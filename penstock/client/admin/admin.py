@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
 
+from penstock.client import forks
 from penstock.client.admin.admin_types import (
     BrokerDescription,
     ConfigEntry,
@@ -47,6 +48,7 @@ class Admin:
         self._admin = AsyncAdmin(bootstrap, environment=environment, **options)
         self._background = environment.background()
         self._background.add(self)
+        forks.belongs_here(self)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the client."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
 
+from penstock.client import forks
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import (
     ConfigEntry,
@@ -81,6 +82,7 @@ class AsyncAdmin(ClusterCalls):
         self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), connection, environment)
         self._topics = TopicChanges(self._cluster)
         self._closed = False
+        forks.belongs_here(self)
 
     async def start(self) -> None:
         """Reaches the cluster; BootstrapError when it cannot."""

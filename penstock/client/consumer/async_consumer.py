@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
+from penstock.client import forks
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.foreign_words import (
     CONSUMER_METHODS,
@@ -50,6 +51,7 @@ class AsyncConsumer:
         self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._given = 0
+        forks.belongs_here(self)
 
     def _bind(self) -> None:
         loop = asyncio.get_running_loop()

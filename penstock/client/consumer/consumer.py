@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack
 
+from penstock.client import forks
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.foreign_words import (
     CONSUMER_METHODS,
@@ -54,6 +55,7 @@ class Consumer:
         self._background = environment.background()
         self._core.start(self._background.loop)
         self._background.add(self)
+        forks.belongs_here(self)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the consumer."""

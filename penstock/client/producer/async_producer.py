@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Unpack
 
+from penstock.client import forks
 from penstock.client.cluster.config import ProducerConfig
 from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
@@ -42,6 +43,7 @@ class AsyncProducer:
     ) -> None:
         self._core = ProducerCore(bootstrap, options, given_or_system(environment))
         self._loop: asyncio.AbstractEventLoop | None = None
+        forks.belongs_here(self)
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""

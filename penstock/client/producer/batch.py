@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, repeat
 
+from penstock.client import forks
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.sequences import SequencePlace
 from penstock.client.wire.messages import ProducerIdAndEpoch
@@ -56,6 +57,7 @@ class ProducerBatch:
         "keys",
         "last_error",
         "log_append_time_ms",
+        "made_in",
         "next_future",
         "place",
         "record_count",
@@ -76,6 +78,7 @@ class ProducerBatch:
         self.timestamp_ms = timestamp_ms
         self.created_ms = created_ms
         self.threads = threads  # for callers that wait for the batch
+        self.made_in = forks.generation()
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] | None = None
         self.headers: list[Headers] | None = None

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.client import forks
 from penstock.client.cluster.foreign_words import FUTURE_METHODS, with_method_hints
 from penstock.errors import PenstockError, TimedOutError
 from penstock.threads import Threads
@@ -24,6 +25,8 @@ class PendingBatch(Protocol):
 
     topic_partition: TopicPartition
     threads: Threads
+    made_in: int
+    """The generation of the process (penstock.client.forks)."""
     record_count: int
     done: bool
     error: PenstockError | None
@@ -90,7 +93,10 @@ class RecordFuture(tuple[PendingBatch, int]):
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
         """Calls `callback(self)` when done: at once when it is already, else on the client's thread. What it raises is
         logged."""
-        self[0].add_callback(lambda: callback(self))
+        batch = self[0]
+        if not batch.done:
+            forks.refuse_promise(batch.made_in)
+        batch.add_callback(lambda: callback(self))
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch = self[0]
@@ -144,6 +150,9 @@ class BulkFuture:
     def add_done_callback(self, callback: Callable[[BulkFuture], object]) -> None:
         """Calls back once, when every record was acked or has failed: on the client's thread, or at once. What it
         raises is logged."""
+        for batch, _, _ in self._batches:
+            if not batch.done:
+                forks.refuse_promise(batch.made_in)
         once = [callback]
 
         def batch_done() -> None:
@@ -176,6 +185,7 @@ def wait_done(batches: Iterable[PendingBatch], timeout: float | None) -> None:
     left = [batch for batch in batches if not batch.done]
     if not left:
         return
+    forks.refuse_promise(left[0].made_in)
     event = left[0].threads.event()
     waiting = deque(left)
 
@@ -193,6 +203,7 @@ def wait_done(batches: Iterable[PendingBatch], timeout: float | None) -> None:
 
 async def when_done(batch: PendingBatch) -> None:
     """Waits on this event loop until the batch is acked or has failed."""
+    forks.refuse_promise(batch.made_in)
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
 
+from penstock.client import forks
 from penstock.client.background import IN_CALLBACK
 from penstock.client.cluster.config import ProducerConfig
 from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
@@ -61,6 +62,7 @@ class Producer:
         self._background = environment.background()
         self._core.start(self._background.loop)
         self._background.add(self)
+        forks.belongs_here(self)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""

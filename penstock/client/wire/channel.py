@@ -19,23 +19,11 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 import grpc
 import grpc.aio
 
-from penstock.client.wire.transport import NO_CLIENT_LISTENER
-from penstock.error_trailer import error_in_trailer
-from penstock.errors import (
-    ApiError,
-    ClusterAuthorizationFailedError,
-    InvalidRequestError,
-    MessageTooLargeError,
-    NetworkError,
-    RequestTimedOutError,
-    ResourceExhaustedError,
-    UnknownServerError,
-    UnsupportedVersionError,
-)
+from penstock.client import forks
+from penstock.client.wire.statuses import MAX_MESSAGE_BYTES, call_cancelled, closed_by_broker, error_of_status
+from penstock.errors import ApiError
 from penstock.types import Endpoint
 
-MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-"""Above every fetch_max_bytes and request that a sane configuration makes; a limit, because gRPC buffers a message."""
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -50,47 +38,11 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
 )
 
-_BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
-    grpc.StatusCode.UNAVAILABLE: NetworkError,
-    grpc.StatusCode.CANCELLED: NetworkError,
-    grpc.StatusCode.ABORTED: NetworkError,
-    grpc.StatusCode.DEADLINE_EXCEEDED: RequestTimedOutError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
-    grpc.StatusCode.UNAUTHENTICATED: ClusterAuthorizationFailedError,
-    grpc.StatusCode.PERMISSION_DENIED: ClusterAuthorizationFailedError,
-}
-
-OTHER_PORT = "give a broker's port for clients, not one for metrics, controllers or other brokers"
-
-_BROKEN_SIGNS = ("RST_STREAM", "GOAWAY", "Internal error from Core")
-"""What gRPC says, under codes that vary, when a connection died in mid-call."""
-
-
-_NO_GRPC_SIGNS = ("Failed parsing HTTP/2", "http1.x server")
-"""What gRPC says where the peer speaks something else."""
-
 
 def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     """Our exception for gRPC's; it names the endpoint."""
-    status = error.code()
-    details = error.details() or "no details"
-    told = error_in_trailer(error.trailing_metadata(), details)
-    if told is not None:
-        return told  # the broker's own error, about the request as a whole
-    if any(sign in details for sign in _NO_GRPC_SIGNS):
-        return NetworkError(f"{endpoint}: {NO_CLIENT_LISTENER}: no gRPC is spoken there; {OTHER_PORT}")
-    if status is grpc.StatusCode.UNIMPLEMENTED:
-        told_by_grpc = f"the call is not known there ({details})"
-        return UnsupportedVersionError(
-            f"{endpoint}: {NO_CLIENT_LISTENER}, or the node is older than this client: {told_by_grpc}; {OTHER_PORT}"
-        )
-    cls = _BY_STATUS.get(status, UnknownServerError)
-    if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
-        cls = MessageTooLargeError
-    elif cls is UnknownServerError and any(sign in details for sign in _BROKEN_SIGNS):
-        cls = NetworkError
-    return cls(f"{endpoint}: {status.name}: {details}")
+    status, details = error.code(), error.details() or "no details"
+    return error_of_status(status.name, details, error.trailing_metadata(), endpoint)
 
 
 def _cancelled(endpoint: Endpoint) -> BaseException:
@@ -98,7 +50,7 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         return asyncio.CancelledError()
-    return NetworkError(f"{endpoint}: the call was cancelled")
+    return call_cancelled(endpoint)
 
 
 class GrpcStream:
@@ -145,7 +97,7 @@ class GrpcStream:
         status = await self._call.code()
         details, trailing = await self._call.details(), await self._call.trailing_metadata()
         if status is grpc.StatusCode.OK:
-            return NetworkError(f"{self._endpoint}: the broker closed the stream")
+            return closed_by_broker(self._endpoint)
         return api_error(grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details), self._endpoint)
 
     def cancel(self) -> None:
@@ -161,6 +113,7 @@ class GrpcChannel:
     """A gRPC channel that passes bytes on as they are."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        forks.grpc_is_used()
         self._endpoint = endpoint
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=CHANNEL_OPTIONS)
         self._calls: dict[str, Any] = {}

@@ -10,7 +10,10 @@ CLIENT = Path(__file__).resolve().parents[3] / "penstock" / "client"
 EDGES = {
     "background.py": "the thread of plain clients, and its end",
     "environment.py": "makes the real environment",
+    "forks.py": "what a fork does to clients",
     "wire/channel.py": "gRPC",
+    "wire/http2_channel.py": "the transport without gRPC: looks names up",
+    "wire/http2_connection.py": "the transport without gRPC: the escapes of its texts",
 }
 
 

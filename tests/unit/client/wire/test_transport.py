@@ -1,4 +1,5 @@
-"""Every transport keeps the same promises: gRPC's on a loopback port, and the fake's in virtual time."""
+"""Every transport keeps the same promises: gRPC's and that of forked children on a loopback port, and the fake's in
+virtual time."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import (
     ApiError,
@@ -76,8 +78,16 @@ Story = Callable[[Bench], Awaitable[None]]
 
 
 def over_grpc(story: Story) -> None:
+    over_a_port(story, GrpcTransport())
+
+
+def over_http2(story: Story) -> None:
+    over_a_port(story, Http2Transport())
+
+
+def over_a_port(story: Story, transport: ClientTransport) -> None:
     async def run() -> None:
-        echo, transport = Echo(), GrpcTransport()
+        echo = Echo()
         server, port = await serve(echo)
         gone, nowhere = await serve(Echo())
         await gone.stop(None)
@@ -114,7 +124,7 @@ def over_the_fake(story: Story) -> None:
     run_virtual(run())
 
 
-@pytest.fixture(params=[over_grpc, over_the_fake], ids=["grpc", "fake"])
+@pytest.fixture(params=[over_grpc, over_http2, over_the_fake], ids=["grpc", "http2", "fake"])
 def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
     """Tells a story over one of the transports."""
     return request.param  # type: ignore[no-any-return]

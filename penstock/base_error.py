@@ -1,0 +1,33 @@
+"""The base of all errors, and how one is passed on to another process.
+
+An error that is raised in a worker (multiprocessing, concurrent.futures, joblib, Spark) is pickled there and must come
+out as it was, with its fields and notes; Python's own way calls the constructor with the text alone. So an error is made
+anew without its constructor. `copy` and `deepcopy` take the same way. Users import it from penstock.errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="PenstockError")
+
+
+class PenstockError(Exception):
+    """The base of every error raised here; its text names the key, file, topic or limit, and the remedy."""
+
+    __module__ = "penstock.errors"
+
+    nothing_written: bool = False
+    """True guarantees that the refused produce request wrote none of the partition's records. Without it they may be in
+    the log, and sending them again may make duplicates. Code that knows more than the class sets it on one error. A
+    producer's error has it only if it holds for every attempt to send the record."""
+
+    def __reduce__(self) -> tuple[Callable[..., PenstockError], tuple[Any, ...]]:
+        return _made_anew, (type(self), self.args, self.__dict__)
+
+
+def _made_anew(cls: type[E], args: tuple[Any, ...], fields: dict[str, Any]) -> E:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(fields)
+    return error

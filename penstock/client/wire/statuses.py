@@ -1,0 +1,76 @@
+"""gRPC's status of a call that failed, made one of our errors.
+
+Both transports end here (channel.py and http2_channel.py), so that a client tells the same whichever it works with. A
+status is given by its name, because the second transport does not use gRPC's library. Not here: how a call ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.client.wire.transport import NO_CLIENT_LISTENER
+from penstock.error_trailer import error_in_trailer
+from penstock.errors import (
+    ApiError,
+    ClusterAuthorizationFailedError,
+    InvalidRequestError,
+    MessageTooLargeError,
+    NetworkError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    UnknownServerError,
+    UnsupportedVersionError,
+)
+from penstock.types import Endpoint
+
+MAX_MESSAGE_BYTES = 128 * 1024 * 1024
+"""Above every fetch_max_bytes and request that a sane configuration makes; a limit, because a transport buffers a
+message."""
+OTHER_PORT = "give a broker's port for clients, not one for metrics, controllers or other brokers"
+
+_BY_STATUS: dict[str, type[ApiError]] = {
+    "UNAVAILABLE": NetworkError,
+    "CANCELLED": NetworkError,
+    "ABORTED": NetworkError,
+    "DEADLINE_EXCEEDED": RequestTimedOutError,
+    "RESOURCE_EXHAUSTED": ResourceExhaustedError,
+    "INVALID_ARGUMENT": InvalidRequestError,
+    "UNAUTHENTICATED": ClusterAuthorizationFailedError,
+    "PERMISSION_DENIED": ClusterAuthorizationFailedError,
+}
+_BROKEN_SIGNS = ("RST_STREAM", "GOAWAY", "Internal error from Core")
+"""What gRPC says, under codes that vary, when a connection died in mid-call."""
+_NO_GRPC_SIGNS = ("Failed parsing HTTP/2", "http1.x server")
+"""What gRPC says where the peer speaks something else."""
+
+
+def error_of_status(
+    status: str, details: str, trailer: Iterable[tuple[str, str | bytes]] | None, endpoint: Endpoint
+) -> ApiError:
+    """Our error for a call that did not end with OK; it names the endpoint."""
+    told = error_in_trailer(trailer, details)
+    if told is not None:
+        return told  # the broker's own error, about the request as a whole
+    if any(sign in details for sign in _NO_GRPC_SIGNS):
+        return NetworkError(f"{endpoint}: {NO_CLIENT_LISTENER}: no gRPC is spoken there; {OTHER_PORT}")
+    if status == "UNIMPLEMENTED":
+        return UnsupportedVersionError(
+            f"{endpoint}: {NO_CLIENT_LISTENER}, or the node is older than this client: the call is not known there"
+            f" ({details}); {OTHER_PORT}"
+        )
+    cls = _BY_STATUS.get(status, UnknownServerError)
+    if status == "RESOURCE_EXHAUSTED" and "larger than max" in details:
+        cls = MessageTooLargeError
+    elif cls is UnknownServerError and any(sign in details for sign in _BROKEN_SIGNS):
+        cls = NetworkError
+    return cls(f"{endpoint}: {status}: {details}")
+
+
+def closed_by_broker(endpoint: Endpoint) -> NetworkError:
+    """For a stream that its peer has ended in order."""
+    return NetworkError(f"{endpoint}: the broker closed the stream")
+
+
+def call_cancelled(endpoint: Endpoint) -> NetworkError:
+    """For a call that was cancelled while the task that waits for it was not."""
+    return NetworkError(f"{endpoint}: the call was cancelled")
