@@ -1,8 +1,8 @@
 """The base of all errors, and how one is passed on to another process.
 
 An error that is raised in a worker (multiprocessing, concurrent.futures, joblib, Spark) is pickled there and must come
-out as it was, with its fields and notes; Python's own way calls the constructor with the text alone. So an error is made
-anew without its constructor. `copy` and `deepcopy` take the same way. Users import it from penstock.errors.
+out as it was, with its fields and notes. Python's own way calls the constructor with the text alone, so an error is
+made anew without its constructor. `copy` and `deepcopy` take the same way. Users import it from penstock.errors.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ BYTECODE = Path.home() / ".cache" / "penstock" / "tests-bytecode"
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of processes compiles all that it imports
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
 
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
+
 
 class FilesScheduling(LoadScopeScheduling):
     """A worker gets a whole file, in the order in which the files were collected."""

@@ -13,7 +13,8 @@ import asyncio
 import socket
 from typing import TypeVar
 
-from penstock.client.wire.http2_connection import Http2Connection, Http2Stream
+from penstock.client.wire.http2_connection import Http2Connection
+from penstock.client.wire.http2_stream import Http2Stream
 from penstock.client.wire.statuses import call_cancelled, closed_by_broker, error_of_status
 from penstock.errors import ApiError
 from penstock.types import Endpoint

@@ -1,23 +1,15 @@
 """One HTTP/2 connection that carries gRPC calls, in Python alone (the package h2), on the event loop that made it.
 
-A call is an HTTP/2 stream. A message in it is a byte that says whether it is compressed (never, here), its length in
-four bytes, and its bytes. The peer ends a call with trailers: `grpc-status`, `grpc-message` and what else it wants to
-tell. Source: "gRPC over HTTP2" (grpc/grpc, doc/PROTOCOL-HTTP2.md). A connection ends once and takes its calls with it:
-h2 cannot go on with them after a GOAWAY, so an orderly stop of a broker looks like a broken connection here.
-
-Bounded: a message by MAX_MESSAGE_BYTES, what a peer may send ahead of its reader by READ_AHEAD_BYTES and one message.
-Not here: connecting, deadlines, and what an end means (http2_channel.py).
+Each call is an HTTP/2 stream (http2_stream.py). A connection ends once and takes its calls with it: h2 cannot go on
+with them after a GOAWAY, so an orderly stop of a broker looks like a broken connection here. Not here: connecting, and
+deadlines (http2_channel.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import struct
-from collections import deque
-from collections.abc import Iterable
-from typing import NamedTuple, cast
-from urllib.parse import unquote
+from typing import cast
 
 import h2.config
 import h2.connection
@@ -26,152 +18,12 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
-from penstock.client.wire.statuses import MAX_MESSAGE_BYTES
+from penstock.client.wire.http2_stream import NO_HTTP2, READ_AHEAD_BYTES, Ended, Http2Stream, end_in
 
-READ_AHEAD_BYTES = 4 * 1024 * 1024
-MAX_FRAME_BYTES = 256 * 1024
-PREFIX = struct.Struct(">BI")
+FRAME_BYTES_MAX = 256 * 1024
 SETTINGS_SECONDS = 3.0
 """A peer that accepts a connection and does not begin to speak HTTP/2 within this time does not speak it."""
 KEEPALIVE_SECONDS, KEEPALIVE_TIMEOUT_SECONDS = 30.0, 10.0
-NO_HTTP2 = "Failed parsing HTTP/2"
-STATUS_NAMES = (
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-)
-"""gRPC's statuses, by their numbers."""
-_BY_HTTP_STATUS = {"401": "UNAUTHENTICATED", "403": "PERMISSION_DENIED", "404": "UNIMPLEMENTED"}
-_BY_HTTP_STATUS |= dict.fromkeys(("429", "502", "503", "504"), "UNAVAILABLE")
-
-Headers = list[tuple[str, str]]
-
-
-class Ended(NamedTuple):
-    """How a call ended: gRPC's status by its name, its text, and the trailers."""
-
-    status: str
-    details: str
-    trailer: tuple[tuple[str, str], ...] = ()
-
-
-class Http2Stream:
-    """One call: messages in both directions. One task may write while another one reads."""
-
-    def __init__(self, connection: Http2Connection, stream_id: int) -> None:
-        self.stream_id = stream_id
-        self.ended: Ended | None = None
-        self.is_done_writing = False
-        self._connection = connection
-        self._messages: deque[bytes] = deque()
-        self._received = bytearray()
-        self._size: int | None = None  # of the message that is coming in
-        self._waiting_bytes = 0  # of whole messages that nobody has read
-        self._owed_bytes = 0  # of the flow control window: given back once there is a reader for more
-        self._readable, self._writable = asyncio.Event(), asyncio.Event()
-
-    async def read(self) -> bytes | None:
-        """The next message; None once the call has ended and all were read."""
-        while not self._messages:
-            if self.ended is not None:
-                return None
-            self._readable.clear()
-            await self._readable.wait()
-        message = self._messages.popleft()
-        self._waiting_bytes -= len(message)
-        self._give_back()
-        return message
-
-    async def write(self, message: bytes, *, is_last: bool = False) -> bool:
-        """Returns when the connection has taken the message; False if the call ended before that."""
-        if len(message) > MAX_MESSAGE_BYTES:
-            self._refuse(f"Sent message larger than max ({len(message)} vs. {MAX_MESSAGE_BYTES})")
-        data = memoryview(PREFIX.pack(0, len(message)) + message)
-        try:
-            while data and self.ended is None:
-                room = self._connection.room(self.stream_id)
-                if not room:
-                    self._writable.clear()
-                    await self._writable.wait()
-                    continue
-                self.is_done_writing = is_last and room >= len(data)
-                self._connection.send(self.stream_id, bytes(data[:room]), self.is_done_writing)
-                data = data[room:]
-        except asyncio.CancelledError:  # half a message is out: nothing can follow it
-            self.cancel()
-            raise
-        return self.ended is None or not data
-
-    def cancel(self, details: str = "the call was cancelled") -> None:
-        """Ends the call here and at the peer; nothing if it has ended."""
-        if self.ended is None:
-            self._connection.reset(self.stream_id)
-            self.end(Ended("CANCELLED", details))
-
-    # -- what the connection tells -------------------------------------------------------------------------------------
-
-    def on_writable(self) -> None:
-        self._writable.set()
-
-    def on_data(self, data: bytes, window_bytes: int) -> None:
-        self._received += data
-        self._owed_bytes += window_bytes
-        while self.ended is None and self._take_message():
-            pass
-        self._give_back()
-
-    def _take_message(self) -> bool:
-        received = self._received
-        if self._size is None and len(received) >= PREFIX.size:
-            is_compressed, self._size = PREFIX.unpack_from(received)
-            if is_compressed:
-                self._refuse("a compressed message, which was not asked for", "INTERNAL")
-            elif self._size > MAX_MESSAGE_BYTES:
-                self._refuse(f"Received message larger than max ({self._size} vs. {MAX_MESSAGE_BYTES})")
-        if self.ended is not None or self._size is None or len(received) < PREFIX.size + self._size:
-            return False
-        end = PREFIX.size + self._size
-        self._messages.append(bytes(memoryview(received)[PREFIX.size : end]))
-        self._waiting_bytes += self._size
-        del received[:end]
-        self._size = None
-        self._readable.set()
-        return True
-
-    def _give_back(self) -> None:
-        """Lets the peer send more, unless much waits to be read. A message that is not whole always gets its rest."""
-        if self._owed_bytes and (not self._messages or self._waiting_bytes < READ_AHEAD_BYTES):
-            owed, self._owed_bytes = self._owed_bytes, 0
-            self._connection.acknowledge(self.stream_id, owed)
-
-    def _refuse(self, details: str, status: str = "RESOURCE_EXHAUSTED") -> None:
-        self._connection.reset(self.stream_id)
-        self.end(Ended(status, details))
-
-    def end(self, ended: Ended) -> None:
-        """The first end counts: a reset that follows the trailers says nothing."""
-        if self.ended is None:
-            self.ended = ended
-            self._connection.forget(self.stream_id)
-            self._readable.set()
-            self._writable.set()
-
-    def __repr__(self) -> str:
-        return f"Http2Stream({self.stream_id}, {self.ended or 'open'})"
 
 
 class Http2Connection(asyncio.Protocol):
@@ -270,7 +122,7 @@ class Http2Connection(asyncio.Protocol):
         self._h2.update_settings(
             {
                 h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: READ_AHEAD_BYTES,
-                h2.settings.SettingCodes.MAX_FRAME_SIZE: MAX_FRAME_BYTES,
+                h2.settings.SettingCodes.MAX_FRAME_SIZE: FRAME_BYTES_MAX,
                 h2.settings.SettingCodes.ENABLE_PUSH: 0,
             }
         )
@@ -348,8 +200,7 @@ class Http2Connection(asyncio.Protocol):
         elif stream is None:
             return
         elif isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
-            headers = list(_texts(event.headers or ()))
-            found = _end_in(headers)
+            found = end_in(event.headers or ())
             if found is not None:
                 if not stream.is_done_writing:  # nothing that is written counts any more
                     self.reset(stream.stream_id)
@@ -361,27 +212,3 @@ class Http2Connection(asyncio.Protocol):
 
     def __repr__(self) -> str:
         return f"Http2Connection({self._authority}, {self.ended or f'{len(self._streams)} calls'})"
-
-
-def _texts(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[str, str]]:
-    for name, value in headers:
-        yield (
-            name if isinstance(name, str) else name.decode("ascii", "replace"),
-            value if isinstance(value, str) else value.decode("utf-8", "replace"),
-        )
-
-
-def _end_in(headers: Headers) -> Ended | None:
-    """The end that a block of headers tells; None for the head of an answer that is in order."""
-    by_name = dict(headers)
-    if "grpc-status" in by_name:
-        number = by_name["grpc-status"]
-        known = number.isascii() and number.isdigit() and int(number) < len(STATUS_NAMES)
-        status = STATUS_NAMES[int(number)] if known else "UNKNOWN"
-        return Ended(status, unquote(by_name.get("grpc-message", "")) or "no details", tuple(headers))
-    http_status = by_name.get(":status", "200")
-    if http_status != "200":
-        return Ended(_BY_HTTP_STATUS.get(http_status, "UNKNOWN"), f"Received http2 header with status: {http_status}")
-    if ":status" in by_name and not by_name.get("content-type", "").startswith("application/grpc"):
-        return Ended("UNAVAILABLE", f"{NO_HTTP2}: an answer of type {by_name.get('content-type', 'none')!r}")
-    return None

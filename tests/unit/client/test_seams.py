@@ -13,7 +13,7 @@ EDGES = {
     "forks.py": "what a fork does to clients",
     "wire/channel.py": "gRPC",
     "wire/http2_channel.py": "the transport without gRPC: looks names up",
-    "wire/http2_connection.py": "the transport without gRPC: the escapes of its texts",
+    "wire/http2_stream.py": "the transport without gRPC: the escapes of its texts",
 }
 
 
