@@ -121,6 +121,29 @@ class Consumer:
         """The first record at or after each time; None where no record is that late."""
         return self._run(self._core.offsets_for_times, times_ms)
 
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Polls return nothing of these partitions, and nothing more of them is fetched, until `resume`.
+
+        They stay assigned, and keep their positions; what was fetched of them is kept. A seek leaves them paused.
+        """
+        self._core.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Polls return records of these partitions again, from their positions on."""
+        self._core.resume(partitions)
+
+    def paused(self) -> list[TopicPartition]:
+        """The assigned partitions that are paused."""
+        return self._core.paused()
+
+    def lag(self, partition: TopicPartition) -> int:
+        """How many offsets the position is behind the readable end of the log; compaction and transactions leave
+        offsets without a record.
+
+        By the leader's last answer to a fetch; before one, or where the partition is paused, the leader is asked.
+        """
+        return self._run(self._core.lag, partition)
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Consumer:
@@ -197,6 +220,11 @@ class Consumer:
         May be called in any thread.
         """
         return self._background.run(self._core.waiting_for())
+
+    def metrics(self) -> dict[str, int]:
+        """Numbers for a monitoring system, by the names that Kafka's consumer has: `records-consumed-total`,
+        `records-lag-max`, and of each partition `orders-0.records-lag`. Asks nobody; in any thread."""
+        return self._core.metrics()
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

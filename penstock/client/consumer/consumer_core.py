@@ -131,7 +131,6 @@ class ConsumerCore:
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
         """What is there, at most `max_records`; empty when nothing is."""
         limit = self.config.max_poll_records if max_records is None else checked_number("max_records", max_records, 0)
-        self._polls += 1
         taken: list[ConsumerRecord] = []
         size_bytes = 0
         with self.reader.turn():
@@ -147,8 +146,25 @@ class ConsumerCore:
                     taken = part
         if not taken:
             self.reader.raise_new()
-        self._records += len(taken)
+        self.count(len(taken))
         return taken
+
+    def count(self, records: int) -> None:
+        """A poll has given so many records."""
+        self._polls += 1
+        self._records += records
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        for state in [self.positions.states[self.check_assigned(tp)] for tp in checked_partitions(partitions)]:
+            self.reader.pause(state)
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for state in [self.positions.states[self.check_assigned(tp)] for tp in checked_partitions(partitions)]:
+            self.reader.resume(state)
+        self._on_room()
+
+    def paused(self) -> list[TopicPartition]:
+        return [tp for tp, state in self.positions.states.items() if state.paused]
 
     def _take_rows(self, piece: Deliver, count: int) -> list[ConsumerRecord]:
         """At most `count` records of the piece; the others stay decoded for the next poll."""
@@ -236,6 +252,14 @@ class ConsumerCore:
             raise UnknownTopicOrPartitionError(f"{tp} does not exist any more: was the topic deleted?")
         return place
 
+    async def lag(self, tp: TopicPartition) -> int:
+        """How many offsets the user is behind. A partition that is not fetched has no news: its leader is asked."""
+        state = self.positions.states[self.check_assigned(tp)]
+        if state.lag is not None and not state.paused and not state.is_stopped:
+            return state.lag
+        place = await self.position(tp, self.config.request_timeout_ms)
+        return max((await self.end_offsets([tp]))[tp] - place, 0)
+
     # -- ranges --------------------------------------------------------------------------------------------------------
 
     def raw_fetch(self, span: RawRange) -> RawFetch:
@@ -290,6 +314,23 @@ class ConsumerCore:
         await asyncio.gather(*(fetch.close() for fetch in tuple(self._raw_fetches)))
         await self.fetcher.close()
         await self.cluster.close()
+
+    def metrics(self) -> dict[str, int]:
+        """Kafka's names; what is not known yet is left out."""
+        states = self.positions.states
+        lags = {tp: state.lag for tp, state in states.items()}
+        known = {tp: lag for tp, lag in lags.items() if lag is not None}
+        fetch = self.fetcher.statistics()
+        return {
+            "records-consumed-total": self._records,
+            "bytes-consumed-total": fetch.bytes_fetched,
+            "fetch-total": fetch.requests,
+            "assigned-partitions": len(states),
+            "paused-partitions": len(self.paused()),
+            "buffered-bytes": self.buffer.used_bytes,
+            **({"records-lag-max": max(known.values())} if known else {}),
+            **{f"{tp}.records-lag": lag for tp, lag in known.items()},
+        }
 
     def statistics(self) -> ConsumerStatistics:
         return ConsumerStatistics(self._records, self._polls, self.buffer.used_bytes, self.fetcher.statistics())

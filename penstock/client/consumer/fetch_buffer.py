@@ -62,6 +62,10 @@ class FetchBuffer:
             self._on_room()
         return item
 
+    def wake_fetcher(self) -> None:
+        """The taker wants more of something, whether there was room or not."""
+        self._on_room()
+
     @property
     def is_full(self) -> bool:
         """Whether there is too little room to ask for more."""

@@ -69,8 +69,9 @@ class FetchSessionView:
                 self._told[tp] = self._told[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
 
     def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
-        """Whether the broker's view is `wanted` already, or becomes so with the requests that follow anyway."""
-        return self._untold or self._told == wanted
+        """Whether the broker waits for all of `wanted`, or will with the requests that follow anyway. It may wait for
+        more, of which the next request says that it is not wanted: that is no reason to give up the one under way."""
+        return self._untold or all(self._told.get(tp) == part for tp, part in wanted.items())
 
     def __len__(self) -> int:
         return len(self._told)

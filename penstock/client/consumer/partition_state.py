@@ -30,7 +30,7 @@ class ReadFailure(NamedTuple):
 
 
 class PartitionState:
-    """One assigned partition. `read` and `failed` are written by the user's thread, all else by the loop."""
+    """One assigned partition. The user's thread writes `read`, `failed`, `paused` and `is_held`, the loop all else."""
 
     __slots__ = (
         "end_offset",
@@ -40,10 +40,12 @@ class PartitionState:
         "halted",
         "high_watermark",
         "is_given",
+        "is_held",
         "last_error",
         "last_fetched_epoch",
         "log_start_offset",
         "not_before_ms",
+        "paused",
         "read",
         "reset_timestamp",
         "start",
@@ -59,6 +61,8 @@ class PartitionState:
         self.start = GenerationOffset(generation, NO_OFFSET)  # where this generation begins; the newest counts
         self.read = self.start  # how far the user has got; counts while its generation is the newest
         self.failed: ReadFailure | None = None  # counts while its generation is the newest
+        self.paused = False  # nothing is fetched or handed over; the position stays
+        self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for
         self.last_fetched_epoch = NO_EPOCH
@@ -101,6 +105,12 @@ class PartitionState:
     def is_stopped(self) -> bool:
         """Whether an error ended fetching until the next seek."""
         return self.halted or self.failure is not None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the user is behind the readable end, by the leader's last answer; None before one."""
+        position, end = self.position, self.high_watermark
+        return max(end - position, 0) if position >= 0 and end >= 0 else None
 
     @property
     def is_at_end(self) -> bool:

@@ -161,6 +161,7 @@ class Positions:
         state.is_given = False
         state.fetch_offset = offset
         state.halted = False
+        state.high_watermark = NO_OFFSET
         state.not_before_ms = state.failures = 0
         state.unknown_since_ms = None
 
@@ -199,7 +200,9 @@ class Positions:
         """The questions for this broker: every partition that it leads, has a position, and is not backing off."""
         found = {}
         for tp, state in self.states.items():
-            if state.fetch_offset < 0 or state.is_at_end or state.is_stopped or state.not_before_ms > now_ms:
+            if state.fetch_offset < 0 or state.paused or state.is_held or state.not_before_ms > now_ms:
+                continue
+            if state.is_at_end or state.is_stopped:
                 continue
             leader, topic = cache.leader(tp), cache.topic(tp.topic)
             if leader is None or leader.node_id != node_id or topic is None or topic.topic_id != state.topic_id:

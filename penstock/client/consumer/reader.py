@@ -23,6 +23,7 @@ from penstock.errors import UndecodableBatchError
 from penstock.types import TopicPartition
 
 C = TypeVar("C")
+Piece = Deliver | ReportError
 
 
 class Reader:
@@ -31,6 +32,9 @@ class Reader:
     def __init__(self, positions: Positions, buffer: FetchBuffer) -> None:
         self._positions = positions
         self._buffer = buffer
+        self._held: dict[TopicPartition, deque[Piece]] = {}  # of partitions that are or were paused, in order
+        self._resumed: dict[TopicPartition, None] = {}  # of those in `_held`: the ones that are not paused any more
+        self._set_aside: list[Piece] = []  # what this turn has put there
         self._front: deque[Item] = deque()  # what was taken out of the buffer and given back; comes before the rest
         self._drawn: list[Item] = []  # what this turn has taken out of the buffer
         self._moves: list[tuple[Deliver, int]] = []
@@ -47,12 +51,15 @@ class Reader:
             yield
         except BaseException:
             self._front = deque((*before, *self._drawn))
+            for piece in self._set_aside:
+                self._held[piece.topic_partition].pop()
             for state, _ in self._failures:
                 state.failed = None
             self._forget_turn()
             raise
         finally:
             self._drawn.clear()
+            self._set_aside.clear()
         self._hand_over()
 
     def _hand_over(self) -> None:
@@ -81,6 +88,11 @@ class Reader:
             state = self._current(found.topic_partition, found.generation)
             if state is None:
                 continue
+            if state.paused:
+                self._held.setdefault(found.topic_partition, deque()).append(found)
+                self._set_aside.append(found)
+                state.is_held = True
+                continue
             if isinstance(found, Deliver):
                 return found
             state.failed = ReadFailure(found.generation, found.error)
@@ -90,7 +102,7 @@ class Reader:
     def _draw(self) -> Item | None:
         if self._front:
             return self._front.popleft()
-        found = self._buffer.take()
+        found = self._take_held() if self._resumed else self._buffer.take()
         if found is not None:
             self._drawn.append(found)
         return found
@@ -99,6 +111,40 @@ class Reader:
         """None for what belongs to before a seek, or lies behind an error."""
         state = self._positions.states.get(tp)
         return state if state is not None and state.generation == generation and state.failure is None else None
+
+    def _take_held(self) -> Item | None:
+        """The oldest piece of a partition that was resumed; nothing more of it is fetched before it has none."""
+        tp = next(iter(self._resumed))
+        pieces = self._held[tp]
+        found = pieces.popleft()
+        if not pieces:
+            del self._held[tp], self._resumed[tp]
+            if (state := self._positions.states.get(tp)) is not None:
+                state.is_held = False
+            self._buffer.wake_fetcher()
+        return found
+
+    def pause(self, state: PartitionState) -> None:
+        """What was taken out of the buffer of the partition stays, in order, and is not handed over."""
+        tp = state.topic_partition
+        state.paused = True
+        self._resumed.pop(tp, None)
+        mine = [item for item in self._front if not isinstance(item, FetchRefusal) and item.topic_partition == tp]
+        if mine:
+            self._front = deque(
+                item for item in self._front if isinstance(item, FetchRefusal) or item.topic_partition != tp
+            )
+            self._held[tp] = deque((*mine, *self._held.get(tp, ())))
+            state.is_held = True
+        for gone in [known for known in self._held if known not in self._positions.states]:
+            del self._held[gone]
+            self._resumed.pop(gone, None)
+
+    def resume(self, state: PartitionState) -> None:
+        """What is held of the partition is next."""
+        state.paused = False
+        if state.topic_partition in self._held:
+            self._resumed[state.topic_partition] = None
 
     def decode(self, piece: Deliver, decoder: Decoder[C]) -> tuple[C, Deliver]:
         """The records of a piece up to the first damage, and the part that holds them; the rest is the next piece."""
@@ -144,5 +190,5 @@ class Reader:
         """Raises the error of a partition that waits for a seek, whether it was raised before or not."""
         self.raise_new()
         for state in self._positions.states.values():
-            if state.failure is not None:
+            if state.failure is not None and not state.paused:
                 raise state.failure.with_traceback(None)

@@ -24,7 +24,7 @@ def _each(
     states: Iterable[PartitionState], cache: MetadataCache, troubles: Mapping[int, str]
 ) -> Iterator[tuple[TopicPartition, tuple[object, ...], str]]:
     for state in states:
-        if state.is_stopped or state.is_at_end:
+        if state.is_stopped or state.is_at_end or state.paused:
             continue
         tp, leader = state.topic_partition, cache.leader(state.topic_partition)
         if leader is None:
