@@ -52,6 +52,16 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+class MetadataOffset(NamedTuple):
+    """How far one cluster's metadata has been heard; nothing is known of another cluster's."""
+
+    cluster_id: str = ""
+    offset: int = NO_OFFSET
+
+
+NOTHING_SEEN = MetadataOffset()
+
+
 class EpochEndOffset(NamedTuple):
     """The answer to 'where does this epoch end?'; (-1, -1) when the log cannot say (KIP-101, KIP-279)."""
 

@@ -36,6 +36,7 @@ from broker.grpc.codec import (
 from penstock.client.wire import protobuf as wire
 from penstock.client.wire.log_dirs import decode_alter_log_dirs, decode_describe_log_dirs
 from penstock.client.wire.metadata_page import decode_describe_metadata
+from penstock.client.wire.offsets import decode_epochs, decode_list_offsets
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, elections_pb2, log_dirs_pb2, quorum_pb2, reassignments_pb2
@@ -158,7 +159,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (controller_pb2.AllocateProducerIdsResponse, producer_ids.response_from_pb),
     (pb.InitProducerIdResponse, wire.decode_init_producer_id),
     (pb.ProduceResponse, wire.decode_produce),
-    (pb.ListOffsetsResponse, wire.decode_list_offsets),
+    (pb.ListOffsetsResponse, decode_list_offsets),
+    (pb.OffsetForLeaderEpochResponse, decode_epochs),
     (pb.MetadataResponse, wire.decode_metadata),
     (pb.CreateTopicsResponse, wire.decode_topics),
     (pb.CreatePartitionsResponse, wire.decode_topics),

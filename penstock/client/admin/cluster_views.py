@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from penstock.client.admin.health import METADATA_OLD_MS, ClusterViews
+from penstock.client.admin.health import ClusterViews
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
 from penstock.types import Endpoint

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.wire.messages import BrokerInfo, ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
 OK = "ok"
 _RANKS = (OK, DEGRADED, CRITICAL)
 
-METADATA_OLD_MS = 10_000
 """A node hears from the quorum at least each second; an election takes less than this, too."""
 VOTER_SILENT_MS = 10_000
 PARTITIONS_NAMED_MAX = 10

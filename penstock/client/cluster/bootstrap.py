@@ -2,7 +2,9 @@
 
 A service may start with its broker, or before it, so an address that refuses, does not resolve or does not answer is
 asked again until the time is up. An address is given up only where asking again does not help: something else listens
-there, or the broker refuses this client. Not here: what the answer means (cluster.py).
+there, or the broker refuses this client. A broker that is cut off from the
+others answers, too: an old answer counts only if no better one comes within OLD_ANSWER_MS. Not here: what the answer
+means (cluster.py).
 """
 
 from __future__ import annotations
@@ -23,13 +25,25 @@ _log = logging.getLogger(__name__)
 Ask = Callable[[Endpoint, int], Awaitable[ClusterSnapshot]]
 """One question to one address; the number is the time that it may take, in ms."""
 
+OLD_ANSWER_MS = 500
+"""An old answer waits so long for a better one."""
+
 
 class Bootstrap:
     """One first contact."""
 
-    def __init__(self, addresses: Sequence[Endpoint], ask: Ask, limit_ms: int, clock: Clock, backoff: Backoff) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[Endpoint],
+        ask: Ask,
+        is_old: Callable[[ClusterSnapshot], bool],
+        limit_ms: int,
+        clock: Clock,
+        backoff: Backoff,
+    ) -> None:
         self._addresses = addresses
         self._ask = ask
+        self._is_old = is_old
         self._limit_ms = limit_ms
         self._clock = clock
         self._backoff = backoff
@@ -39,12 +53,20 @@ class Bootstrap:
     async def first_answer(self) -> ClusterSnapshot:
         """The first answer of any address; BootstrapError, with the reason of each, when there is none in time."""
         asked = [asyncio.ensure_future(self._until_answered(address)) for address in self._addresses]
+        old: ClusterSnapshot | None = None
         try:
-            for ended in asyncio.as_completed(asked, timeout=self._limit_ms / 1000):
-                if (answer := await ended) is not None:
-                    return answer
-        except TimeoutError:
-            pass
+            while pending := [task for task in asked if not task.done()]:
+                left_ms = max(self._deadline_ms - self._clock.now_ms(), 0)
+                limit_ms = left_ms if old is None else min(left_ms, OLD_ANSWER_MS)
+                ended, _ = await asyncio.wait(pending, timeout=limit_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+                for answer in [task.result() for task in pending if task in ended]:
+                    if answer is not None and not self._is_old(answer):
+                        return answer
+                    old = _newer(old, answer)
+                if not ended:
+                    break
+            if old is not None:
+                return old
         finally:
             for task in asked:
                 task.cancel()
@@ -74,3 +96,9 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         return f"Bootstrap({','.join(map(str, self._addresses))}, failures={len(self._failures)})"
+
+
+def _newer(one: ClusterSnapshot | None, other: ClusterSnapshot | None) -> ClusterSnapshot | None:
+    if one is None or other is None:
+        return one or other
+    return other if other.metadata_offset > one.metadata_offset else one

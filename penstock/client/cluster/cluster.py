@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from penstock.backoff import Backoff
 from penstock.client.cluster.bootstrap import Bootstrap
 from penstock.client.cluster.config import ConnectionConfig
-from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
 from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
@@ -128,8 +128,11 @@ class ClusterClient:
         async def ask(endpoint: Endpoint, timeout_ms: int) -> ClusterSnapshot:
             return await self.connection_to(endpoint).metadata(sorted(self._tracked), timeout_ms)
 
+        def is_old(answer: ClusterSnapshot) -> bool:
+            return answer.metadata_age_ms >= METADATA_OLD_MS or self.cache.is_stale(answer)
+
         limit_ms = self.config.bootstrap_timeout_ms
-        answer = await Bootstrap(self.bootstrap, ask, limit_ms, self.clock, self.backoff).first_answer()
+        answer = await Bootstrap(self.bootstrap, ask, is_old, limit_ms, self.clock, self.backoff).first_answer()
         self._learn(answer)
         self._begin_age()
 
@@ -161,9 +164,7 @@ class ClusterClient:
         names = sorted(self._tracked.union(topics))
         if deadline_ms is None:
             deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
-        snapshot = await self.ask_any(
-            lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, avoid=avoid
-        )
+        snapshot = await self._ask_metadata(names, deadline_ms, avoid)
         self._learn(snapshot)
         self._begin_age()
         return snapshot
@@ -188,22 +189,39 @@ class ClusterClient:
     ) -> tuple[TopicInfo, ...]:
         """These topics, or all, from a node whose metadata is not older than what was seen before; not cached."""
         await self.wait_ready()
-        snapshot = await self.ask_any(
-            lambda c, ms: self._metadata(c, names, ms, include_log_dirs), deadline_ms, read_only=True
-        )
+        snapshot = await self._ask_metadata(names, deadline_ms, (), include_log_dirs)
         self._learn(replace(snapshot, topics=()))
         return snapshot.topics
+
+    async def _ask_metadata(
+        self,
+        names: Sequence[str] | None,
+        deadline_ms: int,
+        avoid: Collection[Endpoint],
+        include_log_dirs: bool = False,
+    ) -> ClusterSnapshot:
+        """The answer of a node that hears from the quorum; of one that does not, once the others were asked as well."""
+        asked = 0
+
+        async def ask(connection: Connection, timeout_ms: int) -> ClusterSnapshot:
+            nonlocal asked
+            asked += 1
+            is_last = asked >= len(self.choice.candidates(self._live()))
+            snapshot = await self._metadata(connection, names, timeout_ms, include_log_dirs)
+            if snapshot.metadata_age_ms >= METADATA_OLD_MS and not is_last:
+                age = f"has not heard from the quorum for {snapshot.metadata_age_ms} ms"
+                raise ReplicaNotAvailableError(f"{connection.endpoint} {age}")
+            return snapshot
+
+        return await self.ask_any(ask, deadline_ms, read_only=True, avoid=avoid)
 
     async def _metadata(
         self, connection: Connection, names: Sequence[str] | None, timeout_ms: int, include_log_dirs: bool = False
     ) -> ClusterSnapshot:
         """One node's answer; a retriable error, after which `ask_any` asks the next node, if this one lags."""
         snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS), include_log_dirs)
-        if self.cache.is_stale(snapshot):
-            raise ReplicaNotAvailableError(
-                f"{connection.endpoint} has the metadata up to offset {snapshot.metadata_offset},"
-                f" and {self.cache.metadata_offset} was seen before"
-            )
+        if why := self.cache.why_stale(snapshot):
+            raise ReplicaNotAvailableError(f"{connection.endpoint} is behind: it has {why}")
         return snapshot
 
     def refresh_soon(self, avoid: Collection[Endpoint] = ()) -> None:

@@ -3,8 +3,9 @@
 Pure: fed with snapshots and leader hints, asked by producers and consumers. It never goes back to an older state. A
 snapshot of an older metadata offset than one that was seen is not taken: it may have a topic that was deleted since,
 and a leader that lags would still take records under the old topic's id. A leader epoch never goes back for one topic
-id (KIP-320). A hint from NotLeaderOrFollower counts at once, before the next snapshot, if it is of the same topic id.
-Not here: asking (cluster.py).
+id (KIP-320). A client that begins anew can be told what was seen before it (`note_offset`, `note_epoch`): a checkpoint
+of Spark holds both. A hint from NotLeaderOrFollower counts at once, before the next snapshot, if it is of the same
+topic id. Not here: asking (cluster.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
-from penstock.types import NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, TopicPartition
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, MetadataOffset, TopicPartition
+
+METADATA_OLD_MS = 10_000
+"""A broker that has not heard from a working quorum for so long is cut off, or the quorum is down."""
 
 
 class Leader(NamedTuple):
@@ -39,6 +43,7 @@ class MetadataCache:
 
     __slots__ = (
         "_brokers",
+        "_epochs_seen",
         "_hints",
         "_leaders",
         "_topics",
@@ -53,6 +58,7 @@ class MetadataCache:
         self._brokers: dict[int, BrokerInfo] = {}
         self._topics: dict[str, TopicInfo] = {}
         self._leaders: dict[TopicPartition, Leader] = {}
+        self._epochs_seen: dict[tuple[str, int], int] = {}  # by topic id and partition, as `note_epoch` was told
         self._updates = 0
         self._hints = 0
         self.cluster_id = ""
@@ -61,17 +67,51 @@ class MetadataCache:
         self.updated_ms = -1
 
     def is_stale(self, snapshot: ClusterSnapshot) -> bool:
-        """Whether the node that answered had heard less of the metadata log than one that answered before."""
-        return snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset
+        """Whether the node that answered had heard less of the metadata log than was seen before."""
+        return bool(self.why_stale(snapshot))
+
+    def why_stale(self, snapshot: ClusterSnapshot) -> str:
+        """What shows that a snapshot is older than what was seen before; "" if nothing does."""
+        if snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset:
+            return f"metadata up to offset {snapshot.metadata_offset}, and {self.metadata_offset} was seen before"
+        for topic in snapshot.topics if self._epochs_seen else ():
+            for info in topic.partitions:
+                seen = self._epochs_seen.get((topic.topic_id, info.partition), NO_EPOCH)
+                if topic.error is None and info.leader_epoch < seen:
+                    led = f"{topic.name}-{info.partition} led by node {info.leader_id} in epoch {info.leader_epoch}"
+                    return f"{led}, and epoch {seen} was seen before"
+        return ""
+
+    @property
+    def seen(self) -> MetadataOffset:
+        """How far the newest answer had heard; a later client can be told it by `note_offset`."""
+        return MetadataOffset(self.cluster_id, self.metadata_offset)
 
     def note_offset(self, cluster_id: str, metadata_offset: int) -> None:
-        """A node told how far it has heard: from now on the metadata of one that has heard less is stale."""
+        """Somebody has heard so far: from now on the metadata of a node that has heard less is stale."""
+        if self.updated_ms < 0 and not self.cluster_id:
+            self.cluster_id = cluster_id
         if cluster_id == self.cluster_id:
             self.metadata_offset = max(self.metadata_offset, metadata_offset)
 
+    def note_epoch(self, tp: TopicPartition, topic_id: str, epoch: int) -> None:
+        """Somebody has seen the partition of exactly this topic led in this epoch: no lower one counts from now on."""
+        if epoch <= self._epochs_seen.get((topic_id, tp.partition), NO_EPOCH) or not topic_id:
+            return
+        self._epochs_seen[topic_id, tp.partition] = epoch
+        known = self._leaders.get(tp)
+        if self.topic_id(tp.topic) == topic_id and known is not None and known.epoch < epoch:
+            self._leaders[tp] = Leader(NO_LEADER, epoch)
+
     def update(self, snapshot: ClusterSnapshot, now_ms: int) -> None:
-        """Takes over a snapshot unless it is stale; topics that it does not speak of stay."""
+        """Takes over a snapshot unless it is stale; topics that it does not speak of stay.
+
+        Of a stale one, a cache that knows no broker yet takes the brokers: one of them may have heard more.
+        """
         if self.is_stale(snapshot):
+            if self.updated_ms < 0:
+                self._brokers = {broker.node_id: broker for broker in snapshot.brokers}
+                self.updated_ms = now_ms
             return
         self.metadata_offset = snapshot.metadata_offset
         self._brokers = {broker.node_id: broker for broker in snapshot.brokers}

@@ -1,6 +1,6 @@
-"""Asks partition leaders for offsets: earliest, latest, largest timestamp, by time; shared by Admin and Consumer.
+"""Asks partition leaders for offsets: earliest, latest, largest timestamp, by time, and where a leader epoch ends.
 
-How leaders are found and asked again is by_leader.py's.
+Shared by Admin, Consumer and the Spark source. How leaders are found and asked again is by_leader.py's.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from penstock.client.cluster.by_leader import (
 )
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import ListOffsetsPart
-from penstock.types import TopicPartition
+from penstock.client.wire.messages import EpochPart, ListOffsetsPart
+from penstock.types import EpochEndOffset, TopicPartition
 
 Wanted = Mapping[TopicPartition, int]
 
@@ -44,6 +44,22 @@ async def list_offsets_once(cluster: ClusterClient, wanted: Wanted) -> Round[Off
     """The same of the leaders that are known now and answer; one that does not holds up no other's partitions."""
     attempt_ms = _attempt_ms(cluster)
     return await ask_leaders_once(cluster, wanted, _asker(attempt_ms), attempt_ms)
+
+
+async def epoch_ends(
+    cluster: ClusterClient, epochs: Mapping[TopicPartition, int], timeout_ms: int, topic_ids: Mapping[str, str]
+) -> dict[TopicPartition, EpochEndOffset]:
+    """Where the largest epoch that is not above the given one ends in the log of each partition's leader (KIP-320)."""
+    attempt_ms = _attempt_ms(cluster)
+
+    async def ask(
+        connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
+    ) -> Sequence[Answer[EpochEndOffset]]:
+        parts = [EpochPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
+        answers = await connection.epoch_ends(parts, min(left_ms, attempt_ms))
+        return [Answer(TopicPartition(r.topic, r.partition), r.error, r.end) for r in answers]
+
+    return await ask_leaders(cluster, epochs, ask, timeout_ms, topic_ids)
 
 
 def _attempt_ms(cluster: ClusterClient) -> int:

@@ -23,11 +23,18 @@ from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.client.consumer.raw_buffer import RawBuffer
-from penstock.client.consumer.raw_fetch import RawRange
+from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.position import Position
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
+from penstock.types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_EPOCH,
+    NOTHING_SEEN,
+    MetadataOffset,
+    TimestampAndOffset,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -196,14 +203,23 @@ class Consumer:
                 return found
 
     def fetch_raw(
-        self, topic: str, partition: int, from_offset: int, to_offset: int, topic_id: str = ""
+        self,
+        topic: str,
+        partition: int,
+        from_offset: int,
+        to_offset: int,
+        topic_id: str = "",
+        leader_epoch: int = NO_EPOCH,
+        seen: MetadataOffset = NOTHING_SEEN,
     ) -> Iterator[RawBuffer]:
         """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
 
         Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
-        where the name is another's by now.
+        where the name is another's by now. With the `leader_epoch` in which `to_offset` was seen, and the metadata that
+        was `seen` before, no broker that has heard less is believed, and a record that replaced another one below
+        `to_offset` is a LogTruncationError.
         """
-        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
+        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id, leader_epoch, seen)
         fetch = self._core.raw_fetch(span)
         try:
             while (buffer := self._run(fetch.next_buffer)) is not None:

@@ -29,7 +29,8 @@ from penstock.client.consumer.consumer_record import ConsumerRecord, make_record
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
 from penstock.client.consumer.positions import Deliver, Positions
-from penstock.client.consumer.raw_fetch import RawFetch, RawRange
+from penstock.client.consumer.raw_buffer import RawRange
+from penstock.client.consumer.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.large_buffers import reuse_large_buffers

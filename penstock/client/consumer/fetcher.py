@@ -23,6 +23,7 @@ from penstock.client.consumer.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetch_session_view import SessionDelta
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, ReportError
+from penstock.client.consumer.raw_buffer import RawRange
 from penstock.client.consumer.stalled import consumer_waits
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import (
@@ -207,13 +208,13 @@ class Fetcher:
             self._is_cut_off = False
             self.touch()
 
-    async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
-        """The same for a bounded range of one partition, of the topic with this id (empty: of today's)."""
-        checked = await self._check([tp])
-        if topic_id:
-            await self._cluster.meet_topic(tp.topic, topic_id)
+    async def assign_range(self, span: RawRange) -> None:
+        """The same for a bounded range of one partition, of the topic with its id (empty: of today's)."""
+        checked = await self._check([span.topic_partition])
+        if span.topic_id:
+            await self._cluster.meet_topic(span.topic_partition.topic, span.topic_id)
         self._positions.assign(checked)
-        self._positions.seek_range(tp, bounds, topic_id)
+        self._positions.seek_range(span)
         self.touch()
 
     async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:

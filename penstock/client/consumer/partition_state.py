@@ -34,6 +34,7 @@ class PartitionState:
 
     __slots__ = (
         "end_offset",
+        "epoch_max",
         "failed",
         "failures",
         "fetch_offset",
@@ -65,6 +66,7 @@ class PartitionState:
         self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for
+        self.epoch_max = NO_EPOCH  # of a range: no record below its end may be of a later epoch; -1: not known
         self.last_fetched_epoch = NO_EPOCH
         self.reset_timestamp: int | None = None  # a sentinel or a time: the position is to be looked up
         self.halted = False  # an error was reported; nothing is fetched until a seek

@@ -18,6 +18,7 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.consumer.origin import NO_ORIGIN, Origin
 from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
+from penstock.client.consumer.raw_buffer import RawRange
 from penstock.client.wire.messages import FetchPart, FetchResult, TopicInfo
 from penstock.errors import (
     ApiError,
@@ -133,11 +134,11 @@ class Positions:
         self._place(state, offset, epoch)
         state.topic_id, state.is_given = topic_id, bool(topic_id)
 
-    def seek_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
+    def seek_range(self, span: RawRange) -> None:
         """Reads from one offset to before another, and only of the topic with this id (empty: of today's)."""
-        state = self.states[tp]
-        self._place(state, bounds[0])
-        state.end_offset, state.topic_id = bounds[1], topic_id
+        state = self.states[span.topic_partition]
+        self._place(state, span.from_offset)
+        state.end_offset, state.topic_id, state.epoch_max = span.to_offset, span.topic_id, span.leader_epoch
 
     def _place(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
         self._renew(state, offset, epoch)
@@ -264,16 +265,24 @@ class Positions:
             return []
         try:
             return [self._advance(state, result.records)]
+        except LogTruncationError as error:
+            return [self.report(state, error)]
         except CorruptMessageError as error:
             state.failures = failures
             return self._on_error(state, error, now_ms)
 
     def _advance(self, state: PartitionState, records: bytes) -> Deliver:
-        """Every whole batch before the first damaged header; what is behind is asked for again."""
-        last, good_bytes, damage = None, 0, None
+        """Every whole batch before the first damaged header, or before the first one of a later epoch than the range
+        may have; what is behind is asked for again."""
+        last, good_bytes = None, 0
         epochs: list[EpochEntry] = []
+        damage: PenstockError | None = None
+        epoch_max, end_offset = state.epoch_max, state.end_offset or 0
         try:
             for at, header in iter_headers(records):
+                if NO_EPOCH < epoch_max < header.leader_epoch and header.base_offset < end_offset:
+                    damage = _replaced(state, header.base_offset, header.leader_epoch)
+                    break
                 if last is None or header.leader_epoch != last.leader_epoch:
                     epochs.append(EpochEntry(header.leader_epoch, header.base_offset if epochs else 0))
                 last, good_bytes = header, at + header.size_bytes
@@ -360,6 +369,19 @@ class Positions:
 
     def __repr__(self) -> str:
         return f"Positions({len(self.states)} partitions)"
+
+
+def _replaced(state: PartitionState, offset: int, epoch: int) -> LogTruncationError:
+    """A record of a range that was planned in an earlier epoch than the record's own."""
+    tp = state.topic_partition
+    return LogTruncationError(
+        f"{tp}: the record at offset {offset} is of leader epoch {epoch}, and the range's end {state.end_offset} was"
+        f" seen in epoch {state.epoch_max}: the log was truncated and written again from there",
+        topic=tp.topic,
+        partition=tp.partition,
+        position=state.fetch_offset,
+        divergent_offset=offset,
+    )
 
 
 def _part(state: PartitionState, leader: Leader, max_bytes: int) -> FetchPart:

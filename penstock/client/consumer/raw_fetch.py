@@ -11,30 +11,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import NamedTuple
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Deliver, Positions
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.consumer.reader import Reader
 from penstock.errors import ClientClosedError, TimedOutError
 from penstock.threads import Threads
-from penstock.types import TopicPartition
 
 PIECES_AHEAD = 2
 """So many answers may wait for the caller: enough to keep the broker busy, little memory for each of many ranges."""
-
-
-class RawRange(NamedTuple):
-    """What is read: the offsets from one to before another, of the topic with this id (empty: of today's)."""
-
-    topic_partition: TopicPartition
-    from_offset: int
-    to_offset: int
-    topic_id: str = ""
 
 
 class RawFetch:
@@ -57,6 +46,7 @@ class RawFetch:
         buffer = FetchBuffer(size_bytes, threads, self._on_room)
         self._reader = Reader(self._positions, buffer)
         self._ready = asyncio.Event()
+        self._cache = cluster.cache
         self._fetcher = Fetcher(cluster, self._positions, buffer, config, self._ready.set)
         self._is_begun = False
         self._closed = False
@@ -74,12 +64,14 @@ class RawFetch:
 
     async def next_buffer(self) -> RawBuffer | None:
         """The next buffer, or None at the range's end; the caller closes when it wants no more."""
-        tp, offset, end, topic_id = self._span
+        span = self._span
         if not self._is_begun:
             self._is_begun = True
             self._under_way[self] = None
-            await self._fetcher.assign_range(tp, (offset, end), topic_id)
-        return await self._wait_buffer() if self._offset < end else None
+            self._cache.note_offset(*span.seen)
+            self._cache.note_epoch(span.topic_partition, span.topic_id, span.leader_epoch)
+            await self._fetcher.assign_range(span)
+        return await self._wait_buffer() if self._offset < span.to_offset else None
 
     async def _wait_buffer(self) -> RawBuffer:
         """The next buffer. Only the time that the caller waits counts, for every buffer anew."""
@@ -115,5 +107,5 @@ class RawFetch:
         await self._fetcher.close()
 
     def __repr__(self) -> str:
-        tp, low, high, _ = self._span
+        tp, low, high, *_ = self._span
         return f"RawFetch({tp}, {low} to {high})"

@@ -30,6 +30,8 @@ from penstock.client.wire.messages import (
     DeleteRecordsPart,
     DeleteRecordsResult,
     ElectionAnswer,
+    EpochPart,
+    EpochResult,
     FetchAnswer,
     FetchCall,
     ListOffsetsPart,
@@ -141,6 +143,15 @@ class Connection:
             request = wire.encode_list_offsets(portion, timeout_ms)
             answer = await self._ask("ListOffsets", request, pb.ListOffsetsResponse, timeout_ms)
             results += wire.decode_list_offsets(answer)
+        return tuple(results)
+
+    async def epoch_ends(self, parts: Iterable[EpochPart], timeout_ms: int) -> tuple[EpochResult, ...]:
+        """Where leader epochs end (OffsetForLeaderEpoch)."""
+        results: list[EpochResult] = []
+        for portion in _portions(tuple(parts), LIST_OFFSETS_PARTITIONS_MAX):
+            request = wire.encode_epochs(portion)
+            answer = await self._ask("OffsetForLeaderEpoch", request, pb.OffsetForLeaderEpochResponse, timeout_ms)
+            results += wire.decode_epochs(answer)
         return tuple(results)
 
     async def create_topics(

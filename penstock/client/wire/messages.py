@@ -85,12 +85,15 @@ class ClusterSnapshot:
     brokers: tuple[BrokerInfo, ...]
     topics: tuple[TopicInfo, ...]
     metadata_offset: int
+    metadata_age_ms: int = field(default=0, compare=False)
+    """For how long this node has not heard from a working quorum."""
 
     def joined(self, more: ClusterSnapshot) -> ClusterSnapshot:
         """One answer of two. It is as old as the older one, or the older one's topics would count as newer than a later
         answer to which they are out of date."""
         offset = min(self.metadata_offset, more.metadata_offset)
-        return replace(more, topics=self.topics + more.topics, metadata_offset=offset)
+        age_ms = max(self.metadata_age_ms, more.metadata_age_ms)
+        return replace(more, topics=self.topics + more.topics, metadata_offset=offset, metadata_age_ms=age_ms)
 
 
 class ProducePart(NamedTuple):
@@ -196,6 +199,25 @@ class ListOffsetsResult(NamedTuple):
     offset: int
     timestamp_ms: int
     leader_epoch: int
+
+
+class EpochPart(NamedTuple):
+    """One question of OffsetForLeaderEpoch: where this leader epoch ends in the leader's log."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    current_leader_epoch: int
+    leader_epoch: int
+
+
+class EpochResult(NamedTuple):
+    """The answer for one partition."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+    end: EpochEndOffset
 
 
 PRODUCER_EPOCH_MAX = 2**15 - 1

@@ -21,6 +21,8 @@ from penstock.client.wire.messages import (
     DeleteRecordsResult,
     ElectionAnswer,
     ElectionResult,
+    EpochPart,
+    EpochResult,
     FetchAnswer,
     FetchCall,
     FetchResult,
@@ -141,6 +143,26 @@ def decode_list_offsets(response: pb.ListOffsetsResponse) -> tuple[ListOffsetsRe
     )
 
 
+def encode_epochs(parts: Iterable[EpochPart]) -> pb.OffsetForLeaderEpochRequest:
+    request = pb.OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID)
+    for part in parts:
+        request.partitions.add(
+            topic=part.topic,
+            partition=part.partition,
+            topic_id=part.topic_id,
+            current_leader_epoch=part.current_leader_epoch,
+            leader_epoch=part.leader_epoch,
+        )
+    return request
+
+
+def decode_epochs(response: pb.OffsetForLeaderEpochResponse) -> tuple[EpochResult, ...]:
+    return tuple(
+        EpochResult(r.topic, r.partition, error_in_message(r.error), EpochEndOffset(r.leader_epoch, r.end_offset))
+        for r in response.partitions
+    )
+
+
 def encode_metadata(topics: Sequence[str] | None, include_log_dirs: bool = False) -> pb.MetadataRequest:
     """None: all topics."""
     return pb.MetadataRequest(topics=topics or (), all_topics=topics is None, include_log_dirs=include_log_dirs)
@@ -153,6 +175,7 @@ def decode_metadata(response: pb.MetadataResponse) -> ClusterSnapshot:
         tuple(map(_broker, response.brokers)),
         tuple(_topic(topic, response.metadata_age_ms) for topic in response.topics),
         response.metadata_offset,
+        response.metadata_age_ms,
     )
 
 

@@ -11,6 +11,7 @@ from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClien
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions, ReportError
+from penstock.client.consumer.raw_buffer import RawRange
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
 from penstock.types import TopicPartition
@@ -60,7 +61,7 @@ def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of
         positions, buffer = Positions("none", cluster.backoff), buffer_of(1 << 20)
         fetcher = Fetcher(cluster, positions, buffer, consumer_config({}), nothing)
         began_ms = cluster.clock.now_ms()
-        await fetcher.assign_range(TP, (0, 5), nodes.topic_id if wanted == "new" else "gone")
+        await fetcher.assign_range(RawRange(TP, 0, 5, nodes.topic_id if wanted == "new" else "gone"))
         report = buffer.take()
         if wanted == "gone":
             assert isinstance(report, ReportError) and isinstance(report.error, TopicRecreatedError)

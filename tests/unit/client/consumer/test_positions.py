@@ -20,6 +20,7 @@ from penstock.client.consumer.positions import (
     Positions,
     ReportError,
 )
+from penstock.client.consumer.raw_buffer import RawRange
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
 from penstock.errors import (
     ApiError,
@@ -319,3 +320,23 @@ def test_without_a_reset_the_user_says_where_to_begin_in_a_new_partition_too() -
     made = Positions("none", Backoff(100, 1_000, Random(0)))
     assigned(made, 1, cache(count=1))
     assert assigned(made, 2, cache(count=2)) == [None, None]
+
+
+def test_a_record_of_a_later_epoch_below_a_ranges_end_has_replaced_another_one() -> None:
+    made = positions()
+    made.seek_range(RawRange(TP, 10, 16, "id", leader_epoch=2))
+    (deliver,) = made.on_result(result(records=batch() + batch(13, epoch=3)), 0)
+    assert isinstance(deliver, Deliver) and deliver.next_offset == 13, "what is before it counts"
+    (report,) = made.on_result(result(13, records=batch(13, epoch=3)), 0)
+    assert isinstance(report, ReportError) and isinstance(report.error, LogTruncationError)
+    assert (report.error.position, report.error.divergent_offset) == (13, 13)
+
+
+@pytest.mark.parametrize(("end", "leader_epoch"), [(13, 2), (16, 3), (16, -1)])
+def test_a_later_epoch_behind_a_ranges_end_or_that_was_known_is_none_of_its_business(
+    end: int, leader_epoch: int
+) -> None:
+    made = positions()
+    made.seek_range(RawRange(TP, 10, end, "id", leader_epoch=leader_epoch))
+    (deliver,) = made.on_result(result(records=batch() + batch(13, epoch=3)), 0)
+    assert isinstance(deliver, Deliver) and deliver.next_offset == 16
