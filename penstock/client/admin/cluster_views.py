@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Iterable
 
 from penstock.client.admin.health import ClusterViews
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
 from penstock.types import Endpoint

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import (
     ConfigAnswer,

@@ -17,8 +17,9 @@ from penstock.client.admin.configs import VISIBLE_POLL_MS
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
 from penstock.client.cluster.arguments import MAX_INT32
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import outcome_unknown
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import TopicInfo
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome

@@ -18,6 +18,7 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.bootstrap import Bootstrap
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
+from penstock.client.cluster.metadata_question import metadata_question
 from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
@@ -28,14 +29,12 @@ from penstock.errors import (
     ClientClosedError,
     LeaderNotAvailableError,
     NetworkError,
-    ReplicaNotAvailableError,
     RequestTimedOutError,
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import Endpoint
 
-METADATA_ATTEMPT_MS = 3_000
 SILENCE_MS = 500
 """A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
 below the session time-out after which the cluster itself gives up a node."""
@@ -189,7 +188,7 @@ class ClusterClient:
     ) -> tuple[TopicInfo, ...]:
         """These topics, or all, from a node whose metadata is not older than what was seen before; not cached."""
         await self.wait_ready()
-        snapshot = await self._ask_metadata(names, deadline_ms, (), include_log_dirs)
+        snapshot = await self._ask_metadata(names, deadline_ms, include_log_dirs=include_log_dirs)
         self._learn(replace(snapshot, topics=()))
         return snapshot.topics
 
@@ -197,32 +196,13 @@ class ClusterClient:
         self,
         names: Sequence[str] | None,
         deadline_ms: int,
-        avoid: Collection[Endpoint],
+        avoid: Collection[Endpoint] = (),
         include_log_dirs: bool = False,
     ) -> ClusterSnapshot:
-        """The answer of a node that hears from the quorum; of one that does not, once the others were asked as well."""
-        asked = 0
-
-        async def ask(connection: Connection, timeout_ms: int) -> ClusterSnapshot:
-            nonlocal asked
-            asked += 1
-            is_last = asked >= len(self.choice.candidates(self._live()))
-            snapshot = await self._metadata(connection, names, timeout_ms, include_log_dirs)
-            if snapshot.metadata_age_ms >= METADATA_OLD_MS and not is_last:
-                age = f"has not heard from the quorum for {snapshot.metadata_age_ms} ms"
-                raise ReplicaNotAvailableError(f"{connection.endpoint} {age}")
-            return snapshot
-
-        return await self.ask_any(ask, deadline_ms, read_only=True, avoid=avoid)
-
-    async def _metadata(
-        self, connection: Connection, names: Sequence[str] | None, timeout_ms: int, include_log_dirs: bool = False
-    ) -> ClusterSnapshot:
-        """One node's answer; a retriable error, after which `ask_any` asks the next node, if this one lags."""
-        snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS), include_log_dirs)
-        if why := self.cache.why_stale(snapshot):
-            raise ReplicaNotAvailableError(f"{connection.endpoint} is behind: it has {why}")
-        return snapshot
+        question = metadata_question(
+            self.cache, names, include_log_dirs, lambda: len(self.choice.candidates(self._live()))
+        )
+        return await self.ask_any(question, deadline_ms, read_only=True, avoid=avoid)
 
     def refresh_soon(self, avoid: Collection[Endpoint] = ()) -> None:
         """Starts a refresh in the background unless one runs.

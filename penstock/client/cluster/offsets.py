@@ -16,9 +16,10 @@ from penstock.client.cluster.by_leader import (
     ask_leaders,
     ask_leaders_once,
 )
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import EpochPart, ListOffsetsPart
+from penstock.client.wire.offsets import EpochPart, ListOffsetsPart
 from penstock.types import EpochEndOffset, TopicPartition
 
 Wanted = Mapping[TopicPartition, int]

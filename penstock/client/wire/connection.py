@@ -30,12 +30,8 @@ from penstock.client.wire.messages import (
     DeleteRecordsPart,
     DeleteRecordsResult,
     ElectionAnswer,
-    EpochPart,
-    EpochResult,
     FetchAnswer,
     FetchCall,
-    ListOffsetsPart,
-    ListOffsetsResult,
     ProduceAnswer,
     ProduceCall,
     ProducerIdAndEpoch,
@@ -43,6 +39,16 @@ from penstock.client.wire.messages import (
     ReassignmentAnswer,
 )
 from penstock.client.wire.metadata_page import MetadataPage, decode_describe_metadata, encode_describe_metadata
+from penstock.client.wire.offsets import (
+    EpochPart,
+    EpochResult,
+    ListOffsetsPart,
+    ListOffsetsResult,
+    decode_epochs,
+    decode_list_offsets,
+    encode_epochs,
+    encode_list_offsets,
+)
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
@@ -140,18 +146,18 @@ class Connection:
     async def list_offsets(self, parts: Iterable[ListOffsetsPart], timeout_ms: int) -> tuple[ListOffsetsResult, ...]:
         results: list[ListOffsetsResult] = []
         for portion in _portions(tuple(parts), LIST_OFFSETS_PARTITIONS_MAX):
-            request = wire.encode_list_offsets(portion, timeout_ms)
+            request = encode_list_offsets(portion, timeout_ms)
             answer = await self._ask("ListOffsets", request, pb.ListOffsetsResponse, timeout_ms)
-            results += wire.decode_list_offsets(answer)
+            results += decode_list_offsets(answer)
         return tuple(results)
 
     async def epoch_ends(self, parts: Iterable[EpochPart], timeout_ms: int) -> tuple[EpochResult, ...]:
         """Where leader epochs end (OffsetForLeaderEpoch)."""
         results: list[EpochResult] = []
         for portion in _portions(tuple(parts), LIST_OFFSETS_PARTITIONS_MAX):
-            request = wire.encode_epochs(portion)
+            request = encode_epochs(portion)
             answer = await self._ask("OffsetForLeaderEpoch", request, pb.OffsetForLeaderEpochResponse, timeout_ms)
-            results += wire.decode_epochs(answer)
+            results += decode_epochs(answer)
         return tuple(results)
 
     async def create_topics(

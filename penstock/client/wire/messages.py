@@ -180,46 +180,6 @@ class FetchAnswer(NamedTuple):
     error: ApiError | None
 
 
-class ListOffsetsPart(NamedTuple):
-    """One question of ListOffsets: the offset at a time, or at one of the sentinels of penstock.types."""
-
-    topic: str
-    partition: int
-    topic_id: str
-    current_leader_epoch: int
-    timestamp_ms: int
-
-
-class ListOffsetsResult(NamedTuple):
-    """The answer for one partition; offset -1 when no record is that late."""
-
-    topic: str
-    partition: int
-    error: ApiError | None
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
-
-
-class EpochPart(NamedTuple):
-    """One question of OffsetForLeaderEpoch: where this leader epoch ends in the leader's log."""
-
-    topic: str
-    partition: int
-    topic_id: str
-    current_leader_epoch: int
-    leader_epoch: int
-
-
-class EpochResult(NamedTuple):
-    """The answer for one partition."""
-
-    topic: str
-    partition: int
-    error: ApiError | None
-    end: EpochEndOffset
-
-
 PRODUCER_EPOCH_MAX = 2**15 - 1
 """A batch has 16 bits with a sign for it."""
 

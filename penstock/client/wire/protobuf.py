@@ -21,13 +21,9 @@ from penstock.client.wire.messages import (
     DeleteRecordsResult,
     ElectionAnswer,
     ElectionResult,
-    EpochPart,
-    EpochResult,
     FetchAnswer,
     FetchCall,
     FetchResult,
-    ListOffsetsPart,
-    ListOffsetsResult,
     NodeStanding,
     PartitionInfo,
     PartitionTrouble,
@@ -121,46 +117,6 @@ def decode_fetch(raw: bytes) -> FetchAnswer:
         for r, records in zip(response.partitions, all_records, strict=True)
     )
     return FetchAnswer(response.correlation_id, results, error_in_message(response.error))
-
-
-def encode_list_offsets(parts: Iterable[ListOffsetsPart], timeout_ms: int) -> pb.ListOffsetsRequest:
-    request = pb.ListOffsetsRequest(replica_id=CONSUMER_REPLICA_ID, timeout_ms=timeout_ms)
-    for part in parts:
-        request.partitions.add(
-            topic=part.topic,
-            partition=part.partition,
-            topic_id=part.topic_id,
-            current_leader_epoch=part.current_leader_epoch,
-            timestamp_ms=part.timestamp_ms,
-        )
-    return request
-
-
-def decode_list_offsets(response: pb.ListOffsetsResponse) -> tuple[ListOffsetsResult, ...]:
-    return tuple(
-        ListOffsetsResult(r.topic, r.partition, error_in_message(r.error), r.offset, r.timestamp_ms, r.leader_epoch)
-        for r in response.partitions
-    )
-
-
-def encode_epochs(parts: Iterable[EpochPart]) -> pb.OffsetForLeaderEpochRequest:
-    request = pb.OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID)
-    for part in parts:
-        request.partitions.add(
-            topic=part.topic,
-            partition=part.partition,
-            topic_id=part.topic_id,
-            current_leader_epoch=part.current_leader_epoch,
-            leader_epoch=part.leader_epoch,
-        )
-    return request
-
-
-def decode_epochs(response: pb.OffsetForLeaderEpochResponse) -> tuple[EpochResult, ...]:
-    return tuple(
-        EpochResult(r.topic, r.partition, error_in_message(r.error), EpochEndOffset(r.leader_epoch, r.end_offset))
-        for r in response.partitions
-    )
 
 
 def encode_metadata(topics: Sequence[str] | None, include_log_dirs: bool = False) -> pb.MetadataRequest:

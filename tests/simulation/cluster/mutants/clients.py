@@ -148,7 +148,7 @@ CLIENTS = (
     Mutant(
         "a client takes an older snapshot",
         "seam: leader hints",
-        (Edit(MetadataCache.is_stale, "snapshot.metadata_offset < self.metadata_offset", "False"),),
+        (Edit(MetadataCache.why_stale, "snapshot.metadata_offset < self.metadata_offset", "False"),),
         (*CUTS, *CRASHES),
         stories=directed(
             Fault(1.0, Kind.CUT, 1, 0, 3.0, 0.5),
@@ -224,8 +224,8 @@ CLIENTS = (
         (
             Edit(
                 Positions._advance,
-                "    last, good_bytes, damage = None, 0, None\n",
-                "    last, good_bytes, damage = None, 0, None\n    state.fetch_offset += 1\n",
+                "    last, good_bytes = None, 0\n",
+                "    last, good_bytes = None, 0\n    state.fetch_offset += 1\n",
             ),
         ),
     ),

@@ -11,7 +11,8 @@ import pytest
 
 from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.topic_changes import TopicChanges
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.messages import PartitionInfo, TopicInfo
 from penstock.errors import NetworkError, RequestTimedOutError, TimedOutError
 from penstock.types import Endpoint

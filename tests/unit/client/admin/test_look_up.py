@@ -11,8 +11,9 @@ import pytest
 
 from penstock import AsyncConsumer
 from penstock.backoff import Backoff
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
+from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.consumer.fetcher import PLACED_MS, Fetcher
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, ReportError
 from penstock.client.consumer.reader import Reader
