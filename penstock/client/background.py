@@ -19,11 +19,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import uvloop
 
-from penstock.client import forks
-from penstock.errors import CalledInCallbackError
+from penstock.client import descriptors, forks
+from penstock.errors import BootstrapError, CalledInCallbackError
 from penstock.threads import SystemThreads
 
 EXIT_SECONDS = 3.0
+LOOP_FILES = 8
+"""Descriptors that must be free for the loop: for its poll, its wake-ups and its signals."""
 IN_CALLBACK = (
     "this call waits for the client's own thread, and that thread made it, in a callback of a future; have another"
     " thread make it"
@@ -146,6 +148,8 @@ def loop_thread() -> LoopThread:
     global _current
     with _starting:
         if _current is None or not _current.alive:
+            if short := descriptors.shortage(LOOP_FILES):  # uvloop would leave half a loop behind
+                raise BootstrapError(f"no client can be made: {short}")
             if _current is None:
                 atexit.register(_close_everything)
                 os.register_at_fork(after_in_child=_forget)

@@ -67,7 +67,12 @@ def generation() -> int:
     return _generation
 
 
-def grpc_is_used() -> None:
+def is_grpc_used() -> bool:
+    """Whether a channel of gRPC's library was made in this process."""
+    return _is_grpc_used
+
+
+def grpc_is_used_now() -> None:
     """From now on a child of this process must do without gRPC's library."""
     global _is_grpc_used
     _is_grpc_used = True

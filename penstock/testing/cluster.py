@@ -17,7 +17,6 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from types import TracebackType
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import inquiries
 from penstock.testing.layout import HOST, NODES_MAX, Layout, new_layout, stored_layout
+from penstock.testing.leftovers import new_directory, remove, sweep
 from penstock.testing.process import STOP_TIMEOUT_S, NodeFailedError, NodeProcess, wait_all_ready
 
 START_TIMEOUT_S = 60.0
@@ -75,6 +75,7 @@ class Cluster:
         self._start_timeout_s = start_timeout_s
         self._layout: Layout | None = None
         self._nodes: list[NodeProcess] = []
+        self._pid = os.getpid()  # of the process that opened it: a forked child must not end what is its parent's
 
     def __repr__(self) -> str:
         return f"Cluster({self._nodes or f'{len(self._configs)} nodes, not open'})"
@@ -94,6 +95,9 @@ class Cluster:
         """Starts every node, all at once, and returns when all are ready."""
         if self._nodes:
             raise PenstockError("the cluster is open already; close it first")
+        self._pid = os.getpid()
+        if self._given_directory is None:
+            sweep()
         atexit.register(self.close)
         is_new = self._given_directory is not None and not self._given_directory.exists()
         try:
@@ -107,7 +111,10 @@ class Cluster:
         return self
 
     def close(self) -> None:
-        """Ends every node: cleanly if the data is kept, at once if it is thrown away."""
+        """Ends every node: cleanly if the data is kept, at once if it is thrown away.
+
+        In a forked child of the process that opened the cluster it does nothing, and neither does the end of a `with`.
+        """
         self._end(gently=self._given_directory is not None)
 
     # -- what a client needs -------------------------------------------------------------------------------------------
@@ -279,7 +286,7 @@ class Cluster:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _open_with_retries(self) -> None:
-        directory = self._given_directory or Path(tempfile.mkdtemp(prefix="penstock-"))
+        directory = self._given_directory or new_directory()
         stored = stored_layout(directory, len(self), self._port)
         # Only a cluster that never ran may be made anew with other ports: later its voters are on its disks.
         attempts_left = PORT_ATTEMPTS if stored is None and self._port is None else 1
@@ -311,6 +318,8 @@ class Cluster:
             node.kill()
 
     def _end(self, *, gently: bool) -> None:
+        if self._pid != os.getpid():
+            return
         atexit.unregister(self.close)
         try:
             if gently:
@@ -319,7 +328,7 @@ class Cluster:
             self._kill_all()
             self._nodes = []
             if self._given_directory is None and self._layout is not None:
-                shutil.rmtree(self._layout.directory, ignore_errors=True)
+                remove(self._layout.directory)
             self._layout = None
 
     def _open_layout(self) -> Layout:

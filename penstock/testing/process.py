@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -57,6 +57,7 @@ class NodeProcess:
         self.log_path = log_path
         self._cluster_id = cluster_id
         self._process: subprocess.Popen[bytes] | None = None
+        self._parent = 0  # the process whose child the node is: a fork of it can look, and not wait for the node's end
         self._notifications: socket.socket | None = None
         self._paused = False
         self.status = ""
@@ -76,7 +77,11 @@ class NodeProcess:
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        if self._process is None:
+            return False
+        if self._parent != os.getpid():  # Popen would take a process that is not its child for one that has ended
+            return self._process.returncode is None and _lives(self._process.pid)
+        return self._process.poll() is None
 
     @property
     def is_paused(self) -> bool:
@@ -91,10 +96,13 @@ class NodeProcess:
     @property
     def exit_code(self) -> int | None:
         """Of the last process; None while it runs or when there was none. Negative: the signal that killed it."""
-        return None if self._process is None else self._process.poll()
+        if self._process is None or self._parent != os.getpid():
+            return None if self._process is None else self._process.returncode
+        return self._process.poll()
 
     def spawn(self, *options: str) -> None:
         """Starts the process, with more options of `node start`, and returns at once; `wait_all_ready` waits."""
+        self._require_parent()
         if self.is_running:
             raise NodeFailedError(f"{self.name} runs already; stop or kill it first")
         self._close_notifications()  # of a process that ended before it was ready
@@ -119,7 +127,16 @@ class NodeProcess:
                 )
                 .result()
             )
+        self._parent = os.getpid()
         self._paused = False
+
+    def _require_parent(self) -> None:
+        """What a test does to a node, it does in the process that started it."""
+        if self._process is not None and self._parent != os.getpid():
+            raise NodeFailedError(
+                f"{self.name} belongs to process {self._parent}, and this process ({os.getpid()}) is a fork of it:"
+                " start, stop, kill and pause nodes there"
+            )
 
     def kill(self) -> None:
         """SIGKILL, as a crash of the process: nothing is flushed. No error when it has ended already."""
@@ -147,12 +164,14 @@ class NodeProcess:
 
     def pause(self) -> None:
         """SIGSTOP: the process stands still with all its connections open."""
+        self._require_parent()
         os.kill(self.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # returns when it really stands
         self._paused = True
 
     def resume(self) -> None:
         """SIGCONT: it goes on where it stood."""
+        self._require_parent()
         os.kill(self.pid, signal.SIGCONT)
         self._paused = False
 
@@ -183,6 +202,7 @@ class NodeProcess:
         return self._notifications.fileno() if self._notifications is not None else -1
 
     def _signal_to_end(self, number: signal.Signals) -> None:
+        self._require_parent()
         if self.is_running:
             if self._paused and number != signal.SIGKILL:
                 self.resume()  # a stopped process would not see it
@@ -200,6 +220,14 @@ class NodeProcess:
                 os.unlink(address)
 
 
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def wait_all_ready(nodes: Sequence[NodeProcess], timeout_s: float) -> None:
     """Returns when every node that was spawned has said that it is ready.
 
@@ -207,8 +235,11 @@ def wait_all_ready(nodes: Sequence[NodeProcess], timeout_s: float) -> None:
     """
     deadline = time.monotonic() + timeout_s
     while waiting := [node for node in nodes if node.is_starting]:
-        for node in select.select(waiting, [], [], EXIT_POLL_S)[0]:
-            node.read_notifications()
+        with selectors.DefaultSelector() as notified:  # not `select`, which takes no descriptor above 1,023
+            for node in waiting:
+                notified.register(node, selectors.EVENT_READ, node)
+            for key, _ in notified.select(EXIT_POLL_S):
+                key.data.read_notifications()
         for node in waiting:
             if node.is_starting and not node.is_running:
                 what = f"{node.name} ended with code {node.exit_code}"

@@ -14,6 +14,7 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
+from tests.support.forked import in_child
 from tests.support.waiting import wait_until
 
 
@@ -89,6 +90,17 @@ def test_a_stopped_node_exits_0_and_starts_again(penstock_cluster: Cluster) -> N
     penstock_cluster.start(0)
     with Admin(penstock_cluster.bootstrap) as admin:
         assert list(admin.list_topics()) == []
+
+
+def test_a_forked_child_that_ends_leaves_the_cluster_alone(penstock_cluster: Cluster) -> None:
+    topic = penstock_cluster.topic()
+    told = in_child(lambda: (penstock_cluster.is_running(0), penstock_cluster.leader(topic), penstock_cluster.close()))
+    assert told == "(True, 0, None)"
+    assert in_child(lambda: penstock_cluster.__exit__(SystemExit, SystemExit(0), None)) == "None"
+    assert penstock_cluster.is_running(0) and penstock_cluster.directory(0).exists()
+    penstock_cluster.restart(0)
+    with Producer(penstock_cluster.bootstrap) as producer:
+        assert producer.send(topic, b"v").result(20).offset == 0
 
 
 def test_a_paused_node_goes_on_where_it_stood(penstock_cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from penstock.backoff import Backoff
+from penstock.client.descriptors import NO_DESCRIPTORS
 from penstock.client.wire.messages import ClusterSnapshot
 from penstock.client.wire.transport import NO_CLIENT_LISTENER
 from penstock.clock import Clock
@@ -73,6 +74,8 @@ class Bootstrap:
             await asyncio.gather(*asked, return_exceptions=True)
         silent = f"no answer within {self._limit_ms} ms"
         reasons = "; ".join(self._failures.get(address, f"{address}: {silent}") for address in self._addresses)
+        if NO_DESCRIPTORS in reasons:
+            raise BootstrapError(f"no bootstrap address could be asked: {reasons}")
         raise BootstrapError(
             f"no bootstrap address answered as a Penstock broker: {reasons}; "
             "start a node, or give the BROKER listener of one that runs"

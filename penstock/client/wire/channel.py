@@ -19,11 +19,14 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 import grpc
 import grpc.aio
 
-from penstock.client import forks
+from penstock.client import descriptors, forks
 from penstock.client.wire.statuses import MAX_MESSAGE_BYTES, call_cancelled, closed_by_broker, error_of_status
-from penstock.errors import ApiError
+from penstock.client.wire.transport import ByteStream
+from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
 
+FIRST_CHANNEL_FILES, CHANNEL_FILES = 12, 2
+"""Descriptors that must be free: gRPC's own threads want some with the first channel, and abort the process without."""
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -109,20 +112,50 @@ class GrpcStream:
         return f"GrpcStream({self._endpoint})"
 
 
+class RefusedStream:
+    """A stream for which there is no channel; each use raises the reason."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: NetworkError) -> None:
+        self._reason = reason
+
+    async def write(self, message: bytes) -> None:
+        raise self._reason
+
+    async def read(self) -> bytes:
+        raise self._reason
+
+    def cancel(self) -> None:
+        """Nothing is under way."""
+
+    def __repr__(self) -> str:
+        return f"RefusedStream({self._reason})"
+
+
 class GrpcChannel:
-    """A gRPC channel that passes bytes on as they are."""
+    """A gRPC channel that passes bytes on as they are. It is made at its first use for which descriptors are free."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        forks.grpc_is_used()
         self._endpoint = endpoint
-        self._channel = grpc.aio.insecure_channel(str(endpoint), options=CHANNEL_OPTIONS)
+        self._channel: Any = None
         self._calls: dict[str, Any] = {}
         self._streams: dict[str, Any] = {}
+
+    def _opened(self) -> Any:
+        """gRPC's channel; NetworkError where this process may not open the files that gRPC needs."""
+        if self._channel is None:
+            short = descriptors.shortage(CHANNEL_FILES if forks.is_grpc_used() else FIRST_CHANNEL_FILES)
+            if short:
+                raise NetworkError(f"{self._endpoint}: {short}")
+            forks.grpc_is_used_now()
+            self._channel = grpc.aio.insecure_channel(str(self._endpoint), options=CHANNEL_OPTIONS)
+        return self._channel
 
     async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
         known = self._calls.get(method)
         if known is None:
-            known = self._calls[method] = self._channel.unary_unary(method)
+            known = self._calls[method] = self._opened().unary_unary(method)
         try:
             return await known(request, timeout=timeout_ms / 1000)  # type: ignore[no-any-return]
         except grpc.RpcError as error:
@@ -130,14 +163,18 @@ class GrpcChannel:
         except asyncio.CancelledError:
             raise _cancelled(self._endpoint) from None
 
-    def open_stream(self, method: str) -> GrpcStream:
+    def open_stream(self, method: str) -> ByteStream:
         known = self._streams.get(method)
         if known is None:
-            known = self._streams[method] = self._channel.stream_stream(method)
+            try:
+                known = self._streams[method] = self._opened().stream_stream(method)
+            except NetworkError as reason:
+                return RefusedStream(reason)
         return GrpcStream(known(), self._endpoint)
 
     async def close(self) -> None:
-        await self._channel.close()
+        if self._channel is not None:
+            await self._channel.close()
 
     def __repr__(self) -> str:
         return f"GrpcChannel({self._endpoint})"

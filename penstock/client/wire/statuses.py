@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.client import descriptors
 from penstock.client.wire.transport import NO_CLIENT_LISTENER
 from penstock.error_trailer import error_in_trailer
 from penstock.errors import (
@@ -58,6 +59,8 @@ def error_of_status(
             f"{endpoint}: {NO_CLIENT_LISTENER}, or the node is older than this client: the call is not known there"
             f" ({details}); {OTHER_PORT}"
         )
+    if descriptors.SYSTEM_WORDS in details:
+        return NetworkError(f"{endpoint}: {descriptors.shortage_text()}")
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status == "RESOURCE_EXHAUSTED" and "larger than max" in details:
         cls = MessageTooLargeError

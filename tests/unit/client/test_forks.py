@@ -8,8 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,29 +15,10 @@ import pytest
 from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
 from penstock.errors import ForkedClientError
 from tests.support.fake_broker import FakeCluster
+from tests.support.forked import in_child
 
 CLIENTS = (Producer, Consumer, Admin, AsyncProducer, AsyncConsumer, AsyncAdmin)
 NOWHERE = "127.0.0.1:1"
-
-
-def in_child(work: Callable[[], object]) -> str:
-    """What `work` returned or raised in a forked child, as text."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside a thread
-        pid = os.fork()
-    if not pid:
-        try:
-            told = repr(work())
-        except BaseException as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(writer, told.encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        told = answer.read().decode()
-    os.waitpid(pid, 0)
-    return told
 
 
 def public_methods(client: type[Any]) -> list[str]:
@@ -165,7 +144,10 @@ told()
 if not os.fork(): told(); os._exit(0)
 os.wait()
 import asyncio
-async def use(): await GrpcTransport().connect(Endpoint("127.0.0.1", 1)).close()
+async def use():
+    channel = GrpcTransport().connect(Endpoint("127.0.0.1", 1))
+    channel.open_stream("/penstock.v1.Broker/Fetch").cancel()
+    await channel.close()
 asyncio.run(use())
 if not os.fork():
     told()
@@ -200,7 +182,7 @@ warnings.showwarning = lambda message, *others: told.append(str(message))
 def fork():
     if not os.fork(): os._exit(0)
     os.wait()
-fork(); forks.grpc_is_used(); fork(); fork()
+fork(); forks.grpc_is_used_now(); fork(); fork()
 print(told)
 """
     environment = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}

@@ -9,6 +9,7 @@ from tests.support.seams import violations
 CLIENT = Path(__file__).resolve().parents[3] / "penstock" / "client"
 EDGES = {
     "background.py": "the thread of plain clients, and its end",
+    "descriptors.py": "whether files may be opened",
     "environment.py": "makes the real environment",
     "forks.py": "what a fork does to clients",
     "wire/channel.py": "gRPC",

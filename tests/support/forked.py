@@ -1,0 +1,27 @@
+"""Runs something in a forked child of the test's process, and tells what it returned or raised."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+
+
+def in_child(work: Callable[[], object]) -> str:
+    """What `work` returned, as `repr` gives it, or the type and text of what it raised; "" if the child was killed."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside a thread
+        pid = os.fork()
+    if not pid:
+        try:
+            told = repr(work())
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(writer, told.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        told = answer.read().decode()
+    os.waitpid(pid, 0)
+    return told
