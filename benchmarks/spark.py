@@ -6,8 +6,10 @@ One run, one real node, one session, one topic of 100-byte values and 12-byte ke
 chance, which Parquet cannot compress either. `count` shows the way into Spark; `noop` has Spark take every column of
 every row and drop it; `parquet` adds Spark's own work, which is the same for all. Spark counts its own Parquet from the
 footers, so `own` has no row `count`. `sink` is our writer from a generated table. Best of the rounds, which take
-turns; all on the same cores as the node. `--peers` names the folder of a peers.py that starts Kafka; without it, or
-without Java, Maven, confluent-kafka or pandas, the run says what is missing and has no rows of Kafka.
+turns; all on the same cores as the node. `many` is a read of 60 partitions with 50 rows each, packed into a few tasks
+as it is by default, beside one task for each partition (`minPartitions`), in turns. `--peers` names the folder of a
+peers.py that starts Kafka; without it, or without Java, Maven, confluent-kafka or pandas, the run says what is missing
+and has no rows of Kafka.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import json
 import os
 import random
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -38,6 +41,7 @@ from penstock.spark import spark_session
 from penstock.testing import Cluster
 
 CHUNK_ROWS = 50_000
+MANY_PARTITIONS, FEW_ROWS, MANY_ROUNDS = 60, 50, 12
 WARM_UP_ROWS = 20_000
 VALUE_BYTES = 100
 OURS, TUPLES, KAFKA, OWN, READY = "penstock", "tuples", "kafka", "own", "ready"
@@ -139,6 +143,28 @@ def write(spark: SparkSession, bootstrap: str, rows: int) -> None:
     report("sink", OURS, rows, seconds)
 
 
+def many(spark: SparkSession, bootstrap: str) -> None:
+    """Medians; the first rounds start workers, and are not counted."""
+    with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
+        admin.create_topic("many", MANY_PARTITIONS)
+        for partition in range(MANY_PARTITIONS):
+            producer.send_many("many", [b"x" * VALUE_BYTES] * FEW_ROWS, partition=partition)
+        producer.flush()
+    topic = spark.read.format(OURS).options(bootstrap=bootstrap, subscribe="many")
+    ways = {"packed": topic.load(), "one task each": topic.option("minPartitions", MANY_PARTITIONS).load()}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(MANY_ROUNDS):
+        for name, frame in ways.items():
+            took = timed(partial(noop, frame))
+            if number >= MANY_ROUNDS // 4:
+                seconds[name].append(took)
+    rows = MANY_PARTITIONS * FEW_ROWS
+    ratios = [apart / packed for packed, apart in zip(*seconds.values(), strict=True)]
+    for name, took in seconds.items():
+        report("many", name, rows, statistics.median(took), tasks=ways[name].rdd.getNumPartitions())
+    print(json.dumps({"what": "many", "ratio_of_pairs": round(statistics.median(ratios), 2)}), flush=True)
+
+
 @contextlib.contextmanager
 def running_kafka(peers: Path | None, rows: int) -> Iterator[str]:
     """The address of a filled Kafka; empty, with a line that says what is missing, where there is none."""
@@ -193,6 +219,7 @@ def main() -> None:
             peers = all_peers(spark, cluster.bootstrap, kafka, directory / "tables", sizes)
             compare(peers, args.rows, args.rounds, str(directory / "written"))
             write(spark, cluster.bootstrap, args.rows)
+            many(spark, cluster.bootstrap)
             spark.stop()
         print(json.dumps({"what": "goals", **{f"ratio_to_{name}": goal for name, goal in GOALS.items()}}))
     finally:

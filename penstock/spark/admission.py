@@ -1,15 +1,16 @@
-"""Decides how many offsets of each partition a micro-batch may take when its bytes are limited (maxBytesPerTrigger).
+"""Decides by bytes: how many offsets of each partition a micro-batch may take (maxBytesPerTrigger), and a task.
 
 No request tells how many bytes lie between two offsets. So the backlog is sampled: a small fetch gives the bytes of
 some offsets at one place. A sample counts for the offsets that follow it, at most for three times as many as were
 covered before it; then the next is taken. So the number of samples grows with the logarithm of the backlog, and a
 change of record sizes is seen before a micro-batch is many times too large. The limit is soft, as Spark's own are.
-Pure: the fetch is `sampler`'s.
+The fetch is `sampler`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.errors import (
@@ -20,9 +21,15 @@ from penstock.errors import (
 )
 from penstock.record.batch import iter_headers
 from penstock.spark.log_client import LogClient
-from penstock.spark.planning import share
+from penstock.spark.planning import PlannedRange, Task, pack, share
 from penstock.types import TopicPartition
 
+PACK_OFFSETS, PACK_BYTES = 8_192, 4 * 1024 * 1024
+"""A packed task has at most so much: about one Arrow batch. More would take longer to read than a task costs."""
+PACK_SAMPLES = 8
+"""Partitions that are sampled for it, one of each topic."""
+TASKS_MIN = max(4, os.cpu_count() or 1)
+"""Tasks that are left at least, so that heavy work on few rows keeps its processors."""
 REACH = 3
 """How many times the offsets covered so far one more sample may stand for."""
 
@@ -56,6 +63,22 @@ def sampler(client: LogClient, topic_ids: Mapping[str, str]) -> TakeSample:
         return Sample(max(piece.next_offset - first, 1), len(piece.records))
 
     return take
+
+
+def packed_tasks(
+    take: TakeSample, pieces: Sequence[PlannedRange], max_records: int = 0, min_partitions: int = 0
+) -> list[Task]:
+    """The tasks that read these ranges: small ones together, within what the user and PACK_… allow."""
+    tasks_min = max(TASKS_MIN, min_partitions)
+    if len(pieces) <= tasks_min:
+        return [(piece,) for piece in pieces]
+    longest: dict[str, PlannedRange] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.size):
+        longest[piece.topic] = piece
+    sampled = sorted(longest.values(), key=lambda piece: -piece.size)[:PACK_SAMPLES]
+    offset_bytes = max(take(piece.topic_partition, piece.lo).bytes_per_offset for piece in sampled)
+    offsets_max = min(PACK_OFFSETS, max_records or PACK_OFFSETS, int(PACK_BYTES / max(offset_bytes, 1)))
+    return pack(pieces, max(offsets_max, 1), tasks_min)
 
 
 def rows_by_bytes(

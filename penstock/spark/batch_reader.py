@@ -1,6 +1,6 @@
-"""spark.read.format("penstock"): plans the ranges of a bounded read on the driver, reads one on an executor.
+"""spark.read.format("penstock"): plans the ranges of a bounded read on the driver, reads a task's on an executor.
 
-Where a read begins and ends is decided once, in `partitions()`; a task reads exactly its range, so that a retried task
+Where a read begins and ends is decided once, in `partitions()`; a task reads exactly its ranges, so that a retried task
 reads the same rows. Spark pickles the reader, so it holds plain values only.
 
 The reader has no `pushFilters`, and must not get one with PySpark 4.3: Spark keeps the ranges of the filters that were
@@ -11,18 +11,20 @@ frame, view or statement then reads these ranges. Without the method Spark check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from penstock.spark.admission import packed_tasks, sampler
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient, log_client
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
-from penstock.spark.planning import PlannedRange, clamp_to_log, split
+from penstock.spark.planning import PlannedRange, Task, clamp_to_log, split
 from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
+from penstock.spark.worker_memory import WORKER_MEMORY
 
 
 class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
@@ -52,15 +54,14 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         for tp in found.partitions:
             span = PlannedRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
             spans.append(clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss))
-        pieces = split(spans, options.min_partitions, options.max_records_per_partition)
-        return [InputPartition(span) for span in pieces]
+        return tasks_for(client, spans, options)
 
     @sentence_first()
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one range, as Arrow batches."""
+        """The rows of a task's ranges, as Arrow batches."""
         if partition.value is None:  # Spark replaces an empty list of partitions with this
             return iter(())
-        return read_partition(self._client(), partition.value, self._options, self._schema)
+        return read_task(self._client(), partition.value, self._options, self._schema)
 
     def _client(self) -> LogClient:
         return client_for(self._options, self._clients)
@@ -71,11 +72,21 @@ def client_for(options: SourceOptions, clients: Callable[[SourceOptions], LogCli
     return clients(options) if clients is not None else log_client(options.bootstrap, options.client)
 
 
-def read_partition(client: LogClient, span: PlannedRange, options: SourceOptions, schema: StructType) -> Iterator[Any]:
-    """The rows of one range. Imports numpy and pyarrow, and so belongs to executors."""
+def tasks_for(client: LogClient, spans: Iterable[PlannedRange], options: SourceOptions) -> list[InputPartition]:
+    """Spark's tasks for these ranges: large ranges cut, small ones put together, as the options say."""
+    pieces = split(spans, options.min_partitions, options.max_records_per_partition)
+    take = sampler(client, {piece.topic: piece.topic_id for piece in pieces})
+    tasks = packed_tasks(take, pieces, options.max_records_per_partition, options.min_partitions)
+    return [InputPartition(task) for task in tasks]
+
+
+def read_task(client: LogClient, task: Task, options: SourceOptions, schema: StructType) -> Iterator[Any]:
+    """The rows of its ranges, one after another. Imports numpy and pyarrow, and so belongs to executors."""
     from penstock.spark.arrow_read import ReadSettings, read_range
 
-    skipped = options.skip_undecodable.get(span.topic_partition, frozenset())
-    settings = ReadSettings(schema, options.fail_on_data_loss, bool(options.client.get("check_crcs", True)), skipped)
+    WORKER_MEMORY.begin_task()
+    check_crcs = bool(options.client.get("check_crcs", True))
     with sentence_first():
-        yield from read_range(client, span, settings)
+        for span in task:
+            skipped = options.skip_undecodable.get(span.topic_partition, frozenset())
+            yield from read_range(client, span, ReadSettings(schema, options.fail_on_data_loss, check_crcs, skipped))

@@ -26,7 +26,7 @@ class DataLossError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """The range of one Spark task: offsets from `lo` up to, not including, `hi`."""
+    """A range that is read as a whole: offsets from `lo` up to, not including, `hi`."""
 
     topic: str
     topic_id: str
@@ -44,6 +44,10 @@ class PlannedRange:
 
     def __str__(self) -> str:
         return f"{self.topic_partition} [{self.lo}, {self.hi})"
+
+
+Task = tuple[PlannedRange, ...]
+"""The ranges that one Spark task reads, one after another."""
 
 
 def report_loss(what: str, fail_on_data_loss: bool) -> None:
@@ -93,6 +97,35 @@ def split(ranges: Iterable[PlannedRange], min_partitions: int = 0, max_records: 
             count = max(count, -(-span.size // max_records))
         pieces += _cut(span, min(count, span.size))
     return pieces
+
+
+def pack(pieces: Sequence[PlannedRange], offsets_max: int, tasks_min: int) -> list[Task]:
+    """Puts small ranges together, in their order, so that a task is worth its cost; a larger one has its own task.
+
+    No packed task has more than `offsets_max` offsets, and there are at least `tasks_min` tasks if there are as many
+    pieces.
+    """
+    small = [piece for piece in pieces if piece.size < offsets_max]
+    large = [(piece,) for piece in pieces if piece.size >= offsets_max]
+    wanted = min(max(tasks_min - len(large), 1), len(small))
+    most = max(min(offsets_max, -(-sum(piece.size for piece in small) // max(wanted, 1))), 1)
+    packed = _fill(small, most)
+    while len(packed) < wanted:  # pieces of different sizes
+        most //= 2
+        packed = _fill(small, most)
+    return packed + large
+
+
+def _fill(pieces: Iterable[PlannedRange], most: int) -> list[Task]:
+    tasks: list[list[PlannedRange]] = []
+    size = 0
+    for piece in pieces:
+        if not tasks or size + piece.size > most:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(piece)
+        size += piece.size
+    return [tuple(task) for task in tasks]
 
 
 def _cut(span: PlannedRange, count: int) -> list[PlannedRange]:

@@ -20,6 +20,7 @@ from penstock.spark.log_client import producer
 from penstock.spark.options import SinkOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
+from penstock.spark.worker_memory import WORKER_MEMORY
 
 Producers = Callable[[SinkOptions], Any]
 
@@ -88,6 +89,7 @@ class Writing:
         """Sends every row of a task and waits for every ack; the first failure fails the task."""
         from penstock.spark.arrow_write import TaskWriter
 
+        WORKER_MEMORY.begin_task()
         options = self._options
         made = self._producers(options) if self._producers else producer(options.bootstrap, options.client)
         writer = TaskWriter(made, options.topic)

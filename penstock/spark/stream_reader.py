@@ -1,4 +1,4 @@
-"""spark.readStream.format("penstock"): tells Spark how far a stream may go, plans each micro-batch, reads one range.
+"""spark.readStream.format("penstock"): tells Spark how far a stream may go, plans each micro-batch, reads a task.
 
 Spark keeps the offsets; this module keeps no state that must outlive its process. One offset is not in Spark's log: the
 initial one. Spark asks for it twice in the first micro-batch, and again after a crash in that, when `latest` is
@@ -25,14 +25,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
-from penstock.spark.batch_reader import client_for, read_partition
+from penstock.spark.batch_reader import client_for, read_task, tasks_for
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient
 from penstock.spark.micro_batch import Limits, advance, planned_ranges
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
-from penstock.spark.planning import split
 from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
 
@@ -107,8 +106,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         begin, until = SourcePositions.from_json(start), SourcePositions.from_json(end)
         spans = planned_ranges(self._client(), begin, until, options.fail_on_data_loss)
-        pieces = split(spans, options.min_partitions, options.max_records_per_partition)
-        return [InputPartition(span) for span in pieces]
+        return tasks_for(self._client(), spans, options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Does nothing: the offsets are in Spark's checkpoint."""
@@ -120,10 +118,10 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @sentence_first()
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one range, as Arrow batches."""
+        """The rows of a task's ranges, as Arrow batches."""
         if partition.value is None:
             return iter(())
-        return read_partition(self._client(), partition.value, self._options, self._schema)
+        return read_task(self._client(), partition.value, self._options, self._schema)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -118,5 +118,5 @@ def test_a_topic_that_goes_away_under_a_task_is_lost_data(client: FakeLogClient,
     else:
         client.fetch = lose  # type: ignore[method-assign]
     with pytest.raises(DataLossError, match=r"the topic was deleted while it was read.*failOnDataLoss=false"):
-        list(read_range(client, partition.value, ReadSettings(source_schema(False))))
-    assert list(read_range(client, partition.value, ReadSettings(source_schema(False), False))) == []
+        list(read_range(client, partition.value[0], ReadSettings(source_schema(False))))
+    assert list(read_range(client, partition.value[0], ReadSettings(source_schema(False), False))) == []

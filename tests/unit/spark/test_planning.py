@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.spark.planning import DataLossError, PlannedRange, clamp_to_log, share, split
+from penstock.spark.planning import DataLossError, PlannedRange, clamp_to_log, pack, share, split
 from penstock.types import TopicPartition
 
 
@@ -32,6 +32,34 @@ def test_pieces_cover_every_offset_once(bounds: list[tuple[int, int]], least: in
         (r.partition, o) for r in ranges for o in range(r.lo, r.hi)
     ]
     assert all(0 < piece.size <= (most or piece.size) for piece in pieces)
+
+
+def test_sixty_partitions_with_little_in_them_are_a_few_tasks_of_about_one_size() -> None:
+    tasks = pack([span(0, 50, number) for number in range(60)], 8_192, 4)
+    assert [sum(piece.size for piece in task) for task in tasks] == [750] * 4
+
+
+def test_a_large_range_has_a_task_of_its_own_and_small_ones_beside_it_are_together() -> None:
+    tasks = pack([span(0, 5), span(0, 1000, 1), span(0, 5, 2), span(0, 999, 3)], 100, 3)
+    assert tasks == [(span(0, 5), span(0, 5, 2)), (span(0, 1000, 1),), (span(0, 999, 3),)]
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200)), max_size=9),
+    st.integers(1, 250),
+    st.integers(0, 30),
+    st.integers(0, 40),
+)
+def test_packed_tasks_have_every_piece_once_in_order_within_both_limits(
+    bounds: list[tuple[int, int]], offsets_max: int, tasks_min: int, cut_to: int
+) -> None:
+    pieces = split([span(lo, lo + size, number) for number, (lo, size) in enumerate(bounds)], 0, cut_to)
+    tasks = pack(pieces, offsets_max, tasks_min)
+    assert all(list(task) == [piece for piece in pieces if piece in task] for task in tasks)
+    assert sorted(map(str, pieces)) == sorted(str(piece) for task in tasks for piece in task)
+    assert all(len(task) == 1 or sum(piece.size for piece in task) <= offsets_max for task in tasks)
+    assert len(tasks) >= min(tasks_min, len(pieces))
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
