@@ -9,7 +9,7 @@ The base of all is base_error.py's; errors of a consumer's position are position
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from penstock.base_error import PenstockError as PenstockError
 from penstock.position_errors import LogTruncationError as LogTruncationError
@@ -76,12 +76,26 @@ class MissingDependencyError(PenstockError):
     """An optional package is not installed; names the extra that brings it."""
 
 
+RECORD_ERRORS_MAX = 500
+"""A refusal names so many records at most; what is sent again without them is checked again."""
+
+
+class RecordError(NamedTuple):
+    """A record because of which its batch was refused: its place there, from 0, and why (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
 class ApiError(PenstockError):
     """An error that has a wire code. Subclasses are the wire error table; do not raise this class itself.
 
     Attributes: `code`, `retriable` and `nothing_written` of the class; `leader`, if another node would have answered;
-    `log_start_offset` and `log_end_offset` (the readable bound) if a position was out of range, -1 otherwise.
+    `log_start_offset` and `log_end_offset` (the readable bound) if a position was out of range, -1 otherwise;
+    `record_errors`, if some records are the reason why nothing of their batch was written.
     """
+
+    record_errors: tuple[RecordError, ...] = ()
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False

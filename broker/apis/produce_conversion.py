@@ -1,5 +1,5 @@
 """Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
-topic's codec, and checks that every record of a compacted topic has a key.
+topic's codec, checks that every record of a compacted topic has a key, and names the records whose times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
@@ -29,6 +29,7 @@ from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords
 from storage.append.recompression import is_due, prepared
+from storage.append.time_validation import has_bad_times
 from storage.log_config import LogConfig
 
 _log = logging.getLogger(__name__)
@@ -82,10 +83,10 @@ class ProduceConverter:
 
     def begin(self, body: ProduceRequest) -> Awaitable[None] | None:
         """An awaitable that ends when the request may be queued; None if nothing has to be converted."""
-        work = []
+        work, now_ms = [], self._clock.wall_ms()
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
-            if config is not None and is_due(records, config):
+            if config is not None and (is_due(records, config) or has_bad_times(records, config, now_ms)):
                 work.append(_Work(index, records, config))
         return self._convert(body, work) if work else None
 
@@ -93,8 +94,7 @@ class ProduceConverter:
         partition = self._find(key)
         if partition is None or partition.topic_id != topic_id or partition.leading is None:
             return None
-        config = partition.log.config
-        return None if config.compression_type == "producer" and not config.is_compacted else config
+        return partition.log.config
 
     async def _convert(self, body: ProduceRequest, work: list[_Work]) -> None:
         loop = asyncio.get_running_loop()
@@ -115,7 +115,8 @@ class ProduceConverter:
         left_bytes = self._request_unpacked_bytes_max
         for one in work:
             try:
-                made = prepared(one.records, one.config, now_ms, min(left_bytes, MAX_UNPACKED_BYTES))
+                left = min(left_bytes, MAX_UNPACKED_BYTES)
+                made = prepared(one.records, one.config, now_ms, left, may_take_long=True)
                 left_bytes -= made.unpacked_bytes
                 outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
             except ApiError as error:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.errors import CorruptMessageError, InvalidTimestampError, MessageTooLargeError, RecordListTooLargeError
+from penstock.errors import CorruptMessageError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import BatchHeader, iter_headers, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fault, offset_fault
-from penstock.types import NO_TIMESTAMP
 from storage.append.header_check import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
+from storage.append.time_validation import check_times
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
@@ -33,8 +33,10 @@ def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
         )
 
 
-def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple[int, BatchHeader]]:
-    """The batches of a produce request, after every check of the leader."""
+def check_produced(
+    records: Bytes, config: LogConfig, now_ms: int, *, may_take_long: bool = False
+) -> list[tuple[int, BatchHeader]]:
+    """The batches of a produce request, after every check of the leader. `may_take_long`: not on the event loop."""
     if len(records) > config.segment_bytes:
         raise RecordListTooLargeError(
             f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
@@ -48,7 +50,7 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
         check_produced_batch(header, records, position, stamps=stamps)
         offsets += header.record_count
         if not stamps:
-            _check_timestamp(header, config, now_ms)
+            check_times(records, position, header, config, now_ms, may_take_long=may_take_long)
     if offsets > MAX_RELATIVE_OFFSET:
         raise RecordListTooLargeError(
             f"{offsets} records do not fit into a segment, whose index holds offsets up to {MAX_RELATIVE_OFFSET}"
@@ -63,24 +65,6 @@ def check_size(header: BatchHeader, config: LogConfig, when: str = "") -> None:
     if header.size_bytes > config.max_message_bytes:
         raise MessageTooLargeError(
             f"a batch of {header.size_bytes} bytes{when} is larger than max.message.bytes = {config.max_message_bytes}"
-        )
-
-
-def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """message.timestamp.before.max.ms and .after.max.ms, on the header's two timestamps (KIP-937)."""
-    first, largest = header.base_timestamp_ms, header.max_timestamp_ms
-    if first < NO_TIMESTAMP or largest < NO_TIMESTAMP:
-        raise InvalidTimestampError(f"timestamp {min(first, largest)} is negative")
-    if largest < first:
-        raise InvalidTimestampError(f"the largest timestamp {largest} is below the first, {first}")
-    before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-    if after is not None and largest > now_ms + after:
-        raise InvalidTimestampError(
-            f"timestamp {largest} is {largest - now_ms} ms in the future; message.timestamp.after.max.ms = {after}"
-        )
-    if before is not None and NO_TIMESTAMP < first < now_ms - before:
-        raise InvalidTimestampError(
-            f"timestamp {first} is {now_ms - first} ms in the past; message.timestamp.before.max.ms = {before}"
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.errors import InvalidRecordError, MessageTooLargeError
+from penstock.errors import RECORD_ERRORS_MAX, InvalidRecordError, MessageTooLargeError, RecordError
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
 from penstock.record.reader import batch_body
@@ -22,6 +22,9 @@ from storage.disk.file_system import Bytes
 
 LOOP_BYTES_MAX = 16 * 1024
 """The event loop checks at most this much by itself: a fraction of a millisecond."""
+
+
+WITHOUT_KEY = "has no key; the topic is compacted (cleanup.policy), and every record of it needs one"
 
 
 class KeyedRecords(bytes):
@@ -41,7 +44,8 @@ def takes_long(batches: Iterable[tuple[int, BatchHeader]]) -> bool:
 def check_keys(
     records: Bytes, batches: Iterable[tuple[int, BatchHeader]], max_unpacked_bytes: int = MAX_UNPACKED_BYTES
 ) -> None:
-    """InvalidRecordError for the first record without a key, CorruptMessageError for a batch without valid records."""
+    """InvalidRecordError for the first batch with records without a key, which are named if it is the only batch;
+    CorruptMessageError for a batch without valid records."""
     if isinstance(records, KeyedRecords):
         return
     data, left_bytes = bytes(records), max_unpacked_bytes
@@ -54,7 +58,9 @@ def check_keys(
             left_bytes -= len(body)
         keys = scan_rows(body, at, end, header.record_count, header.last_offset_delta).keys
         if None in keys:
-            raise InvalidRecordError(
-                f"record {keys.index(None)} of the batch at byte {position} has no key; the topic is compacted"
-                " (cleanup.policy), and every record of it needs one"
-            )
+            at_byte = f"of the batch at byte {position} "
+            refusal = InvalidRecordError(f"record {keys.index(None)} {at_byte}{WITHOUT_KEY}")
+            if position == 0 and header.size_bytes == len(data):
+                bad = [index for index, key in enumerate(keys) if key is None][:RECORD_ERRORS_MAX]
+                refusal.record_errors = tuple(RecordError(index, f"the record {WITHOUT_KEY}") for index in bad)
+            raise refusal

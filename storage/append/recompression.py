@@ -45,9 +45,16 @@ class Converted(NamedTuple):
     unpacked_bytes: int
 
 
-def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Converted:
+def prepared(
+    records: Bytes,
+    config: LogConfig,
+    now_ms: int,
+    max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+    *,
+    may_take_long: bool = False,
+) -> Converted:
     """The batches of a produce request, checked like an append, in the topic's codec. Raises as the append would."""
-    batches = check_produced(records, config, now_ms)
+    batches = check_produced(records, config, now_ms, may_take_long=may_take_long)
     if config.compression_type == "producer":
         return Converted(records, batches, 0)
     return in_topic_codec(records, batches, config, max_unpacked_bytes)

@@ -217,6 +217,8 @@ class FakeCluster:
             int, Callable[[pb.DescribeClusterResponse], object]
         ] = {}  # changes a node's answer
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
+        self.bad_records: Callable[[bytes], Mapping[int, str]] = lambda records: {}
+        """The records because of which a batch is refused, by their place in it."""
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
         self.loses_next_creation = False  # the answer to it
         self.loses_next_growth = False  # the answer to it

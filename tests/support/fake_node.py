@@ -16,6 +16,7 @@ from penstock.errors import (
     BrokerIdNotRegisteredError,
     ElectionNotNeededError,
     InvalidPartitionsError,
+    InvalidRecordError,
     NetworkError,
     OffsetOutOfRangeError,
     PolicyViolationError,
@@ -134,7 +135,11 @@ class FakeNode:
     def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
         tp = TopicPartition(part.topic, part.partition)
         result = pb.PartitionProduceResult(topic=part.topic, partition=part.partition, log_append_time_ms=-1)
-        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
+        error = self._cluster.leadership_error(self._node_id, part)
+        if error is None and (bad := self._cluster.bad_records(part.records)):
+            error = encode_error(InvalidRecordError("some records are bad"))
+            result.record_errors.extend(pb.RecordError(batch_index=at, message=why) for at, why in bad.items())
+        error = error or self._cluster.next_error("produce", tp)
         if error is not None:
             result.error.CopyFrom(error)
         if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):

@@ -30,7 +30,7 @@ def request_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceReq
 def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
     message = pb.ProduceResponse(correlation_id=response.correlation_id, more_follows=response.more_follows)
     for result in response.partitions:
-        message.partitions.add(
+        told = message.partitions.add(
             topic=result.partition.topic,
             partition=result.partition.partition,
             error=error_to_pb(result.error),
@@ -38,4 +38,7 @@ def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,
         )
+        if result.error is not None:
+            for bad in result.error.record_errors:
+                told.record_errors.add(batch_index=bad.batch_index, message=bad.message)
     return message

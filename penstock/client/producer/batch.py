@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, repeat
@@ -61,6 +62,7 @@ class ProducerBatch:
         "next_future",
         "place",
         "record_count",
+        "refused",
         "request",
         "room",
         "sent_ms",
@@ -94,7 +96,8 @@ class ProducerBatch:
         self.stamped: tuple[ProducerIdAndEpoch, int] | None = None  # what `encoded` has
         self.last_error: PenstockError | None = None
         self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
-        self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into
+        self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into; one, of the records that were not refused
+        self.refused: dict[int, PenstockError] = {}  # records that failed by themselves, by their place; ascending
         self.done = False
         self.error: PenstockError | None = None
         self.base_offset = NO_OFFSET
@@ -191,23 +194,30 @@ class ProducerBatch:
 
     def split(self, codec: Codec) -> tuple[ProducerBatch, ...]:
         """Two halves, because the broker finds this batch too large; it is done when both are (KIP-126)."""
+        middle = self.record_count // 2
+        return self._parted((range(middle), range(middle, self.record_count)), codec)
+
+    def without(self, refused: Mapping[int, PenstockError], codec: Codec) -> ProducerBatch:
+        """The batch of the other records; this one is done when that is (KIP-467)."""
+        self.refused = dict(sorted(refused.items()))
+        (rest,) = self._parted(([index for index in range(self.record_count) if index not in refused],), codec)
+        return rest
+
+    def _parted(self, parts: Sequence[Sequence[int]], codec: Codec) -> tuple[ProducerBatch, ...]:
         columns = read_columns(self.encoded or b"")
-        middle = len(columns) // 2
-        self.halves = tuple(
-            self._part(columns, low, high, codec) for low, high in ((0, middle), (middle, len(columns)))
-        )
+        self.halves = tuple(self._part(columns, indexes, codec) for indexes in parts)
         self.halves[0].granted_bytes, self.granted_bytes = self.granted_bytes, 0
         self.encoded = None
         for half in self.halves:
             half.add_callback(self._on_half)
         return self.halves
 
-    def _part(self, columns: RecordColumns, low: int, high: int, codec: Codec) -> ProducerBatch:
+    def _part(self, columns: RecordColumns, indexes: Sequence[int], codec: Codec) -> ProducerBatch:
         part = ProducerBatch(self.topic_partition, self.timestamp_ms, self.created_ms, self.threads)
-        times = list(columns.timestamps_ms[low:high])
-        keys = None if columns.keys is None else columns.keys[low:high]
-        headers = None if columns.headers is None else columns.headers[low:high]
-        values = columns.values[low:high]
+        times = [columns.timestamps_ms[index] for index in indexes]
+        keys = None if columns.keys is None else [columns.keys[index] for index in indexes]
+        headers = None if columns.headers is None else [columns.headers[index] for index in indexes]
+        values = [columns.values[index] for index in indexes]
         part.set_encoded(build_batch(values, keys=keys, headers=headers, timestamps_ms=times, codec=codec), len(values))
         part.timestamps_ms = times
         part.unknown_attempts = self.unknown_attempts
@@ -215,7 +225,8 @@ class ProducerBatch:
 
     def _on_half(self) -> None:
         if all(half.done for half in self.halves):
-            self.error = next((half.error for half in self.halves if half.error is not None), None)
+            errors = (*self.refused.values(), *(half.error for half in self.halves))
+            self.error = next((error for error in errors if error is not None), None)
             self._end()
 
     def parts(self) -> Iterator[ProducerBatch]:
@@ -226,11 +237,19 @@ class ProducerBatch:
             yield from half.parts()
 
     def error_of(self, index: int) -> PenstockError | None:
-        """What became of one record: the halves of a split batch may fare differently."""
+        """What became of one record: the halves of a split batch may fare differently, and a record may be refused."""
+        if index in self.refused:
+            return self.refused[index]
         if not self.halves:
             return self.error
-        first, second = self.halves
-        return first.error_of(index) if index < first.record_count else second.error_of(index - first.record_count)
+        half, place = self._place(index)
+        return half.error_of(place)
+
+    def _place(self, index: int) -> tuple[ProducerBatch, int]:
+        """In which half a record is that was not refused, and where."""
+        index -= bisect_left(tuple(self.refused), index)
+        first = self.halves[0]
+        return (first, index) if index < first.record_count else (self.halves[1], index - first.record_count)
 
     def finish(self, base_offset: int, log_append_time_ms: int) -> None:
         """The records are acked."""
@@ -271,8 +290,8 @@ class ProducerBatch:
     def metadata(self, index: int) -> RecordMetadata:
         """Where the record at `index` stands; offset -1 when acks=0 never told."""
         if self.halves:
-            first, second = self.halves
-            return first.metadata(index) if index < first.record_count else second.metadata(index - first.record_count)
+            half, place = self._place(index)
+            return half.metadata(place)
         timestamp_ms = self.log_append_time_ms
         if timestamp_ms == NO_TIMESTAMP:
             timestamp_ms = self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms[index]

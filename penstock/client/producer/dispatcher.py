@@ -23,13 +23,22 @@ from penstock.client.cluster.waiting import broker_name
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.broker_pace import BrokerPace
-from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
+from penstock.client.producer.outcomes import (
+    Acked,
+    Again,
+    Failed,
+    OutboundRequest,
+    Outcome,
+    Refused,
+    attempts_text,
+    closed_error,
+    of_all_attempts,
+)
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import Refusal, SequenceError
 from penstock.client.wire.messages import ProduceAnswer, ProduceResult, ProducerIdAndEpoch
 from penstock.errors import (
     ApiError,
-    ClientClosedError,
     MessageTooLargeError,
     PenstockError,
     RecordListTooLargeError,
@@ -98,7 +107,7 @@ class BatchDispatcher:
                 queue.ready.popleft()
                 told = error
                 if batch.unknown_attempts and isinstance(error, ApiError):
-                    told = _of_all_attempts(error)
+                    told = of_all_attempts(error)
                 failed.append(self._failed(queue, batch, told))
         return failed
 
@@ -260,12 +269,30 @@ class BatchDispatcher:
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             queue.put_back(queue.split(batch, self._accumulator.config.codec))
             return Again(batch, error)
+        if error.record_errors and not is_unknown:
+            return self._on_bad_records(queue, batch, error)
         if not error.retriable or batch.attempts > self._limits.retries:
-            return self._failed(queue, batch, _of_all_attempts(error) if batch.unknown_attempts else error)
+            return self._failed(queue, batch, of_all_attempts(error) if batch.unknown_attempts else error)
         followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
         if not followed and needs_metadata(error):
             self._wants_metadata = True
         return self._again(queue, batch, error, now_ms, 0 if followed else self._limits.backoff.wait_ms(batch.attempts))
+
+    def _on_bad_records(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError) -> Outcome:
+        """Fails the records that the broker names, each with its own error, and tries the others again at once. That
+        ends: each time there are fewer."""
+        refused: dict[int, PenstockError] = {}
+        for index, message in error.record_errors:
+            told = type(error)(message)
+            told.nothing_written = error.nothing_written
+            refused[index] = of_all_attempts(told) if batch.unknown_attempts else told
+        names_others = not all(0 <= index < batch.record_count for index in refused)
+        if names_others or len(refused) == batch.record_count:
+            if not names_others:
+                batch.refused = refused
+            return self._failed(queue, batch, of_all_attempts(error) if batch.unknown_attempts else error)
+        queue.put_back((queue.without(batch, refused, self._accumulator.config.codec),))
+        return Refused(batch, len(refused))
 
     def _on_sequence_error(
         self, queue: PartitionQueue, batch: ProducerBatch, error: SequenceError, now_ms: int
@@ -277,7 +304,7 @@ class BatchDispatcher:
             batch.attempts -= 1  # an older batch was not written, which is not the fault of this one
             return self._again(queue, batch, error, now_ms, 0)
         if batch.attempts > self._limits.retries:
-            return self._failed(queue, batch, _of_all_attempts(error) if batch.unknown_attempts else error)
+            return self._failed(queue, batch, of_all_attempts(error) if batch.unknown_attempts else error)
         is_first = refusal is Refusal.BEGINS_EPOCH and batch.place is not None and not batch.place.epochs_over
         return self._again(queue, batch, error, now_ms, 0 if is_first else self._limits.backoff.wait_ms(batch.attempts))
 
@@ -304,7 +331,7 @@ class BatchDispatcher:
         why = self._cache.why_offline(batch.topic_partition)
         error = TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
-            f" ({_attempts(batch)}){last}{why and f'; {why}'}"
+            f" ({attempts_text(batch)}){last}{why and f'; {why}'}"
         )
         error.nothing_written = not batch.unknown_attempts
         return error
@@ -343,13 +370,13 @@ class BatchDispatcher:
         pending = request.pending()
         for queue, batch in pending:
             queue.release(batch, is_unknown=True)
-        return [self._failed(queue, batch, _closed(batch)) for queue, batch in pending]
+        return [self._failed(queue, batch, closed_error(batch)) for queue, batch in pending]
 
     def abandon(self) -> list[Outcome]:
         """Fails everything that waits: the producer closes without having been able to send it."""
         left: list[Outcome] = []
         for queue in self._accumulator.queues():
-            left += [Failed(batch, _closed(batch)) for batch in queue.ready if not batch.done]
+            left += [Failed(batch, closed_error(batch)) for batch in queue.ready if not batch.done]
             queue.ready.clear()
         return left
 
@@ -361,25 +388,3 @@ def _named(partitions: Sequence[tuple[str, int]]) -> str:
     """So many partitions, and the first by name."""
     first = f" from {TopicPartition(*partitions[0])} on" if partitions else ""
     return f"{len(partitions)} partitions{first}"
-
-
-def _attempts(batch: ProducerBatch) -> str:
-    return f"{batch.attempts} attempts; the batch {'may be' if batch.unknown_attempts else 'was not'} written"
-
-
-def _closed(batch: ProducerBatch) -> ClientClosedError:
-    what = f"{batch.topic_partition}: the producer was closed before {batch.record_count} records were acked"
-    error = ClientClosedError(f"{what} ({_attempts(batch)})")
-    error.nothing_written = not batch.unknown_attempts
-    return error
-
-
-def _of_all_attempts(error: ApiError) -> ApiError:
-    """The error of a batch: it does not promise that nothing was written, because an earlier attempt may have."""
-    if not error.nothing_written:
-        return error
-    found = type(error)(
-        f"{error}; an attempt whose outcome is unknown may have written the records", leader=error.leader
-    )
-    found.nothing_written = False
-    return found

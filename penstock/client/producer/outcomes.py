@@ -1,4 +1,4 @@
-"""What the dispatcher decides, as data: a request to send, and what became of each batch of one."""
+"""What the dispatcher decides, as data: a request to send, what became of each batch of one, and with which error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
-from penstock.errors import ApiError, PenstockError
+from penstock.errors import ApiError, ClientClosedError, PenstockError
 
 Entry = tuple[PartitionQueue, ProducerBatch]
 
@@ -71,4 +71,34 @@ class Again:
     error: ApiError
 
 
-Outcome = Acked | Failed | Again
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Some records of the batch have failed; the batch of the others is back in its queue, in its place."""
+
+    batch: ProducerBatch
+    record_count: int
+
+
+Outcome = Acked | Failed | Again | Refused
+
+
+def attempts_text(batch: ProducerBatch) -> str:
+    return f"{batch.attempts} attempts; the batch {'may be' if batch.unknown_attempts else 'was not'} written"
+
+
+def closed_error(batch: ProducerBatch) -> ClientClosedError:
+    what = f"{batch.topic_partition}: the producer was closed before {batch.record_count} records were acked"
+    error = ClientClosedError(f"{what} ({attempts_text(batch)})")
+    error.nothing_written = not batch.unknown_attempts
+    return error
+
+
+def of_all_attempts(error: ApiError) -> ApiError:
+    """The error of a batch: it does not promise that nothing was written, because an earlier attempt may have."""
+    if not error.nothing_written:
+        return error
+    found = type(error)(
+        f"{error}; an attempt whose outcome is unknown may have written the records", leader=error.leader
+    )
+    found.nothing_written = False
+    return found

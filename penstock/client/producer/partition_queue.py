@@ -11,14 +11,14 @@ Not here: which batch may be sent now (sequences.py and dispatcher.py).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.client.cluster.metadata_cache import Leader
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.broker_pace import BrokerPace
 from penstock.client.producer.sequences import PartitionSequences, Refusal, SequenceError
 from penstock.client.wire.messages import ProducerIdAndEpoch
-from penstock.errors import InvariantViolation
+from penstock.errors import InvariantViolation, PenstockError
 from penstock.record.codecs import Codec
 from penstock.types import TopicPartition
 
@@ -167,6 +167,14 @@ class PartitionQueue:
             for half, place in zip(halves, places, strict=True):
                 half.place = place
         return halves
+
+    def without(self, batch: ProducerBatch, refused: Mapping[int, PenstockError], codec: Codec) -> ProducerBatch:
+        """The batch of the records that were not refused, in its place. Fewer records take other sequences: so an epoch
+        begins, with all that is unresolved."""
+        rest = batch.without(refused, codec)
+        if self.sequences is not None and batch.place is not None:
+            rest.place = self.sequences.shrink(batch.place, rest.record_count)
+        return rest
 
     def put_back(self, batches: Sequence[ProducerBatch]) -> None:
         """What is to be tried again, a batch or its halves, before whatever is behind it."""

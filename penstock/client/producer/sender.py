@@ -19,7 +19,7 @@ from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.cluster.producer_ids import ProducerIdSource, init_producer_id
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import BatchDispatcher
-from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome
+from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome, Refused
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
@@ -259,6 +259,11 @@ class Sender:
             if isinstance(outcome, Again):
                 counts["batches_retried"] += 1
                 counts["records_retried"] += records
+                continue
+            if isinstance(outcome, Refused):
+                counts["records_failed"] += outcome.record_count
+                counts["batches_retried"] += 1
+                counts["records_retried"] += records - outcome.record_count
                 continue
             self._accumulator.memory.give_back(batch)
             if isinstance(outcome, Acked):

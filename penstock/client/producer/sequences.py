@@ -198,6 +198,13 @@ class PartitionSequences:
         self._window[at : at + 1] = parts
         return parts
 
+    def shrink(self, place: SequencePlace, record_count: int) -> SequencePlace:
+        """The place of a batch that was refused and goes on with fewer records. What was sent behind it does not follow
+        them, so the epoch is over."""
+        (shrunk,) = self.split(place, [record_count])
+        self._is_over = True
+        return shrunk
+
     def is_before(self, one: SequencePlace, other: SequencePlace) -> bool:
         """In the order of the partition; both are unresolved."""
         return self._window.index(one) < self._window.index(other)

@@ -38,7 +38,7 @@ from penstock.client.wire.messages import (
 )
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
 from penstock.error_message import error_in_message
-from penstock.errors import UnknownServerError
+from penstock.errors import ApiError, RecordError, UnknownServerError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2, reassignments_pb2
 from penstock.records_field import RecordsField
@@ -64,11 +64,18 @@ def encode_produce(call: ProduceCall) -> bytes:
 
 def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:
     results = tuple(
-        ProduceResult(r.topic, r.partition, error_in_message(r.error), r.base_offset, r.log_append_time_ms)
+        ProduceResult(r.topic, r.partition, _produce_error(r), r.base_offset, r.log_append_time_ms)
         for r in response.partitions
     )
     error = error_in_message(response.error)
     return ProduceAnswer(response.correlation_id, results, error, response.more_follows)
+
+
+def _produce_error(result: pb.PartitionProduceResult) -> ApiError | None:
+    error = error_in_message(result.error)
+    if error is not None and result.record_errors:
+        error.record_errors = tuple(RecordError(bad.batch_index, bad.message) for bad in result.record_errors)
+    return error
 
 
 def encode_fetch(call: FetchCall) -> pb.FetchRequest:

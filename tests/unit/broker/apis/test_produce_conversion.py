@@ -30,6 +30,7 @@ from penstock.clock import ManualClock
 from penstock.errors import (
     CorruptMessageError,
     InvalidRecordError,
+    InvalidTimestampError,
     MessageTooLargeError,
     NotLeaderOrFollowerError,
     UnknownServerError,
@@ -110,7 +111,7 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
     converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
     partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
 
-    for records in (GZIP, b"", b"garbage" * 20):
+    for records in (GZIP, b"", b"garbage" * 5):
         assert converter.begin(produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))) is None
     assert converter.begin(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage"))) is None
     converter.close()
@@ -128,6 +129,23 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
 
     assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
     assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
+
+
+def test_the_records_of_a_large_batch_whose_times_are_refused_are_named_before_the_queue(
+    partitions: dict[TopicPartition, Partition],
+) -> None:
+    times = [1_700_000_000_000] * 2_000
+    times[7] = times[1_500] = 4_000_000_000_000
+    values = [b"%d" % n for n in range(2_000)]
+    late = [build_batch(values, timestamps_ms=times, codec=codec) for codec in (Codec.NONE, Codec.ZSTD)]
+    body = produce((PLAIN, late[0]), (SNAPPY, late[1]), (ZSTD, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+
+    for index in (0, 1):
+        assert isinstance(body.refused[index], InvalidTimestampError)
+        assert [bad.batch_index for bad in body.refused[index].record_errors] == [7, 1_500]
+    assert 2 not in body.refused
 
 
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
@@ -151,7 +169,7 @@ def test_a_request_may_not_become_larger_than_it_could_have_come(partitions: dic
 def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
     partitions: dict[TopicPartition, Partition], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(produce_conversion, "prepared", lambda *_: 1 // 0)
+    monkeypatch.setattr(produce_conversion, "prepared", lambda *_, **__: 1 // 0)
     body = produce((ZSTD, GZIP))
 
     convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
@@ -165,9 +183,9 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
 ) -> None:
     real, may_go_on = produce_conversion.prepared, threading.Event()
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **options: Any) -> Any:
         assert may_go_on.wait(60), "the loop waits for the compressor"
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(produce_conversion, "prepared", slow)
     converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)

@@ -92,3 +92,17 @@ def test_what_takes_long_is_for_a_thread() -> None:
     assert [takes_long(iter_headers(records)) for records in (small, packed, large)] == [False, True, True]
     assert [is_due(records, COMPACTED) for records in (small, packed, large)] == [False, True, True]
     assert not is_due(packed, SMALL)
+
+
+def test_every_record_without_a_key_is_named() -> None:
+    keys = [None if n in (0, 3) else b"k" for n in range(5)]
+    records = build_batch([b"v"] * 5, keys=keys, timestamps_ms=1_700_000_000_000)
+    with pytest.raises(InvalidRecordError, match="record 0 of the batch at byte 0 has no key") as found:
+        checked(records)
+    assert [(bad.batch_index, bad.message[:21]) for bad in found.value.record_errors] == [
+        (0, "the record has no key"),
+        (3, "the record has no key"),
+    ]
+    with pytest.raises(InvalidRecordError) as found:
+        checked(records + records)
+    assert found.value.record_errors == ()
