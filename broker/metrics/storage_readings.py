@@ -161,7 +161,7 @@ def _cleaner(broker: BrokerView) -> Iterator[Reading]:
     last = found.last_pass
     yield Reading(
         "penstock_cleaner_max_dirty_percent",
-        "Share of the dirtiest compacted log that is not cleaned yet (0 to 100), when last looked.",
+        "Share of the dirtiest compacted log that is not cleaned yet, for any reason (0 to 100), when last looked.",
         100 * found.max_dirty_ratio,
     )
     recopied = 100 * last.bytes_written / max(1, last.bytes_read) if last is not None else 0.0

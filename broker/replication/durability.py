@@ -44,7 +44,7 @@ class Durability:
         self._group_commit.when_disk_answers(partition.log, then, work)
 
     def flush_due(self, partitions: Iterable[Partition], now_ms: int) -> None:
-        """flush.messages and flush.ms: a flush is due only with flush.policy=os."""
+        """A segment that was rolled, flush.messages and flush.ms; with flush.policy=fsync little is ever due."""
         for partition in partitions:
             if partition.offline is None and partition.log.flush_is_due(now_ms):
                 self._group_commit.flush(partition.log)

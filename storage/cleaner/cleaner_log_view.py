@@ -25,15 +25,23 @@ class Candidate(NamedTuple):
     """Of the log's log dir."""
 
     def facts(self, horizon: KnownHorizon | None) -> LogFacts:
-        log = self.log
+        log, cleanable = self.log, self.log.cleanable_segments(self.high_watermark)
         return LogFacts(
-            segments=[_facts(segment) for segment in log.cleanable_segments(self.high_watermark)],
+            segments=[_facts(segment) for segment in cleanable],
             begin_offset=log.segments[0].base_offset,
             log_end_offset=log.log_end_offset,
             checkpoint=self.checkpoint.get(log.topic_partition),
             horizon=horizon,
             config=log.config,
+            held_up_bytes=sum(segment.size_bytes for segment in log.segments[len(cleanable) : -1]),
         )
+
+    def why_held_up(self) -> str:
+        """Why its other full segments cannot be cleaned."""
+        flushed, end = self.log.recovery_point, self.log.segments[-1].base_offset
+        if flushed < min(self.high_watermark, end):
+            return f"its full segments end at {end}, and it is flushed up to {flushed} only"
+        return f"its full segments end at {end}, and it is committed up to {self.high_watermark} only"
 
 
 def _facts(segment: Segment) -> CleanableSegment:

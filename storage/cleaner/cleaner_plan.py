@@ -63,6 +63,8 @@ class LogFacts(NamedTuple):
     checkpoint: int | None
     horizon: KnownHorizon | None
     config: LogConfig
+    held_up_bytes: int = 0
+    """Of full segments behind those, which are not flushed or not committed yet."""
 
     @property
     def cleanable_end_offset(self) -> int:
@@ -78,10 +80,18 @@ class Assessment(NamedTuple):
     clean_bytes: int
     dirty_bytes: int
     warning: str | None
+    held_up_bytes: int = 0
+    """Dirty, but not to be cleaned yet."""
 
     @property
     def dirty_ratio(self) -> float:
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+    @property
+    def uncleaned_ratio(self) -> float:
+        """With what is held up."""
+        dirty_bytes = self.dirty_bytes + self.held_up_bytes
+        return dirty_bytes / max(self.clean_bytes + dirty_bytes, 1)
 
     @property
     def urgency(self) -> tuple[int, float]:
@@ -97,7 +107,13 @@ def assess(facts: LogFacts, now_ms: int) -> Assessment:
     dirty = _old_enough(facts.segments[len(clean) :], facts.config, now_ms)
     end = dirty[-1].next_offset if dirty else min(first_dirty, facts.cleanable_end_offset)
     assessment = Assessment(
-        None, first_dirty, end, sum(s.size_bytes for s in clean), sum(s.size_bytes for s in dirty), warning
+        None,
+        first_dirty,
+        end,
+        sum(s.size_bytes for s in clean),
+        sum(s.size_bytes for s in dirty),
+        warning,
+        facts.held_up_bytes,
     )
     return assessment._replace(reason=_reason(assessment, dirty, facts, now_ms))
 

@@ -38,6 +38,7 @@ from storage.cleaner.cleaner_log_view import Candidate, LogToClean
 from storage.cleaner.cleaner_plan import Assessment, KnownHorizon, assess
 from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace, StopSignal
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics, PassStatistics, Reason
+from storage.cleaner.held_up import HeldUpLogs
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.segment_cleaning import Cleaning, Surroundings
 from storage.disk.disk_errors import is_shortage, storage_error
@@ -91,6 +92,7 @@ class LogCleaner:
         self._uncleanable: dict[TopicPartition, str] = {}
         self._totals = _Totals()
         self._max_dirty_ratio = 0.0
+        self._held_up = HeldUpLogs()
         self._last_pass: PassStatistics | None = None
         self._stopped = False
 
@@ -105,14 +107,18 @@ class LogCleaner:
         """The log to clean next; `clean` must follow at once. None if there is none. `now_ms` is wall time."""
         best: tuple[Candidate, Assessment, Reason] | None = None
         self._max_dirty_ratio = 0.0
+        held_up: dict[TopicPartition, str] = {}
         for candidate in () if self._stopped else self._candidates():
             assessment = self._assess(candidate, now_ms)
             if assessment is None:
                 continue
-            self._max_dirty_ratio = max(self._max_dirty_ratio, assessment.dirty_ratio)
+            self._max_dirty_ratio = max(self._max_dirty_ratio, assessment.uncleaned_ratio)
             reason = assessment.reason
+            if assessment.held_up_bytes and assessment.uncleaned_ratio > candidate.log.config.min_cleanable_dirty_ratio:
+                held_up[candidate.log.topic_partition] = candidate.why_held_up()
             if reason is not None and (best is None or assessment.urgency > best[1].urgency):
                 best = candidate, assessment, reason
+        self._held_up.note(held_up, self._clock.now_ms())
         return None if best is None else LogToClean.of(*best)
 
     def _assess(self, candidate: Candidate, now_ms: int) -> Assessment | None:

@@ -1,7 +1,8 @@
 """When a log must be flushed although no request waits for it: flush.messages and flush.ms. Pure.
 
 A flush is due only with `flush.policy=os`: with fsync every acked record is flushed already. The broker asks
-regularly, with monotonic time.
+regularly, with monotonic time. Not here: a full segment is flushed whatever these keys say
+(`Log.has_unflushed_segment`).
 """
 
 from __future__ import annotations

@@ -118,6 +118,8 @@ class GroupCommit:
         """Flush every record that is in the log now, by the log's flush policy."""
         self._requests += 1
         if log.flush_policy == "os" and not self._closing:
+            if log.has_unflushed_segment and log not in self._in_flight:  # nobody waits for it, as in Kafka
+                self.flush(log)
             asyncio.get_running_loop().call_soon(self._tell, log)
         else:
             self.flush(log)

@@ -51,15 +51,13 @@ class Log:
         self, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
     ) -> None:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
-        self._fs = fs
-        self.directory = directory
+        self._fs, self.directory = fs, directory
         self.log_dir = os.path.dirname(directory)
         self.topic_partition = topic_partition
         self.topic_id = options.topic_id
         self.config = config
         self.flush_policy = options.flush_policy
-        names = SmallFileWrites(options.threads)
-        ids = options.producer_ids if config.keeps_producers else None
+        names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
         recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids))
         recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
@@ -68,8 +66,7 @@ class Log:
         self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end)
-        self._flush_schedule = FlushSchedule()
-        self._changes = FileChanges(fs, directory, options.threads.lock())
+        self._flush_schedule, self._changes = FlushSchedule(), FileChanges(fs, directory, options.threads.lock())
         self._span = LogSpan(recovered.log_start_offset, end)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
@@ -183,8 +180,7 @@ class Log:
         return self._append((placed,), AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms))
 
     def append_as_follower(self, records: Bytes, old_below: int = NO_LIMIT) -> AppendInfo:
-        """Write the leader's batches as they are, all or none; they must continue this log. Those from `old_below` on
-        the leader has just got itself."""
+        """Write the leader's batches, all or none; they must continue this log. `old_below`: see `LogWriter.append`."""
         self._health.must_be_writable()
         self.producers.reload()
         records = without_overlap(records, self.log_end_offset)
@@ -267,9 +263,16 @@ class Log:
         """A flush has failed in another thread: no record above the flushed offset can be promised any more."""
         self._health.fail("flush", error)
 
+    @property
+    def has_unflushed_segment(self) -> bool:
+        """A full one: it is flushed soon with flush.policy=os as well, or it could not be cleaned."""
+        return self._flushing.recovery_point < self._segments.active.base_offset
+
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
-        return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
+        """Whether a roll, flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
+        return self.has_unflushed_segment or self._flush_schedule.is_due(
+            self.log_end_offset - self.recovery_point, self.config, now_ms
+        )
 
     # -- cutting -------------------------------------------------------------------------------------------------------
 
@@ -341,10 +344,8 @@ class Log:
         return len(self._changes) > 0
 
     def run_file_changes(self, *, sync: bool = False) -> None:
-        """Carry out queued removals and replacements; with `sync`, sync the directory. Blocks, in any thread.
-
-        OSError when the disk failed. After a shortage (`is_shortage`) it may be called again.
-        """
+        """Carry out queued removals and replacements; with `sync`, sync the directory. Blocks, in any thread. OSError
+        when the disk failed; after a shortage (`is_shortage`) it may be called again."""
         self._changes.run(sync=sync)
 
     def delete_expired_files(self, now_ms: int) -> int:
@@ -371,8 +372,7 @@ class Log:
                 self.abandon()
 
     def abandon(self, *, wait: bool = True) -> None:
-        """Close without a flush: the log dir failed, or the log will be deleted. `wait`, only BEFORE the directory is
-        renamed: return when no other thread writes files by name; their disk may hang."""
+        """Close without a flush. `wait`, only BEFORE a rename: until no other thread writes files by name."""
         self._health.close()
         self.producers.close()
         self._changes.cancel(wait=wait)

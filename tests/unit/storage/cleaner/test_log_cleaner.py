@@ -51,6 +51,46 @@ def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
     assert cleaner.choose(NOW_MS) is None
 
 
+def cleaner_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.message for one in caplog.records if one.name == "storage.cleaner.held_up"]
+
+
+@pytest.mark.parametrize(
+    ("committed", "flushed", "why"),
+    [
+        (40, False, "end at 40, and it is flushed up to 0 only"),
+        (20, True, "end at 40, and it is committed up to 20 only"),
+    ],
+)
+def test_what_cannot_be_cleaned_yet_counts_as_dirty_and_is_told_of_once_an_hour(
+    committed: int, flushed: bool, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted = CompactedLog()
+    compacted.append_all(CHANGES)
+    compacted.log.roll()
+    if flushed:
+        compacted.log.flush()
+    compacted.high_watermark = committed
+    compacted.checkpoint.put(compacted.log.topic_partition, 0, 0)
+    for _ in range(3):
+        compacted.cleaner.choose(NOW_MS)
+    assert compacted.cleaner.statistics().max_dirty_ratio == 1.0
+    assert cleaner_warnings(caplog) == []  # each roll is held up for a moment
+
+    for _ in range(10):
+        compacted.clock.advance(12 * 60_000)
+        compacted.cleaner.choose(NOW_MS)
+    lines = cleaner_warnings(caplog)
+    assert len(lines) == 2 and all(line.endswith(why) for line in lines), lines
+
+    compacted.high_watermark = 40
+    compacted.log.flush()
+    assert compacted.cleaner.choose(NOW_MS) is not None
+    compacted.clock.advance(24 * 60 * 60_000)
+    compacted.cleaner.choose(NOW_MS)
+    assert len(cleaner_warnings(caplog)) == 2
+
+
 def test_the_dirtiest_of_several_logs_goes_first() -> None:
     fs = LosingFileSystem()
     fs.mkdir("/d")

@@ -144,6 +144,61 @@ def test_with_policy_os_nobody_waits_for_the_disk_unless_asked() -> None:
     asyncio.run(run())
 
 
+def test_with_policy_os_a_full_segment_is_flushed_all_the_same_and_nobody_waits_for_it() -> None:
+    """Else the cleaner would never take it, and a start after a kill would check the log from its beginning."""
+
+    async def run() -> None:
+        fs, waiter = GatedFileSystem(), Waiter()
+        log = ready_log(fs)
+        log.update_config(log.config, "os")
+        group_commit = GroupCommit(no_failure, THREADS)
+        group_commit.subscribe(log, waiter)
+        fs.gate.clear()
+        for n in range(2, 31):
+            log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+            group_commit.request(log)
+            await waiter.until(n)  # while the disk does not answer
+        assert len(log.segments) > 3 and log.recovery_point == 1
+        assert group_commit.statistics().in_flight == 1
+        fs.gate.set()
+        while log.has_unflushed_segment:
+            group_commit.request(log)
+            await asyncio.sleep(0.001)
+        assert log.cleanable_segments(log.log_end_offset) == log.segments[:-1]
+        flushes, end = log.statistics().flushes, log.recovery_point
+
+        log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        group_commit.request(log)
+        await waiter.until(31)
+        assert (log.statistics().flushes, log.recovery_point) == (flushes, end)
+        await group_commit.close(stop_wait())
+
+    asyncio.run(run())
+
+
+def test_with_policy_os_a_full_segment_that_cannot_be_synced_ends_the_log_dir() -> None:
+    async def run() -> None:
+        failed, is_over = list[str](), asyncio.Event()
+        fs = LosingFileSystem()
+        log = new_log(fs, flush_policy="os")
+
+        def on_failure(log_dir: str, error: OSError) -> None:
+            failed.append(log_dir)
+            is_over.set()
+
+        group_commit = GroupCommit(on_failure, THREADS)
+        for _ in range(8):
+            log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        fs.fail_on["fdatasync"] = errno.EIO
+        group_commit.request(log)
+        await is_over.wait()
+        await group_commit.close(stop_wait())
+
+        assert (failed, log.statistics().failed) == (["/d"], True)
+
+    asyncio.run(run())
+
+
 def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()

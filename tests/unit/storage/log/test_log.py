@@ -403,6 +403,17 @@ def test_flush_is_due_by_records_and_by_time(fs: LosingFileSystem) -> None:
     assert not log.flush_is_due(1000)
 
 
+def test_a_roll_makes_a_flush_due_whatever_the_policy(fs: LosingFileSystem) -> None:
+    """Also one that no request follows: by age, or by retention."""
+    log = new_log(fs, flush_policy="os")
+    log.append_as_leader(batch(b"a"), 0, NOW_MS)
+    assert not log.flush_is_due(0)
+    log.roll()
+    assert log.flush_is_due(0)
+    log.flush()
+    assert not log.flush_is_due(0)
+
+
 @pytest.mark.parametrize("short", [True, False])
 def test_a_write_that_fails_or_is_short_is_taken_back(fs: LosingFileSystem, short: bool) -> None:
     log = filled(fs, 2, BIG)
