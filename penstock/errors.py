@@ -64,6 +64,10 @@ class ForkedClientError(PenstockError):
     """A client, or the promise of a send, was used in a forked child of the process that made it."""
 
 
+class GreenThreadsError(PenstockError):
+    """gevent or eventlet has patched the threads of this process, and a client needs a real one."""
+
+
 class CalledInCallbackError(PenstockError):
     """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
 

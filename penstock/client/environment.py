@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from penstock.client import forks
 from penstock.client.background import Closable, loop_thread
+from penstock.client.green_threads import refuse_green_threads
 from penstock.client.wire.channel import GrpcTransport
 from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import ClientTransport
@@ -77,5 +78,6 @@ def given_or_system(environment: ClientEnvironment | None) -> ClientEnvironment:
     """The environment that was given to a client; the machine where none was."""
     if environment is not None:
         return environment
+    refuse_green_threads()
     transport = Http2Transport() if forks.must_avoid_grpc() else GrpcTransport()
     return ClientEnvironment(SystemClock(), transport, random.Random(), SystemThreads(), loop_thread)
