@@ -19,8 +19,14 @@ from storage.log_dirs.log_manager_config import LoadProgress, log_progress
 from storage.log_dirs.meta_properties import verify_log_dirs
 
 
-def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callable[[LoadProgress], None]) -> LogManager:
-    """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile."""
+def open_log_dirs(
+    config: NodeConfig,
+    environment: Environment,
+    progress: Callable[[LoadProgress], None],
+    on_segment_checked: Callable[[], None] = lambda: None,
+) -> LogManager:
+    """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile, and in any thread
+    `on_segment_checked`."""
     _check_voters(config, environment)
 
     def told(found: LoadProgress) -> None:
@@ -36,6 +42,7 @@ def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callab
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
             progress=told,
+            on_segment_checked=on_segment_checked,
             producer_ids=ProducerIdConfig(
                 config.producer_id_expiration_ms,
                 config.producer_id_max_per_partition,

@@ -17,7 +17,7 @@ import platform
 import signal
 import sys
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import uvloop
 
@@ -52,6 +52,8 @@ EXIT_FAILED, EXIT_REFUSED = 1, 2
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
 NOT_READY_SECONDS = 3
 """So long a node waits before its log says what it waits for. A line that stays the same comes again every 30 s."""
+MORE_SECONDS = 60
+"""So long a start or a stop may go on after the event loop was last seen turning, if the unit allows no more."""
 STATUS_SECONDS = 5
 """How old the line in `systemctl status` may be."""
 
@@ -76,13 +78,14 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
-    status = StartStatus(Notifier().status)
+    notifier = Notifier()
+    status = StartStatus(notifier.status, notifier.extend, environment.clock)
 
     def told(progress: LoadProgress) -> None:
         status.told(progress)
         pages.opening(progress)
 
-    log_manager = open_log_dirs(config, environment, told)
+    log_manager = open_log_dirs(config, environment, told, status.gets_on)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
@@ -117,11 +120,12 @@ async def run_node(
     pages.runs(node)
     files = environment.threads.executor("config-file", 1)
     jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_turning(pages))]
+    asking = asyncio.create_task(ask_for_time(notifier))
     jobs.append(asyncio.create_task(reload.serve(AioFiles(files))))
     watch(jobs[-1], lambda error: _log.critical("SIGHUP does nothing any more: %r", error, exc_info=error))
     try:
         await node.start()
-        jobs.append(asyncio.create_task(_announce(node, pages, notifier)))
+        jobs.append(asyncio.create_task(_announce(node, pages, notifier, asking)))
         jobs.append(asyncio.create_task(_tell_status(node, notifier)))
         if notifier.watchdog_interval_ms:
             jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
@@ -133,7 +137,10 @@ async def run_node(
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
+        asking.cancel()
+        asking = asyncio.create_task(ask_for_time(notifier))
         await node.stop()
+        asking.cancel()
         notifier.close()
         files.shutdown(wait=False, cancel_futures=True)
         if node.stop_wait.given_up:
@@ -163,9 +170,8 @@ def _end_process(exit_code: int) -> NoReturn:
     os._exit(exit_code)
 
 
-async def _announce(node: Node, pages: OperatorPages, notifier: Notifier) -> None:
-    """A node waits for its quorum without an end: after a power cut nobody knows which node comes back last. Whoever
-    started it may limit that (TimeoutStartSec=)."""
+async def _announce(node: Node, pages: OperatorPages, notifier: Notifier, asking: asyncio.Task[None]) -> None:
+    """A node waits for its quorum without an end: after a power cut nobody knows which node comes back last."""
     ready = asyncio.create_task(node.wait_ready())
     try:
         while not (await asyncio.wait((ready,), timeout=NOT_READY_SECONDS))[0]:
@@ -175,6 +181,7 @@ async def _announce(node: Node, pages: OperatorPages, notifier: Notifier) -> Non
     finally:
         ready.cancel()
     _log.info("node %d is ready", node.config.node_id)
+    asking.cancel()  # BEFORE: of a node that runs, it would be about RuntimeMaxSec=
     notifier.ready()
 
 
@@ -183,6 +190,22 @@ async def _keep_turning(pages: OperatorPages) -> None:
         SPARE.refill()
         pages.beat()
         await asyncio.sleep(TURN_SECONDS)
+
+
+class AsksForTime(Protocol):
+    """The part of a `Notifier` that a long start, or stop, needs."""
+
+    @property
+    def has_listener(self) -> bool: ...
+
+    def extend(self, seconds: int) -> None: ...
+
+
+async def ask_for_time(notifier: AsksForTime) -> None:
+    """While a node starts, or stops, and its event loop turns."""
+    while notifier.has_listener:
+        notifier.extend(MORE_SECONDS)
+        await asyncio.sleep(STATUS_SECONDS)
 
 
 async def _tell_status(node: Node, notifier: Notifier) -> None:

@@ -1,9 +1,14 @@
-"""Tells the service manager the state of the node: READY=1, STOPPING=1, WATCHDOG=1, STATUS=… (sd_notify(3)).
+"""Tells the service manager the state of the node: READY=1, STOPPING=1, WATCHDOG=1, STATUS=…, EXTEND_TIMEOUT_USEC=…
+(sd_notify(3)).
 
 Each message is one datagram to the socket that NOTIFY_SOCKET names; without the variable nothing is sent. systemd sets
 it, and so do `penstock dev` and `penstock.testing`, which learn in this way, without polling, that a node is ready. A
 broker is ready once it is registered and unfenced; a node that is only a controller, once the quorum has a leader. The
 node decides when to call. A lost datagram is not an error, because the listener may be gone.
+
+A start and a stop may take longer than TimeoutStartSec= and TimeoutStopSec= of the unit. To kill the node then would
+only make it begin anew. So it asks for more time while it gets on, and is killed if it does not: in a start, segment by
+segment of its recovery, and then, as in a stop, for as long as its event loop turns.
 """
 
 from __future__ import annotations
@@ -47,6 +52,11 @@ class Notifier:
     def watchdog(self) -> None:
         """The event loop still turns."""
         self._send("WATCHDOG=1")
+
+    def extend(self, seconds: int) -> None:
+        """The node still starts, or stops, and asks for so much more time from now on. Less than the unit allows anyway
+        changes nothing."""
+        self._send(f"EXTEND_TIMEOUT_USEC={seconds * 1_000_000}")
 
     def status(self, text: str) -> None:
         """One line for `systemctl status`, and for a process that waits for this node to be ready."""

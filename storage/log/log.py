@@ -58,7 +58,7 @@ class Log:
         self.config = config
         self.flush_policy = options.flush_policy
         names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
-        recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids))
+        recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids), options.on_segment_checked)
         recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache

@@ -37,6 +37,8 @@ class LogOptions:
     before_doubtful_cut: BeforeDoubtfulCut | None = None
     producer_ids: ProducerIds | None = None
     """Bounds the producers of all logs together; None: the log takes no batches of idempotent producers."""
+    on_segment_checked: Callable[[], None] = lambda: None
+    """Of its recovery."""
 
 
 class AppendInfo(NamedTuple):

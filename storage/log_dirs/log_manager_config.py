@@ -78,3 +78,5 @@ class LogManagerConfig:
     """Called with the log's directory BEFORE a tail that may have been flushed is cut, in a loader's thread. If it
     raises, the log stays offline with that error, and nothing is cut."""
     progress: Callable[[LoadProgress], None] = log_progress
+    on_segment_checked: Callable[[], None] = lambda: None
+    """Called in a loader's thread: a recovery gets on."""

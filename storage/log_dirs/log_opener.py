@@ -121,6 +121,7 @@ class LogOpener:
             lower_checkpoints=directory.lower_checkpoints,
             open_files=self._open_files,
             producer_ids=self._producer_ids,
+            on_segment_checked=self._config.on_segment_checked,
         )
 
     def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:

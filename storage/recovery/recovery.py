@@ -74,6 +74,7 @@ class RecoveryOptions:
     before_doubtful_cut: BeforeDoubtfulCut | None = None
     replay: ProducerReplay | None = None
     """How the batches of producers are replayed; None: the log keeps no producers."""
+    on_segment_checked: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ class _Recovery:
             segment.adopt(place.position, place.offset, checked=True)
             expected = place.offset
             at += 1
+            self._options.on_segment_checked()
         self._fs.fsync_dir(self._directory)
         newest = self._segments[-1]
         self._must_end_at_bound(newest.log_path, newest.size_bytes, newest.next_offset)

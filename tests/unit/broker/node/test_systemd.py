@@ -30,8 +30,10 @@ def test_every_notice_is_one_datagram(manager: socket.socket) -> None:
     notifier.ready()
     notifier.watchdog()
     notifier.stopping()
-    said = [manager.recv(4096).decode() for _ in range(4)]
-    assert said == ["STATUS=two lines", f"READY=1\nMAINPID={os.getpid()}", "WATCHDOG=1", "STOPPING=1"]
+    notifier.extend(60)
+    said = [manager.recv(4096).decode() for _ in range(5)]
+    assert said[:4] == ["STATUS=two lines", f"READY=1\nMAINPID={os.getpid()}", "WATCHDOG=1", "STOPPING=1"]
+    assert said[4] == "EXTEND_TIMEOUT_USEC=60000000"
     notifier.close()
     notifier.ready()  # after the end: no error
 
