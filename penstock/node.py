@@ -1,6 +1,7 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
-Also `install|uninstall --config FILE`, which make a systemd service of a node, and
+Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum,
+`install|uninstall --config FILE`, which make a systemd service of a node, and
 `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`, and
 `metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
 
@@ -27,6 +28,7 @@ from pathlib import Path
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
+NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "install", "uninstall")
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
@@ -69,9 +71,10 @@ def main() -> int:
         _complain(str(error))
         return EXIT_FAILED
     except OSError as error:
-        if error.filename is not None or options.action == "start":
+        if options.action == "start":
             raise
-        _complain(f"standard output: {error.strerror or error}; what was written is incomplete")
+        what = error.filename if error.filename is not None else "standard output, or a file"
+        _complain(f"{what}: {error.strerror or error}")
         return EXIT_FAILED
     finally:
         give_up_unwritten()
@@ -79,14 +82,16 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=["start", "format", "install", "uninstall", *LOG_ACTIONS, *METADATA_ACTIONS])
+    parser.add_argument("action", choices=[*NODE_ACTIONS, *LOG_ACTIONS, *METADATA_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
-    parser.add_argument("--dry-run", action="store_true", help="install, uninstall: print the commands instead")
+    parser.add_argument("--dry-run", action="store_true", help="install, uninstall, recover-quorum: only say it")
+    parser.add_argument("--from", dest="survivor", default="", help="recover-quorum: a metadata log dir that is left")
+    parser.add_argument("--lost-voters", default="", help="recover-quorum: the ids of the voters that are gone")
     parser.add_argument("--request", default="{}", help="log-…, metadata-…: what to look at, as the command line asks")
     return parser
 
@@ -104,6 +109,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.action in ("install", "uninstall"):
         command = importlib.import_module("broker.node.install.command")
         return int(command.main(options.action, options.config, options.dry_run))
+    if options.action == "check":
+        return int(importlib.import_module("broker.node.commands.check").main(options.config))
+    if options.action == "recover-quorum":
+        command = importlib.import_module("broker.node.commands.recover_quorum")
+        return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run))
     if options.action == "start":
         importlib.import_module("broker.node.preflight").preflight(options.config)
         if options.cluster_id:

@@ -23,6 +23,7 @@ import uvloop
 
 from broker.config.config import load_config
 from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.exposed_listeners import exposed_listeners
 from broker.node.banner import banner
 from broker.node.configuration.config_reload import ConfigReload
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
@@ -73,6 +74,8 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     for line in banner(config, config_path, version, runtime, os.getpid()):
         _log.info("%s", line)
+    for warning in exposed_listeners(config):
+        _log.warning("%s", warning)
     pages = OperatorPages(config, version, environment.clock.now_ms)
     end_pages = pages.serve()
     descriptors = plan_descriptors(environment.descriptors_max)

@@ -64,6 +64,38 @@ def start(
     _become(node_command("start", "--config", config, *options))
 
 
+@app.command()
+def check(config: ConfigFile) -> None:
+    """Check all that a start checks before it opens a log, and start nothing: keys, ports, log dirs, voters.
+
+    Exit codes: 0 the node could start, with warnings on stdout; 2 it would be refused, for the reason given.
+    """
+    _become(node_command("check", "--config", config))
+
+
+@app.command("recover-quorum")
+def recover_quorum(
+    config: ConfigFile,
+    survivor: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="DIR", help="The metadata log dir of a controller that is left, or a copy of it."
+        ),
+    ],
+    lost_voters: Annotated[
+        str, typer.Option(metavar="ID,…", help="The node ids of all controllers that are gone for good.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps; change nothing.")] = False,
+) -> None:
+    """Prepare the new log dirs of a lost controller, where a majority of the controllers is gone for good.
+
+    Run it once for each lost controller, stopped and on new log dirs, with the same --from and --lost-voters. WHAT ONLY
+    THE LOST CONTROLLERS HAD COMMITTED IS LOST. After an interruption, run it again. It prints how the node is started.
+    """
+    more = ["--from", survivor, "--lost-voters", lost_voters, *(["--dry-run"] if dry_run else [])]
+    _become(node_command("recover-quorum", "--config", config, *more))
+
+
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands, as a script, and run none.")]
 
 

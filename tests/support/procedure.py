@@ -1,13 +1,12 @@
 """Follows a page of ops/procedures/ on a real cluster: runs the commands of its code blocks in their order.
 
 Node N of a page is node N-1 of the cluster. Services and `node start` become starts and stops of the cluster's
-processes; every other command runs in a shell, with the paths and addresses of the cluster. `LOST_IDS`, `CLUSTER_ID`
-and `NEW_EPOCH` are taken from where the page says.
+processes; every other command runs in a shell, with the paths and addresses of the cluster. `LOST_IDS` and
+`CLUSTER_ID` are taken from where the page says.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -24,6 +23,7 @@ COMMAND_S = 120
 _BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SERVICE = re.compile(r"systemctl (start|stop) (--no-block )?penstock@(\d)")
 _START = re.compile(r"penstock node start --config /etc/penstock/(\d)\.toml( --lost-log-dirs LOST_IDS)?$")
+_PRINTED = re.compile(r"penstock node start --config \S*node-(\d)/node\.toml --lost-log-dirs ([\w,-]+)")
 _REFUSED = re.compile(r"start the node once with --lost-log-dirs ([\w,-]+)")
 
 
@@ -34,7 +34,7 @@ class Procedure:
         self._cluster = cluster
         self._backup = backup
         self._text = (PAGES / page).read_text(encoding="utf-8")
-        self._lost_ids = ""
+        self._lost_ids: dict[int, str] = {}
         self.said: list[tuple[str, int, str]] = []
 
     def commands(self, after: str = "", before: str = "") -> list[str]:
@@ -65,11 +65,11 @@ class Procedure:
 
     def _start(self, index: int, *, gives_up: bool) -> None:
         if gives_up:
-            self._cluster.start(index, "--lost-log-dirs", self._lost_ids)
+            self._cluster.start(index, "--lost-log-dirs", self._lost_ids[index])
             return
         self._cluster.start(index, wait=False)
         wait_until(lambda: not self._cluster.is_running(index), COMMAND_S)
-        self._lost_ids = _REFUSED.findall(self._cluster.log_path(index).read_text(encoding="utf-8"))[-1]
+        self._lost_ids[index] = _REFUSED.findall(self._cluster.log_path(index).read_text(encoding="utf-8"))[-1]
 
     def _run(self, command: str) -> None:
         script = self._here(command)
@@ -79,6 +79,8 @@ class Procedure:
         )
         assert done.returncode == 0 or command.startswith("penstock cluster"), script + done.stderr
         self.said.append((command, done.returncode, done.stdout))
+        for node, ids in _PRINTED.findall(done.stdout):
+            self._lost_ids[int(node)] = ids
 
     def _here(self, command: str) -> str:
         """The command with this cluster's paths and addresses."""
@@ -88,12 +90,8 @@ class Procedure:
         here = re.sub(r"/var/lib/penstock/(\d)/data\b", _path(lambda n: self._cluster.directory(n)), here)
         here = re.sub(r"/var/lib/penstock/(\d)\b", _path(lambda n: self._cluster.directory(n).parent), here)
         here = here.replace("/backup/", f"{self._backup}/").replace("10.0.0.1:9192", self._cluster.bootstrap)
-        here = here.replace("sleep 5", "sleep 0.2").replace("CLUSTER_ID", self._cluster.cluster_id)
-        return here.replace("NEW_EPOCH", str(self._epoch_of_node_1() + 100)) if "NEW_EPOCH" in here else here
-
-    def _epoch_of_node_1(self) -> int:
-        state = self._cluster.directory(0) / "__cluster_metadata-0" / "quorum-state"
-        return int(json.loads(state.read_text(encoding="utf-8"))["leaderEpoch"])
+        here = re.sub(r"--lost-voters (\d),(\d)", lambda n: f"--lost-voters {int(n[1]) - 1},{int(n[2]) - 1}", here)
+        return here.replace("sleep 5", "sleep 0.2").replace("CLUSTER_ID", self._cluster.cluster_id)
 
 
 def _path(of_node: Callable[[int], Path]) -> Callable[[re.Match[str]], str]:

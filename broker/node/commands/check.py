@@ -1,0 +1,67 @@
+"""`penstock node check`: all that a start checks before it opens a log, without starting, and without a change.
+
+The file and its keys; the listeners' ports; the log dirs: whose they are, whether they belong together, whether another
+process holds them; the voters among whom this one has promised, and its vote. What would refuse the start is raised as
+the start raises it (exit code 2); what the start would only warn of is printed. Where the node runs, its ports are its
+own. Not here: recovery, which reads the logs (`penstock log verify`), and what the controller says to a registration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from broker.config.config import load_config
+from broker.config.exposed_listeners import exposed_listeners
+from broker.config.node_config import NodeConfig
+from broker.node.commands.recover_quorum import node_stopped
+from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.node.preflight import check_ports
+from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
+from broker.quorum.voter_memory import VoterMemory
+from penstock.errors import MetaPropertiesError
+from storage.disk.file_names import partition_directory
+from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.log_dirs.meta_properties import require_empty, verify_log_dirs
+
+
+def main(config_path: str) -> int:
+    """The command; ConfigError, MetaPropertiesError or CorruptFileError where the node would not start."""
+    config = load_config(config_path)
+    fs = OsFileSystem()
+    warnings = [*exposed_listeners(config), *check_log_dirs(config, fs)]
+    raise_open_files_limit()
+    descriptors = plan_descriptors(open_files_limit())
+    if descriptors.warning:
+        warnings.append(descriptors.warning)
+    try:
+        with node_stopped(fs, config):
+            check_ports(config)
+        state = "could start"
+    except MetaPropertiesError:
+        state = "runs, and could start again"
+    for warning in warnings:
+        sys.stdout.write(f"warning: {warning}\n")
+    sys.stdout.write(f"{config_path}: node {config.node_id} {state}; {_count(len(warnings))}\n")
+    return 0
+
+
+def check_log_dirs(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
+    """Warnings; MetaPropertiesError, ConfigError or CorruptFileError where the start is refused."""
+    if not any(fs.exists(path) and "meta.properties" in fs.listdir(path) for path in config.log_dirs):
+        for path in config.log_dirs:
+            require_empty(fs, path)
+        yield "no log dir is formatted yet: `penstock node format --config FILE` comes before the first start"
+        return
+    found, failed = verify_log_dirs(fs, config.log_dirs, None, config.node_id)
+    for path, error in failed.items():
+        yield f"{path}: its disk does not answer ({error.strerror}); the node would run on the others"
+    if config.is_controller and config.metadata_log_dir in found:
+        VoterMemory(config.metadata_log_dir, fs).check_voters(config.voters)
+        directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
+        if fs.exists(directory):
+            QuorumStateFile(directory, fs).load()
+
+
+def _count(warnings: int) -> str:
+    return f"{warnings or 'no'} warning{'' if warnings == 1 else 's'}"

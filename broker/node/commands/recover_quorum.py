@@ -1,0 +1,272 @@
+"""`penstock node recover-quorum`: a voter on a new disk helps the voters that are left to be a majority again.
+
+For a cluster that has lost a majority of its controllers for good, with their disks. Run once for each lost voter, on
+its new log dirs, with the metadata log of a voter that is left (`--from`) and the ids of all that are lost. The steps:
+
+    1  format this node's log dirs with --rejoin: it takes no part until it has learned what it may have promised
+    2  keep a copy of the metadata log of the voter that is left, beside this node's log dirs
+    3  write a quorum state of an epoch above all that the lost voters may have seen
+    4  remove quorum-voter: from now on this voter votes without its memory
+
+3 and 4 only by as many of the lost voters as a majority lacks, those with the smallest ids, so that no majority can be
+had without a voter that is left: that one's log decides what the metadata is. Until step 4, which is one unlink, the
+node is a voter that rejoins, which is safe at any time. A run that was interrupted is run again, and does what is
+missing. Not here: the plan of the operator (ops/procedures/lose-the-quorum.md) and the start afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from broker.config.config import load_config
+from broker.config.node_config import NodeConfig
+from broker.node.format import format_node
+from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
+from broker.quorum.metadata_reader import read_metadata
+from broker.quorum.voter_memory import VOTER_FILE
+from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.ids import Ids, system_ids
+from raft.quorum_state import ElectionState
+from storage.disk.file_names import LOCK, TMP_SUFFIX, partition_directory
+from storage.disk.file_system import FileSystem, OsFileSystem, remove_tree
+from storage.log_dirs.meta_properties import MetaProperties, read_meta_properties
+
+EPOCH_LEAP = 100
+"""The lost voters may have seen elections of which the others have not heard. Producer ids belong to their epoch, so a
+quorum that has forgotten some must not go on in an epoch in which it gave them."""
+COPY_BYTES = 1024 * 1024
+METADATA_DIRECTORY = partition_directory(METADATA_PARTITION)
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """What the metadata log dir of a voter that is left says."""
+
+    directory: str
+    cluster_id: str
+    node_id: int
+    epoch: int
+    lost_log_dirs: tuple[str, ...]
+    """The ids of the log dirs with which the lost node is registered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change; `is_done` if an earlier run has made it."""
+
+    what: str
+    is_done: bool
+    do: Callable[[], None]
+
+
+def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool) -> int:
+    """The command; prints each step, and how the node is started afterwards."""
+    config = load_config(config_path)
+    lost = parse_voters(lost_voters)
+    fs = OsFileSystem()
+    survivor = read_survivor(fs, survivor_dir, config.node_id)
+    steps = recovery_steps(config, survivor, lost, fs, system_ids())
+    with node_stopped(fs, config):
+        if not dry_run:
+            make_names_durable(fs, config)
+        for step in steps:
+            sys.stdout.write(f"{'done before' if step.is_done else 'would' if dry_run else 'now'}: {step.what}\n")
+            sys.stdout.flush()
+            if not (step.is_done or dry_run):
+                step.do()
+    ids = f" --lost-log-dirs {','.join(survivor.lost_log_dirs)}" if survivor.lost_log_dirs else ""
+    sys.stdout.write(f"then start it once like this: penstock node start --config {config_path}{ids}\n")
+    return 0
+
+
+def parse_voters(text: str) -> tuple[int, ...]:
+    """The ids of `2,3`; ConfigError for another text."""
+    ids = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 11 for part in ids):
+        raise ConfigError(f"--lost-voters {text!r}: must be the node ids of all controllers that are lost, like 2,3")
+    return tuple(sorted(set(map(int, ids))))
+
+
+def read_survivor(fs: FileSystem, directory: str, lost_node: int) -> Survivor:
+    """Of a metadata log dir, or a copy of one; its node may run. ConfigError where something is missing."""
+    directory = directory.rstrip("/")
+    inside = f"{directory}/{METADATA_DIRECTORY}"
+    properties = read_meta_properties(fs, directory) if fs.exists(directory) else None
+    if properties is None or not fs.exists(inside):
+        raise ConfigError(
+            f"--from {directory}: must be the metadata log dir of a controller that is left, or a copy of it, with"
+            f" meta.properties and {METADATA_DIRECTORY} in it"
+        )
+    state = QuorumStateFile(inside, fs).load()
+    if state is None:
+        raise ConfigError(f"--from {directory}: it has no quorum-state, so it is not a controller's")
+    registration = read_metadata(fs, inside).brokers.get(lost_node)
+    lost_log_dirs = registration.log_dirs if registration is not None else ()
+    return Survivor(directory, properties.cluster_id, properties.node_id, state.epoch, lost_log_dirs)
+
+
+def votes_without_memory(voters: tuple[int, ...], lost: tuple[int, ...]) -> tuple[int, ...]:
+    """The lost voters that make up a majority with those that are left."""
+    left = len(voters) - len(lost)
+    return lost[: max(0, len(voters) // 2 + 1 - left)]
+
+
+def recovery_steps(
+    config: NodeConfig, survivor: Survivor, lost: tuple[int, ...], fs: FileSystem, ids: Ids
+) -> list[Step]:
+    """The steps in their order. ConfigError or MetaPropertiesError where they would do harm; nothing was changed."""
+    _check_roles(config, survivor, lost)
+    target = f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"
+    memory = f"{config.metadata_log_dir}/{VOTER_FILE}"
+    found = _formatted(config, survivor, fs)
+    votes = config.node_id in votes_without_memory(tuple(sorted(config.voters)), lost)
+    state = _own_state(fs, target, survivor, votes)
+    is_formatted = all(found.values()) and (fs.exists(memory) or state is not None)
+    epoch = survivor.epoch + EPOCH_LEAP if state is None else state.epoch
+    copy = f"{os.path.dirname(config.metadata_log_dir)}/metadata-of-node-{survivor.node_id}"
+    source = f"{survivor.directory}/{METADATA_DIRECTORY}"
+
+    def format_dirs() -> None:
+        format_node(config, survivor.cluster_id, fs, ids, rejoin=True)
+
+    def write_state() -> None:
+        if not fs.exists(target):
+            fs.mkdir(target)
+            fs.fsync_dir(config.metadata_log_dir)
+        QuorumStateFile(target, fs).save(ElectionState(epoch=epoch))
+
+    def forget() -> None:
+        fs.unlink(memory)
+        fs.fsync_dir(config.metadata_log_dir)
+
+    dirs = ", ".join(config.log_dirs)
+    steps = [
+        Step(f"format {dirs} for voter {config.node_id}, which rejoins", is_formatted, format_dirs),
+        Step(f"copy {source} to {copy}", fs.exists(copy), lambda: copy_tree(fs, source, copy)),
+    ]
+    if votes:
+        done = state is not None
+        steps.append(Step(f"write a quorum state of epoch {epoch} to {target}", done, write_state))
+        steps.append(Step(f"remove {memory}: this voter votes from now on", done and not fs.exists(memory), forget))
+    return steps
+
+
+def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) -> None:
+    voters, majority = sorted(config.voters), len(config.voters) // 2 + 1
+    named = ",".join(map(str, lost))
+    if not config.is_controller or config.node_id not in lost:
+        raise ConfigError(
+            f"--lost-voters {named}: node.id = {config.node_id} is not among them; run this with the configuration of a"
+            " controller that is lost, on its new log dirs"
+        )
+    if not set(lost) < set(voters):
+        raise ConfigError(f"--lost-voters {named}: controller.quorum.voters has {voters}, and one must be left")
+    if survivor.node_id in lost or survivor.node_id not in voters:
+        raise ConfigError(
+            f"--from {survivor.directory}: is of node {survivor.node_id}; must be a controller that is left"
+        )
+    if len(voters) - len(lost) >= majority:
+        raise ConfigError(
+            f"--lost-voters {named}: {len(voters) - len(lost)} of {len(voters)} controllers are left, which is a"
+            " majority; use `penstock node format --rejoin`, which loses nothing"
+        )
+
+
+def _formatted(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> dict[str, MetaProperties | None]:
+    """The log dirs, with what an earlier run has formatted; MetaPropertiesError for dirs of another cluster or node."""
+    found = {path: read_meta_properties(fs, path) if fs.exists(path) else None for path in config.log_dirs}
+    for path, properties in found.items():
+        if properties is not None and (properties.cluster_id, properties.node_id) != (
+            survivor.cluster_id,
+            config.node_id,
+        ):
+            raise MetaPropertiesError(
+                f"{path} belongs to node {properties.node_id} of cluster {properties.cluster_id}; give new log dirs, or"
+                f" the configuration of that node"
+            )
+    return found
+
+
+def _own_state(fs: FileSystem, target: str, survivor: Survivor, votes: bool) -> ElectionState | None:
+    """The quorum state that an earlier run has written; MetaPropertiesError for one of anything else."""
+    if not fs.exists(target):
+        return None
+    file = QuorumStateFile(target, fs)
+    name = os.path.basename(file.path)
+    state = file.load()
+    more = [other for other in fs.listdir(target) if other not in (name, name + TMP_SUFFIX)]
+    is_ours = votes and not more and (state is None or state == ElectionState(epoch=state.epoch))
+    if not is_ours or (state is not None and state.epoch <= survivor.epoch):
+        raise MetaPropertiesError(
+            f"{target} exists, and not by this command: this node has run. If its disk is whole, start it. If it is to"
+            " begin anew, empty its log dirs first"
+        )
+    return state
+
+
+@contextmanager
+def node_stopped(fs: FileSystem, config: NodeConfig) -> Iterator[None]:
+    """The node does not run meanwhile: its locks are held. MetaPropertiesError where another process has one."""
+    with ExitStack() as held:
+        for path in config.log_dirs:
+            lock = f"{path}/{LOCK}"
+            if fs.exists(lock):
+                try:
+                    held.callback(fs.close, fs.lock(lock))
+                except BlockingIOError:
+                    raise MetaPropertiesError(f"{lock} is held by a process: this node runs; stop it first") from None
+        yield
+
+
+def make_names_durable(fs: FileSystem, config: NodeConfig) -> None:
+    """What an earlier run has made may not be on the disk, if that was killed: BEFORE it counts as done."""
+    parents = {os.path.dirname(path) for path in config.log_dirs}
+    for path in (*sorted(parents), *config.log_dirs, f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"):
+        if fs.exists(path):
+            fs.fsync_dir(path)
+
+
+def copy_tree(fs: FileSystem, source: str, target: str) -> None:
+    """Copies a directory of files durably, whole or not at all. The node that owns it may run, and remove old files."""
+    part = f"{target}.part"
+    if fs.exists(part):
+        remove_tree(fs, part)
+    fs.mkdir(part)
+    for name in fs.listdir(source):
+        if fs.is_directory(f"{source}/{name}"):
+            continue
+        try:
+            chunks = _chunks(fs, f"{source}/{name}")
+            first = next(chunks, b"")
+        except FileNotFoundError:
+            continue
+        _write(fs, f"{part}/{name}", first, chunks)
+    fs.fsync_dir(part)
+    fs.rename(part, target)
+    fs.fsync_dir(os.path.dirname(target))
+
+
+def _chunks(fs: FileSystem, path: str) -> Iterator[bytes]:
+    fd = fs.open(path)
+    try:
+        at = 0
+        while chunk := fs.pread(fd, COPY_BYTES, at):
+            yield chunk
+            at += len(chunk)
+    finally:
+        fs.close(fd)
+
+
+def _write(fs: FileSystem, path: str, first: bytes, rest: Iterator[bytes]) -> None:
+    fd = fs.open(path, create=True)
+    try:
+        at = 0
+        for chunk in (first, *rest):
+            at += fs.pwritev(fd, [chunk], at)
+        fs.fdatasync(fd)
+    finally:
+        fs.close(fd)

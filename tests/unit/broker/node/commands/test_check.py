@@ -1,0 +1,82 @@
+"""`penstock node check`: what a start would refuse, and what it would only warn of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.config.config import load_config
+from broker.config.exposed_listeners import exposed_listeners
+from broker.node.commands.check import main
+from broker.node.format import format_node
+from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.ids import system_ids
+from penstock.testing.cluster import TEST_CONFIG
+from penstock.testing.layout import Layout, new_layout
+from storage.disk.file_system import OsFileSystem
+
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = new_layout(tmp_path, 1, None)
+    made.write([TEST_CONFIG])
+    return made
+
+
+def files(layout: Layout) -> list[Path]:
+    return sorted(layout.directory.rglob("*"))
+
+
+def test_a_new_node_could_start_once_it_is_formatted(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(layout)
+    assert main(str(layout.config_path(0))) == 0
+    said = capsys.readouterr().out
+    assert "warning: no log dir is formatted yet" in said and said.endswith("node 0 could start; 1 warning\n")
+    assert files(layout) == before
+    format_node(load_config(str(layout.config_path(0))), CLUSTER, OsFileSystem(), system_ids())
+    assert main(str(layout.config_path(0))) == 0
+    assert capsys.readouterr().out.endswith("node 0 could start; no warnings\n")
+
+
+def test_a_node_that_runs_is_said_to_run(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    format_node(load_config(str(layout.config_path(0))), CLUSTER, OsFileSystem(), system_ids())
+    held = OsFileSystem().lock(str(layout.data_directory(0) / ".lock"))
+    try:
+        assert main(str(layout.config_path(0))) == 0
+    finally:
+        OsFileSystem().close(held)
+    assert "node 0 runs, and could start again" in capsys.readouterr().out
+
+
+def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
+    config = layout.config_path(0)
+    layout.data_directory(0).mkdir()
+    (layout.data_directory(0) / "photo.jpg").touch()
+    with pytest.raises(MetaPropertiesError, match=r"is not empty \(it holds photo.jpg\)"):
+        main(str(config))
+    (layout.data_directory(0) / "photo.jpg").unlink()
+    format_node(load_config(str(config)), CLUSTER, OsFileSystem(), system_ids())
+    config.write_text(config.read_text().replace("node.id = 0", "node.id = 3").replace('"0@', '"3@'))
+    with pytest.raises(MetaPropertiesError, match="belongs to node 0, but node.id = 3"):
+        main(str(config))
+    config.write_text(config.read_text() + "log.segment.bytes = 1\n")
+    with pytest.raises(ConfigError, match="log.segment.bytes"):
+        main(str(config))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
+    layout: Layout, host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = layout.config_path(0)
+    text = config.read_text()
+    open_ones = text.replace("INTERNAL://127.0.0.1", f"INTERNAL://{host}")
+    config.write_text(open_ones + 'advertised.listeners = ["INTERNAL://127.0.0.1:1"]\n')
+    warnings = list(exposed_listeners(load_config(str(config))))
+    assert len(warnings) == 1 and warnings[0].startswith("listeners = INTERNAL://")
+    assert main(str(config)) == 0 and "can act as a node of the cluster" in capsys.readouterr().out
+    config.write_text(text)
+    assert list(exposed_listeners(load_config(str(config)))) == []
