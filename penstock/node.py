@@ -115,10 +115,11 @@ def _run(options: argparse.Namespace) -> int:
         command = importlib.import_module("broker.node.commands.recover_quorum")
         return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run))
     if options.action == "start":
-        importlib.import_module("broker.node.preflight").preflight(options.config)
+        preflight = importlib.import_module("broker.node.preflight")
+        lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
+        preflight.preflight(options.config)
         if options.cluster_id:
             importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
-        lost = tuple(filter(None, map(str.strip, options.lost_log_dirs.split(","))))
         server = importlib.import_module("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))
     return int(importlib.import_module("broker.node.format").main(options.config, options.cluster_id, options.rejoin))

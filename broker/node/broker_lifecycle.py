@@ -218,7 +218,7 @@ class BrokerLifecycle:
         self.broker_epoch, self._registered_without = answer.broker_epoch, failed
         if answer.unknown_lost_log_dirs:
             _log.warning(
-                "--lost-log-dirs %s: broker %d was not registered with these ids, so nothing was given up; it is"
+                "--lost-log-dirs %s : broker %d was not registered with these ids, so nothing was given up; it is"
                 " registered with %s. Correct the id, or leave the option out if the dir was given up before",
                 ",".join(answer.unknown_lost_log_dirs),
                 self._registration.broker_id,

@@ -7,6 +7,7 @@ no file is touched. If a port is taken between this check and the bind, the bind
 from __future__ import annotations
 
 import errno
+import re
 import socket
 
 from broker.config.config import load_config
@@ -14,10 +15,25 @@ from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
+_DIRECTORY_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
 
 def preflight(config_path: str) -> None:
     """ConfigError when the node could not start with this file now."""
     check_ports(load_config(config_path))
+
+
+def parse_lost_log_dirs(text: str) -> tuple[str, ...]:
+    """The ids of `--lost-log-dirs`; ConfigError for what can be no id. An id that is not this broker's is no reason to
+    refuse: after a start that gave it up, it is not registered any more."""
+    ids = tuple(filter(None, map(str.strip, text.split(","))))
+    wrong = next((one for one in ids if not _DIRECTORY_ID.fullmatch(one)), None)
+    if wrong is not None or (text and not ids):
+        raise ConfigError(
+            f"--lost-log-dirs {text!r}: must be ids of log dirs (directory.id) of 22 letters, digits, '-' or '_', with"
+            " commas between them; the error of a start without the option lists those that are missing"
+        )
+    return ids
 
 
 def check_ports(config: NodeConfig) -> None:

@@ -59,8 +59,8 @@ def log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest)
         raise InvalidRegistrationError(
             f"broker {request.broker_id} comes back without log dir {', '.join(missing)}, with which it is registered"
             f"{instead}. Put the disk back. If it is gone for good, start the node once with --lost-log-dirs"
-            f" {','.join(missing)}: it fetches its replicas anew; partitions that had their only in-sync replica there"
-            " stay offline"
+            f" {','.join(missing)} (it fetches its replicas anew; partitions that had their only in-sync replica there"
+            " stay offline)"
         )
     return (*request.log_dirs, *missing)
 

@@ -18,7 +18,7 @@ from penstock.cli.output import note, print_json
 from penstock.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
-    from penstock.testing import NodeFailedError
+    from penstock.testing import Cluster, NodeFailedError
 
 DEFAULT_PORT = 9192
 PORT_MAX = 65_535
@@ -51,6 +51,18 @@ def dev(
             show_default=str(DEFAULT_PORT),
         ),
     ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name or address of this machine: clients on other machines, or outside of a container, reach the"
+            " brokers by it, and they listen on all addresses. There is no authentication.",
+            show_default="127.0.0.1",
+        ),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the nodes' configuration files, and start nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a cluster on this machine and print its bootstrap address when it is ready. Ctrl-C stops it cleanly.
@@ -63,7 +75,11 @@ def dev(
 
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
     nodes, port = as_before(data, nodes, port)
-    cluster = Cluster(nodes, directory=data, port=port, defaults={})
+    cluster = Cluster(nodes, directory=data, port=port, host=checked_host(host), defaults={})
+    if print_config:
+        for path, text in cluster.planned_configs():
+            print(f"# {path}\n{text}")
+        return
     try:
         cluster.open()
     except NodeFailedError as error:
@@ -81,16 +97,22 @@ def dev(
                 note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
                 note(f"metrics: {' '.join(metrics)}")
                 print(cluster.bootstrap, flush=True)
-        ended: set[int] = set()
-        while not stop.wait(LOOK_EVERY_S):
-            for index in sorted(set(range(nodes)) - ended):
-                if not cluster.is_running(index):
-                    ended.add(index)
-                    what = f"node {index} {how_ended(cluster.exit_code(index))}"
-                    note_ended(what, nodes - len(ended), cluster.log_path(index), cluster.config_path(index))
+        ended = _watch(cluster, stop)
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def _watch(cluster: Cluster, stop: threading.Event) -> set[int]:
+    """Until `stop` is set: says which nodes have ended by themselves, and returns them."""
+    nodes, ended = len(cluster), set[int]()
+    while not stop.wait(LOOK_EVERY_S):
+        for index in sorted(set(range(nodes)) - ended):
+            if not cluster.is_running(index):
+                ended.add(index)
+                what = f"node {index} {how_ended(cluster.exit_code(index))}"
+                note_ended(what, nodes - len(ended), cluster.log_path(index), cluster.config_path(index))
+    return ended
 
 
 @contextmanager
@@ -116,6 +138,18 @@ def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int
             " with --data DIR"
         )
     return nodes or stored, port
+
+
+def checked_host(host: str | None) -> str | None:
+    """ConfigError for what clients could not connect to."""
+    from penstock.errors import ConfigError
+
+    if host is not None and (host in ("", "0.0.0.0", "::", "[::]") or any(letter in host for letter in ' ,/:"')):
+        raise ConfigError(
+            f"--host {host}: must be one name or IPv4 address under which clients reach this machine; the brokers then"
+            " listen on all addresses"
+        )
+    return host
 
 
 def why_not_started(error: NodeFailedError) -> str:

@@ -5,6 +5,7 @@ Exit code 1 if a partition that should have had an election got none. Not here: 
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
-from penstock.errors import ElectionNotNeededError
+from penstock.errors import ConfigError, ElectionNotNeededError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
@@ -41,6 +42,8 @@ def elect_leaders(
     """Elect leaders: the first replica of each partition, where it is in sync; with --unclean, any that is there."""
     topics = topics_or_all(names, partition, everything)
     what = "all topics" if everything else ", ".join(topics)
+    if unclean and not yes and not sys.stdin.isatty():
+        raise ConfigError("--unclean may lose records; stdin is no terminal to ask on: add --yes to agree")
     if unclean and not yes:
         typer.confirm(_QUESTION.format(what=what), abort=True, err=True)
     with patient_admin(bootstrap) as admin:

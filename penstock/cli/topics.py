@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
-from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.cli.output import count, note, print_fields, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets
 from penstock.errors import ConfigError
@@ -114,15 +115,29 @@ def parse_assignment(text: str) -> list[list[int]] | None:
 
 
 @app.command("list")
-def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """List the names of all topics, one a line."""
+def list_topics(
+    names: Annotated[bool, typer.Option("--names", help="Names only, one a line, as in a pipe.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """List all topics: on a terminal with their partitions and replicas; in a pipe and with --json their names."""
     with patient_admin(bootstrap) as admin:
-        names = admin.list_topics()
+        if sys.stdout.isatty() and not (names or as_json):
+            rows = [_list_row(topic) for topic in admin.describe_topics()]
+            print_table(["topic", "partitions", "replicas", "in trouble"], rows)
+            return
+        found = admin.list_topics()
     if as_json:
-        print_json(names)
+        print_json(found)
     else:
-        for name in names:
+        for name in found:
             print(name)
+
+
+def _list_row(topic: TopicDescription) -> tuple[object, ...]:
+    """`in trouble`: how many partitions have no leader, or a replica that is not in sync."""
+    troubled = sum(p.leader_id < 0 or p.error is not None or len(p.isr) < len(p.replicas) for p in topic.partitions)
+    return topic.name, count(topic.partition_count), topic.replication_factor, count(troubled) if troubled else "-"
 
 
 @app.command()

@@ -50,6 +50,8 @@ class Cluster:
     `config` has Kafka's dotted names and goes to every node, `node_configs[i]` to node i. `directory` keeps the data
     and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from
     there on, controllers 100, metrics 200 and the brokers' own listeners 300 above); without it they are free ones.
+    `host` is a name or address of this machine under which clients of other machines reach the brokers, which then
+    listen on all addresses; the nodes reach each other on 127.0.0.1.
     """
 
     def __init__(
@@ -59,10 +61,14 @@ class Cluster:
         directory: str | os.PathLike[str] | None = None,
         *,
         port: int | None = None,
+        host: str | None = None,
         node_configs: Sequence[Mapping[str, object]] = (),
         defaults: Mapping[str, object] = TEST_CONFIG,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
+        self._nodes: list[NodeProcess] = []  # BEFORE anything is refused: a failed test shows the repr
+        self._configs: list[dict[str, object]] = []
+        self._layout: Layout | None = None
         if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= NODES_MAX:
             raise ConfigError(f"nodes = {nodes!r}: must be a whole number from 1 to {NODES_MAX}")
         if len(node_configs) not in (0, nodes):
@@ -73,8 +79,7 @@ class Cluster:
         self._given_directory = None if directory is None else Path(directory).absolute()
         self._port = port
         self._start_timeout_s = start_timeout_s
-        self._layout: Layout | None = None
-        self._nodes: list[NodeProcess] = []
+        self._host = host
         self._pid = os.getpid()  # of the process that opened it: a forked child must not end what is its parent's
 
     def __repr__(self) -> str:
@@ -117,6 +122,15 @@ class Cluster:
         """
         self._end(gently=self._given_directory is not None)
 
+    def planned_configs(self) -> list[tuple[Path, str]]:
+        """The configuration files that a start would write, with their paths; nothing is written. ConfigError without a
+        directory of its own: that is made by the start."""
+        if self._given_directory is None:
+            raise ConfigError("directory is not given; what a temporary one gets is decided by the start")
+        at = (self._given_directory, len(self), self._port, self._host)
+        layout = stored_layout(*at) or new_layout(*at)
+        return [(layout.config_path(n), layout.node_toml(n, own)) for n, own in enumerate(self._configs)]
+
     # -- what a client needs -------------------------------------------------------------------------------------------
 
     @property
@@ -130,7 +144,8 @@ class Cluster:
 
     def endpoint(self, index: int) -> str:
         """host:port of one broker."""
-        return f"{HOST}:{self._open_layout().ports[index].broker}"
+        layout = self._open_layout()
+        return f"{layout.host}:{layout.ports[index].broker}"
 
     def metrics_url(self, index: int) -> str:
         """Where Prometheus finds one node."""
@@ -147,6 +162,10 @@ class Cluster:
     def log_path(self, index: int) -> Path:
         """What one node wrote to stdout and stderr."""
         return self._open_layout().log_path(index)
+
+    def log_tails(self) -> list[tuple[str, str]]:
+        """The last lines of each node's log, with a title; none of a cluster that is not open."""
+        return [(f"{node.name}, {node.log_path}", "\n".join(node.last_log_lines())) for node in self._nodes]
 
     def topic(
         self,
@@ -287,12 +306,12 @@ class Cluster:
 
     def _open_with_retries(self) -> None:
         directory = self._given_directory or new_directory()
-        stored = stored_layout(directory, len(self), self._port)
+        stored = stored_layout(directory, len(self), self._port, self._host)
         # Only a cluster that never ran may be made anew with other ports: later its voters are on its disks.
         attempts_left = PORT_ATTEMPTS if stored is None and self._port is None else 1
         while True:
             attempts_left -= 1
-            self._start_all(stored or new_layout(directory, len(self), self._port))
+            self._start_all(stored or new_layout(directory, len(self), self._port, self._host))
             try:
                 return self.wait_ready()
             except NodeFailedError as error:

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from penstock.errors import ApiError, TimedOutError
+from penstock.errors import ApiError, TimedOutError, UnknownTopicOrPartitionError
 from penstock.ids import system_ids
 
 POLL_S = 0.05
+TOPIC_KNOWN_S = 3.0
+"""After this every node that runs has heard of a topic: one that is still unknown does not exist."""
 TOPIC_ID_LETTERS = 8
 
 T = TypeVar("T")
@@ -86,12 +88,15 @@ def wait_in_sync(bootstrap: str, topic: str | None, timeout_s: float) -> None:
 
 def _wait(look: Callable[[], tuple[T | None, str]], what: str, timeout_s: float) -> T:
     """The first answer that is not None; an error that may pass counts as none."""
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
+    deadline = began + timeout_s
     while True:
         try:
             found, seen = look()
         except (ApiError, TimedOutError) as error:
             if isinstance(error, ApiError) and not error.retriable:
+                raise
+            if isinstance(error, UnknownTopicOrPartitionError) and time.monotonic() - began > TOPIC_KNOWN_S:
                 raise
             found, seen = None, str(error)
         if found is not None:

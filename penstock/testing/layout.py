@@ -26,7 +26,7 @@ from typing import NamedTuple
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
 
-HOST = "127.0.0.1"
+HOST, EVERY_ADDRESS = "127.0.0.1", "0.0.0.0"
 PORT_LOW, PORT_HIGH = 10_000, 32_767
 """Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
 CONTROLLER_PORT_STEP = 100
@@ -54,6 +54,8 @@ class Layout:
     directory: Path
     cluster_id: str
     ports: tuple[NodePorts, ...]
+    host: str = HOST
+    """Under which clients reach the brokers; other than HOST, their listener is on all addresses of the machine."""
     voter_count: int = 0
     """The first nodes are controllers, too, and stay what they are when nodes are added. 0: as many as a new cluster of
     this size has."""
@@ -79,7 +81,7 @@ class Layout:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{HOST}:{ports.broker}" for ports in self.ports)
+        return ",".join(f"{self.host}:{ports.broker}" for ports in self.ports)
 
     @property
     def is_unused(self) -> bool:
@@ -93,17 +95,27 @@ class Layout:
     def node_config(self, index: int) -> dict[str, object]:
         """The keys that only this layout knows: identity, listeners, voters, directories."""
         ports, is_voter = self.ports[index], index in self.voters
-        listeners = [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
+        is_open = self.host != HOST
+        listeners = [
+            f"BROKER://{EVERY_ADDRESS if is_open else HOST}:{ports.broker}",
+            f"INTERNAL://{HOST}:{ports.internal}",
+        ]
+        advertised = {"advertised.listeners": [f"BROKER://{self.host}:{ports.broker}"]} if is_open else {}
         if is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
         return {
             "node.id": index,
             "process.roles": ["broker", "controller"] if is_voter else ["broker"],
             "listeners": listeners,
+            **advertised,
             "controller.quorum.voters": [f"{voter}@{HOST}:{self.ports[voter].controller}" for voter in self.voters],
             "log.dirs": [str(self.data_directory(index))],
             "metrics.listener": f"{HOST}:{ports.metrics}",
         }
+
+    def node_toml(self, index: int, overrides: Mapping[str, object]) -> str:
+        """The node's configuration file, with `overrides` over its own keys."""
+        return to_toml({**self.node_config(index), **overrides})
 
     def require_no_node_runs(self) -> None:
         """ConfigError when a node holds one of the data directories: its files are not ours to write then."""
@@ -144,18 +156,18 @@ class Layout:
 
     def _write_node(self, index: int, overrides: Mapping[str, object]) -> None:
         self.node_directory(index).mkdir(parents=True, exist_ok=True)
-        self.config_path(index).write_text(to_toml({**self.node_config(index), **overrides}), encoding="utf-8")
+        self.config_path(index).write_text(self.node_toml(index, overrides), encoding="utf-8")
 
     def _write_state(self) -> None:
         ports = [list(ports) for ports in self.ports]
-        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": self.voter_count}
+        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": self.voter_count, "host": self.host}
         _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
 
 
-def new_layout(directory: Path, nodes: int, port: int | None) -> Layout:
+def new_layout(directory: Path, nodes: int, port: int | None, host: str | None = None) -> Layout:
     """A cluster that does not exist yet: with fixed ports from `port` on, or free ones."""
     ports = free_ports(nodes) if port is None else fixed_ports(nodes, port)
-    return Layout(directory, system_ids().new_id(), ports)
+    return Layout(directory, system_ids().new_id(), ports, host or HOST)
 
 
 def voters_of(nodes: int) -> int:
@@ -170,9 +182,9 @@ def stored_nodes(directory: Path) -> int | None:
     return None if state is None else len(state.ports)
 
 
-def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | None:
-    """The cluster that `directory` holds from an earlier start, if any; its id stays, its ports unless given. With more
-    nodes than it had, it has grown by brokers."""
+def stored_layout(directory: Path, nodes: int, port: int | None, host: str | None = None) -> Layout | None:
+    """The cluster that `directory` holds from an earlier start, if any. Its id stays, and so do its ports and host
+    unless given. With more nodes than it had, it has grown by brokers."""
     state = _read_state(_state_path(directory))
     if state is None:
         return None
@@ -181,7 +193,7 @@ def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | Non
         remedy = f"ask for {known} or more, or give another directory"
         raise ConfigError(f"{directory}: holds a cluster of {known} nodes, not {nodes}; {remedy}")
     ports = state.ports if port is None else fixed_ports(known, port)
-    layout = Layout(directory, state.cluster_id, ports, state.voter_count)
+    layout = Layout(directory, state.cluster_id, ports, host or state.host, state.voter_count)
     return layout if nodes == known else layout.grown(nodes)
 
 
@@ -189,6 +201,7 @@ class _State(NamedTuple):
     cluster_id: str
     ports: tuple[NodePorts, ...]
     voter_count: int
+    host: str
 
 
 def _read_state(path: Path) -> _State | None:
@@ -198,7 +211,7 @@ def _read_state(path: Path) -> _State | None:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
-        return _State(str(state["cluster_id"]), ports, int(state.get("voters", 0)))
+        return _State(str(state["cluster_id"]), ports, int(state.get("voters", 0)), str(state.get("host", HOST)))
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 

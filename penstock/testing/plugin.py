@@ -10,6 +10,7 @@ before a test asks for a fixture, because pytest loads this module in every run 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "penstock(nodes=1, config={}): the shape of the `penstock_cluster` fixture")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A test that fails shows the last lines of each node's log, of every cluster among its fixtures: a temporary
+    cluster is gone with its logs when anybody looks."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    module = sys.modules.get("penstock.testing.cluster")
+    if module is None or not report.failed or report.when == "teardown":
+        return
+    for name, value in getattr(item, "funcargs", {}).items():
+        if isinstance(value, module.Cluster):
+            report.sections += [(f"{name}: {title}", text) for title, text in value.log_tails()]
 
 
 @pytest.fixture

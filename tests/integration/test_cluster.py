@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -153,3 +154,18 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
     except FileNotFoundError:
         return True
+
+
+def test_a_topic_that_does_not_exist_is_said_soon_and_a_failed_test_shows_the_logs_of_its_nodes(tmp_path: Path) -> None:
+    (tmp_path / "test_failing.py").write_text("def test_it(penstock_cluster):\n    penstock_cluster.leader('nope')\n")
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1 and "UnknownTopicOrPartitionError" in done.stdout, done.stdout + done.stderr
+    assert "penstock_cluster: node 0, " in done.stdout and "node 0 is ready" in done.stdout
+    assert time.monotonic() - began < 45, "it waited a minute"

@@ -31,6 +31,8 @@ EDGES = {
     "broker/metrics/exposition.py": "serves the operators' pages over HTTP, in threads that need no event loop",
     "broker/network/accepted_sockets.py": "looks at the process's sockets for the gRPC listeners",
     "broker/network/thread_times.py": "reads /proc: the real thing behind `Environment.thread_times`",
+    "broker/node/commands/check.py": "`penstock node check` is a process of its own",
+    "broker/node/commands/recover_quorum.py": "`penstock node recover-quorum` is a process of its own",
     "broker/node/descriptors.py": "raises the process's limit of descriptors, before there is a node",
     "broker/node/format.py": "`penstock node format` is a process of its own",
     "broker/node/install/command.py": "`penstock node install` is a process of its own",

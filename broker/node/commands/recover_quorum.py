@@ -55,7 +55,7 @@ class Survivor:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecoveryStep:
     """One change; `is_done` if an earlier run has made it."""
 
     what: str
@@ -117,7 +117,7 @@ def votes_without_memory(voters: tuple[int, ...], lost: tuple[int, ...]) -> tupl
 
 def recovery_steps(
     config: NodeConfig, survivor: Survivor, lost: tuple[int, ...], fs: FileSystem, ids: Ids
-) -> list[Step]:
+) -> list[RecoveryStep]:
     """The steps in their order. ConfigError or MetaPropertiesError where they would do harm; nothing was changed."""
     _check_roles(config, survivor, lost)
     target = f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"
@@ -145,13 +145,15 @@ def recovery_steps(
 
     dirs = ", ".join(config.log_dirs)
     steps = [
-        Step(f"format {dirs} for voter {config.node_id}, which rejoins", is_formatted, format_dirs),
-        Step(f"copy {source} to {copy}", fs.exists(copy), lambda: copy_tree(fs, source, copy)),
+        RecoveryStep(f"format {dirs} for voter {config.node_id}, which rejoins", is_formatted, format_dirs),
+        RecoveryStep(f"copy {source} to {copy}", fs.exists(copy), lambda: copy_tree(fs, source, copy)),
     ]
     if votes:
         done = state is not None
-        steps.append(Step(f"write a quorum state of epoch {epoch} to {target}", done, write_state))
-        steps.append(Step(f"remove {memory}: this voter votes from now on", done and not fs.exists(memory), forget))
+        steps.append(RecoveryStep(f"write a quorum state of epoch {epoch} to {target}", done, write_state))
+        steps.append(
+            RecoveryStep(f"remove {memory}: this voter votes from now on", done and not fs.exists(memory), forget)
+        )
     return steps
 
 

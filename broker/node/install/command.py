@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,7 +53,35 @@ def this_machine(name: str, etc: Path = Path(ETC)) -> ServiceHost:
         str(Path(sys.executable).parent / "penstock"),
         _has_user(),
         {other: config for other, path in others.items() if (config := _config_of(path)) is not None},
+        (needs := interpreter_paths()),
+        {path: folder for path in needs if (folder := closed_folder(path)) is not None},
     )
+
+
+def interpreter_paths() -> tuple[str, ...]:
+    """What a process of this interpreter opens: the executable behind all links, its library, and this package."""
+    paths = (sys.executable, sys.base_prefix, os.__file__, __file__)
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths))
+
+
+def closed_folder(path: str) -> str | None:
+    """The first folder on the way to `path`, or the path itself, that only its owner or group may pass; None where
+    everybody may. Folders of the service's own user are open to it."""
+    parts = Path(path).parts
+    for end in range(1, len(parts) + 1):
+        part = Path(*parts[:end])
+        status = part.stat()
+        needed = stat.S_IXOTH if part.is_dir() else stat.S_IROTH
+        if not status.st_mode & needed and _name_of(status.st_uid) != USER:
+            return str(part)
+    return None
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
 
 
 def _config_of(path: Path) -> NodeConfig | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
@@ -19,6 +19,7 @@ ETC, STATE, UNITS = "/etc/penstock", "/var/lib/penstock", "/etc/systemd/system"
 USER = "penstock"
 TEMPLATE_EXECUTABLE = "/opt/penstock/bin/penstock"
 """In the unit as it is shipped."""
+_SYSTEM_PYTHON = "make the virtual environment in /opt from a Python of the system, like /usr/bin/python3 -m venv"
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")
 """The unit's ProtectHome and PrivateTmp hide these."""
 
@@ -46,6 +47,11 @@ class ServiceHost:
     has_user: bool
     others: Mapping[str, NodeConfig]
     """The nodes of the machine beside this one, by their names."""
+    interpreter: tuple[str, ...] = ()
+    """Files and folders that the service needs to run Python, with their links followed: a virtual environment may
+    stand on an interpreter in somebody's home (pyenv, uv)."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Of the interpreter and the command: those that the service's user cannot reach, with the folder that stops it."""
 
 
 def instance(config_path: str) -> str:
@@ -62,6 +68,16 @@ def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
     for path in (host.executable, *config.log_dirs):
         if any(_is_in(path, hidden) for hidden in HIDDEN):
             raise ConfigError(f"{path}: hidden from the service by its unit; use /opt, /var/lib or a disk of its own")
+    for path in host.interpreter:
+        if any(_is_in(path, hidden) for hidden in HIDDEN):
+            raise ConfigError(
+                f"{host.executable}: runs on {path}, which the unit hides from the service; {_SYSTEM_PYTHON}"
+            )
+    for path, folder in host.closed.items():
+        raise ConfigError(
+            f"{path}: the service's user {USER} cannot pass {folder}; open it (chmod o+rx {folder}), or"
+            f" {_SYSTEM_PYTHON}"
+        )
     taken: dict[Endpoint, str] = {}
     for name, other in host.others.items():
         taken.update(dict.fromkeys(_endpoints(other), name))

@@ -122,8 +122,16 @@ def _chosen(admin: Admin, topics: set[str], partitions: list[int] | None) -> lis
     known = admin.list_topics() if topics else ()
     missing = sorted(topic for topic in topics if topic not in known)
     if missing:
+        name, _, number = missing[0].rpartition("-")
+        if name in known and number.isdecimal():
+            raise ConfigError(f"{missing[0]}: give the topic, and its partition with -p: {name} -p {number}")
         raise ConfigError(f"topic {missing[0]!r} does not exist; `penstock topics list` names those that do")
-    return [tp for tp in admin.list_partition_reassignments() if not topics or tp.topic in topics]
+    chosen = [tp for tp in admin.list_partition_reassignments() if not topics or tp.topic in topics]
+    for topic in sorted(topics - {tp.topic for tp in chosen}):
+        note(f"{topic}: no partition is being reassigned; there is nothing to cancel")
+    if not topics and not chosen:
+        note("no partition is being reassigned; there is nothing to cancel")
+    return chosen
 
 
 def parse_moves(moves: list[str]) -> dict[TopicPartition, tuple[int, ...]]:

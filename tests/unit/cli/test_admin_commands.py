@@ -111,6 +111,7 @@ BAD_ELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "neither": ({}, "give either"),
     "both": ({"names": ["t"], "everything": True}, "give either"),
     "a partition of two topics": ({"names": ["t", "u"], "partition": [0]}, "-p needs exactly one topic"),
+    "unclean without a terminal": ({"names": ["t"], "unclean": True}, "stdin is no terminal to ask on: add --yes"),
     "a partition of all": ({"everything": True, "partition": [0]}, "-p needs exactly one topic"),
 }
 

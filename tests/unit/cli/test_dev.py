@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from broker.node.preflight import check_ports
-from penstock.cli.dev import as_before, how_ended, note_ended, require_stopped, why_not_started
+from penstock.cli.dev import as_before, checked_host, dev, how_ended, note_ended, require_stopped, why_not_started
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import NodeFailedError
 from penstock.testing.layout import new_layout, stored_layout
@@ -96,3 +96,19 @@ def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_another(tmp_p
 def test_a_node_that_is_killed_while_it_starts_is_named_with_its_log(log: list[str]) -> None:
     failure = NodeFailedError("node 1 ended with code -9", log_path(1), log)
     assert why_not_started(failure) == "node 1 ended with code -9; see node-1/node.log"
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "a b", "a:9192", "http://a", 'a"b'])
+def test_a_host_that_clients_could_not_connect_to_is_refused(host: str) -> None:
+    assert checked_host("box.example") == "box.example" and checked_host(None) is None
+    with pytest.raises(ConfigError, match="--host"):
+        checked_host(host)
+
+
+def test_the_configuration_is_printed_and_nothing_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev(2, tmp_path / "data", 20_000, "box.example", print_config=True)
+    said = capsys.readouterr().out
+    assert f"# {tmp_path}/data/node-1/node.toml" in said and "advertised.listeners" in said
+    assert not (tmp_path / "data").exists()

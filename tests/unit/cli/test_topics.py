@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.cli.output import count, when
-from penstock.cli.topics import PartitionChoice, alter, create, describe, parse_assignment, partition_row
+from penstock.cli.topics import PartitionChoice, alter, create, describe, list_topics, parse_assignment, partition_row
 from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 from penstock.errors import ConfigError
 from tests.support.fake_broker import FakeCluster
@@ -97,3 +97,20 @@ def test_an_assignment_has_a_list_for_each_partition() -> None:
     assert parse_assignment("") is None
     assert parse_assignment("0:1:2,1:2:0") == [[0, 1, 2], [1, 2, 0]]
     assert parse_assignment("5") == [[5]]
+
+
+def test_a_terminal_shows_partitions_and_replicas_and_a_script_gets_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeCluster(2) as cluster:
+        cluster.create_topic("orders", 3)
+        list_topics(bootstrap=cluster.bootstrap)
+        assert capsys.readouterr().out == "orders\n"
+        list_topics(bootstrap=cluster.bootstrap, as_json=True)
+        assert json.loads(capsys.readouterr().out) == ["orders"]
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        list_topics(True, cluster.bootstrap)
+        assert capsys.readouterr().out == "orders\n"
+        list_topics(bootstrap=cluster.bootstrap)
+        said = capsys.readouterr().out
+    assert all(word in said for word in ("topic", "partitions", "replicas", "orders", "3"))

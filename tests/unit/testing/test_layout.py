@@ -133,3 +133,33 @@ def test_a_directory_with_unusual_letters_is_read_back_as_it_is(tmp_path: Path, 
 def test_a_directory_that_no_configuration_file_can_name_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not valid UTF-8, so no configuration file can name it"):
         new_layout(tmp_path / "bad-\udcff", 1, 20_000).write([TEST_CONFIG])
+
+
+def test_clients_elsewhere_reach_a_host_and_the_nodes_stay_among_themselves(tmp_path: Path) -> None:
+    new_layout(tmp_path, 3, 20_000, "box.example").write([TEST_CONFIG] * 3)
+    layout = stored_layout(tmp_path, 3, None)
+    assert layout is not None and layout.bootstrap == "box.example:20000,box.example:20001,box.example:20002"
+    config = load_config(str(layout.config_path(1)))
+    assert str(config.listeners["BROKER"]) == "0.0.0.0:20001"
+    assert str(config.advertised_listeners["BROKER"]) == "box.example:20001"
+    assert {config.listeners[name].host for name in ("INTERNAL", "CONTROLLER")} == {"127.0.0.1"}
+    again = stored_layout(tmp_path, 3, None, "127.0.0.1")
+    assert again is not None and again.bootstrap.startswith("127.0.0.1:20000")
+
+
+def test_a_refused_cluster_has_a_repr_and_a_plan_needs_a_directory(tmp_path: Path) -> None:
+    seen: list[Cluster] = []
+
+    class Seen(Cluster):
+        def __init__(self, nodes: int) -> None:
+            seen.append(self)
+            super().__init__(nodes)
+
+    with pytest.raises(ConfigError, match="nodes = 0"):
+        Seen(0)
+    assert repr(seen[0]) == "Cluster(0 nodes, not open)"
+    with pytest.raises(ConfigError, match="directory is not given"):
+        Cluster(1).planned_configs()
+    plan = Cluster(2, directory=tmp_path / "d", port=20_000).planned_configs()
+    assert [path for path, _ in plan] == [tmp_path / "d" / f"node-{n}" / "node.toml" for n in (0, 1)]
+    assert "node.id = 1" in plan[1][1] and not (tmp_path / "d").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.node.install.command import UNIT, run_steps, this_machine
+from broker.node.install.command import UNIT, closed_folder, interpreter_paths, run_steps, this_machine
 from broker.node.install.plan import (
     ServiceHost,
     Step,
@@ -137,3 +139,37 @@ def test_the_shipped_unit_is_the_template_and_other_files_are_other_nodes(tmp_pa
     found = this_machine("1", tmp_path)
     assert found.others == {} and found.unit_template == UNIT.read_text()
     assert "/opt/penstock/bin/penstock node start" in found.unit_template
+
+
+@pytest.mark.parametrize(
+    "where", ["/root/.local/share/uv/python/bin/python3.11", "/home/anna/.pyenv/versions/3.11/bin/python"]
+)
+def test_an_interpreter_in_somebodys_home_is_refused_though_the_environment_is_elsewhere(where: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"/opt/p/bin/penstock: runs on .*, which the unit hides from the service; make"
+    ):
+        list(check(config(), replace(machine(), interpreter=("/opt/p/lib", where))))
+    assert list(check(config(), replace(machine(), interpreter=("/usr/bin/python3.11", "/usr")))) == []
+
+
+def test_an_interpreter_behind_a_closed_folder_is_refused_with_the_folder() -> None:
+    with pytest.raises(ConfigError, match="the service's user penstock cannot pass /srv/tools; open it"):
+        list(check(config(), replace(machine(), closed={"/srv/tools/python/bin/python3": "/srv/tools"})))
+
+
+def test_the_first_folder_that_is_closed_to_others_is_found(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "python").touch(0o755)
+    found = closed_folder(str(inner / "python"))
+    (tmp_path / "a").chmod(0o750)
+    closed = closed_folder(str(inner / "python"))
+    assert closed is not None and (closed == str(tmp_path / "a") or closed == found), (
+        "pytest's own folders may be closed"
+    )
+    assert closed_folder("/usr/bin") is None
+
+
+def test_the_interpreter_is_that_behind_all_links() -> None:
+    paths = interpreter_paths()
+    assert str(Path(sys.executable).resolve()) in paths and all(Path(path).exists() for path in paths)

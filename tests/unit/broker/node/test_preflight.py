@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from broker.config.config import parse_config
-from broker.node.preflight import check_ports
+from broker.node.preflight import check_ports, parse_lost_log_dirs
 from penstock.errors import ConfigError
 from penstock.testing.layout import free_ports
 
@@ -69,3 +69,17 @@ def test_an_address_of_another_machine_is_refused() -> None:
     ports = free_ports(1)[0]
     with pytest.raises(ConfigError, match=r"this machine does not have that address; .* advertised\.listeners"):
         check_ports(parse_config(config_with(*ports, host="192.0.2.1")))
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense", "7PC9ms0-Q_u3kKqQvVvr8A:", "7PC9ms0-Q_u3kKqQvVvr8A,x", ",", "7PC9ms0-Q_u3kKqQvVvr8", "ä" * 22]
+)
+def test_what_is_no_id_of_a_log_dir_is_not_given_up_but_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="must be ids of log dirs"):
+        parse_lost_log_dirs(text)
+
+
+def test_ids_of_log_dirs_may_have_blanks_between_them() -> None:
+    one, other = "7PC9ms0-Q_u3kKqQvVvr8A", "ZHvSRhLiTqGYt7CWsTqnaA"
+    assert parse_lost_log_dirs(f"{one}, {other},") == (one, other)
+    assert parse_lost_log_dirs("") == ()

@@ -45,7 +45,7 @@ def test_broker_without_a_log_dir_of_its_registration_is_refused_with_the_ids_an
     error = raised_by(lambda: cluster.register(1, log_dirs=log_dirs))
     missing = [directory for directory in OLD if directory not in log_dirs]
     assert is_error(
-        error, InvalidRegistrationError, *missing, f"--lost-log-dirs {','.join(missing)}", "Put the disk back"
+        error, InvalidRegistrationError, *missing, f"--lost-log-dirs {','.join(missing)} (", "Put the disk back"
     )
     assert cluster.image.brokers[1].log_dirs == OLD and cluster.partition("t").leader_id == NO_LEADER
 

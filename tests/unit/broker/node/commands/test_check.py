@@ -60,10 +60,10 @@ def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
     (layout.data_directory(0) / "photo.jpg").unlink()
     format_node(load_config(str(config)), CLUSTER, OsFileSystem(), system_ids())
     config.write_text(config.read_text().replace("node.id = 0", "node.id = 3").replace('"0@', '"3@'))
-    with pytest.raises(MetaPropertiesError, match="belongs to node 0, but node.id = 3"):
+    with pytest.raises(MetaPropertiesError, match=r"belongs to node 0, but node\.id = 3"):
         main(str(config))
     config.write_text(config.read_text() + "log.segment.bytes = 1\n")
-    with pytest.raises(ConfigError, match="log.segment.bytes"):
+    with pytest.raises(ConfigError, match=r"log\.segment\.bytes"):
         main(str(config))
 
 
