@@ -95,10 +95,24 @@ class LogUpkeep:
                 continue
             files = self._files_of(partition)
             reasons = await self._expired(partition, files, wall_ms, looked_at) if files else ()
+            if len(reasons) == len(files) > 0 and not await self._may_roll(partition, files):
+                reasons = reasons[:-1]
             if reasons:
                 self._delete(partition, files, reasons)
                 await self.run_file_changes(partition)
         self._times_ms[log_dir] = looked_at
+
+    async def _may_roll(self, partition: Partition, files: Sequence[SegmentSnapshot]) -> bool:
+        """The active segment goes, too, so another is begun, on the loop: only if the disk has just answered. False
+        also if the log has changed meanwhile."""
+        partition_log = partition.log
+        try:
+            await self._scheduler.in_thread(partition_log.log_dir, partition_log.run_file_changes, sync=True)
+        except OSError as error:
+            self._failures.disk_error(partition, error)
+            return False
+        is_same = self._is_in_use(partition, partition_log) and _are_the_oldest(files, partition_log)
+        return is_same and files[-1].is_unchanged()
 
     def _files_of(self, partition: Partition) -> list[SegmentSnapshot]:
         """Empty if the disk cannot even list the files; the other partitions have their turn all the same."""

@@ -110,6 +110,10 @@ class MetadataLog:
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
         return bytes(self._log.read(start_offset, max_bytes, max_offset=max_offset).records)
 
+    def ask_disk(self) -> None:
+        with self._waiting_for_room():
+            self._log.run_file_changes(sync=True)
+
     def truncate_to(self, offset: int) -> None:
         with self._waiting_for_room():
             self._log.truncate_to(offset)
@@ -117,6 +121,8 @@ class MetadataLog:
     def flush(self) -> None:
         with self._waiting_for_room():
             self._log.flush()
+            if self._log.awaits_roll:
+                self._log.roll()
             if self._log.log_end_offset > 0:
                 self._on_flushed()
 

@@ -1,7 +1,9 @@
 """Performs one Ready of the core: on the disk, towards other nodes, and towards those that wait for answers.
 
-The order is that of the fields of `Ready` (raft/ready.py), where the reasons are. What blocks runs in the executor. A
-full disk is waited for in the middle (room.py); any other error passes through, and ends the driver. Decides nothing.
+The order is that of the fields of `Ready` (raft/ready.py), where the reasons are. What blocks runs in the executor. An
+append goes to the page cache, on the loop. A cut changes what readers on the loop see, so it is made there, once the
+disk has answered in the executor. A full disk is waited for in the middle (room.py); any other error passes through,
+and ends the driver. Decides nothing.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Performer:
             await self._until_taken(self._store.save, ready.election_state)
             self.saves += 1
         if ready.truncate_to is not None:
+            await self._until_taken(self._log.ask_disk)
             await self._room.until_taken(_inline, self._log.truncate_to, ready.truncate_to)
         for append in ready.append:
             await self._room.until_taken(_inline, self._append, append)
@@ -70,6 +73,7 @@ class Performer:
         for snapshot_reply in ready.snapshot_replies:
             await self._reply_snapshot(snapshot_reply)
         if ready.cut_prefix_to is not None:
+            await self._until_taken(self._log.ask_disk)
             self._log.cut_prefix(ready.cut_prefix_to)
             await self.blocking(self._log.remove_files)
         if ready.changes_log:
@@ -109,6 +113,7 @@ class Performer:
             return None
         installed: LoadedSnapshot | None = await self._until_taken(self._log.complete_snapshot, ready.complete_snapshot)
         if installed is not None:
+            await self._until_taken(self._log.ask_disk)
             await self._room.until_taken(_inline, self._log.begin_after, installed)
             await self._until_taken(self._log.flush)
         level, what = (logging.ERROR, ", but damaged") if installed is None else (logging.INFO, "")

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from penstock.errors import KafkaStorageError
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
@@ -121,6 +122,8 @@ class GroupCommit:
             if log.has_unflushed_segment and log not in self._in_flight:  # nobody waits for it, as in Kafka
                 self.flush(log)
             asyncio.get_running_loop().call_soon(self._tell, log)
+            if log.awaits_roll:
+                self.flush(log)
         else:
             self.flush(log)
 
@@ -253,9 +256,21 @@ class GroupCommit:
         if error is None:
             self._short_of_room.discard(log)
             log.complete_flush(pending)
+            if log.awaits_roll and not log.closed:
+                self._roll(log)
             self._tell(log)
         else:
             self._not_flushed(log, error)
+
+    def _roll(self, log: Log) -> None:
+        """Its disk has just answered, and no other name of it is to be synced. A shortage puts the roll off until the
+        next flush."""
+        try:
+            log.roll()
+        except (KafkaStorageError, OSError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not is_shortage(error):
+                self._not_flushed(log, cause or error)
 
     def _not_flushed(self, log: Log, error: BaseException) -> None:
         """A lack of memory says as little about the disk as a lack of room: no sync has failed.

@@ -71,7 +71,13 @@ class Log:
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         self._writer = LogWriter(
-            self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers
+            self._segments,
+            self._epochs,
+            self._flushing,
+            self._health,
+            self._counters,
+            self.producers,
+            rolls_when_flushed=options.rolls_when_flushed,
         )
         parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
         self._cut = LogCut(parts, self._health, self._counters, partial(options.lower_checkpoints, topic_partition))
@@ -194,6 +200,11 @@ class Log:
         self._counters.appended_bytes += info.size_bytes
         self._counters.appended_records += info.record_count
         return info
+
+    @property
+    def awaits_roll(self) -> bool:
+        """The active segment is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
+        return self._writer.awaits_roll
 
     def roll(self) -> None:
         """Begin a new segment at the log end; does nothing when the active one is empty."""

@@ -39,6 +39,8 @@ class LogOptions:
     """Bounds the producers of all logs together; None: the log takes no batches of idempotent producers."""
     on_segment_checked: Callable[[], None] = lambda: None
     """Of its recovery."""
+    rolls_when_flushed: bool = False
+    """A full segment takes appends until the caller rolls, after a flush: its disk has just answered then."""
 
 
 class AppendInfo(NamedTuple):

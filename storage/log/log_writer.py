@@ -7,6 +7,10 @@ file fails the log. After a power cut, unflushed bytes of a refused append may b
 may. If no whole batch of it was ever in a file, no recovery can find one. The error of a shortage then says that
 nothing was written, and a producer may send the records again without making duplicates.
 
+A roll makes a name, and a disk that hangs holds it up, with its thread. Where that must not be, the full segment goes
+on, and the log says that it awaits a roll; the caller rolls once the disk has completed a flush (`group_commit.py`).
+Only a segment that cannot take the batches at all is rolled at once.
+
 `batch_validation.py` decides what may be appended, `placing.py` where, `segment_roll.py` when a segment is full.
 """
 
@@ -23,7 +27,7 @@ from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
 from storage.log.producer_log import ProducerLog
 from storage.log.segment_list import SegmentList
-from storage.log.segment_roll import roll_is_due
+from storage.log.segment_roll import must_roll, roll_is_due
 from storage.log_config import LogConfig
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Place, Segment
@@ -32,7 +36,16 @@ from storage.segment.segment import Place, Segment
 class LogWriter:
     """Appends to one log: to its segments, indexes and epoch cache."""
 
-    __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_producers", "_segments")
+    __slots__ = (
+        "_counters",
+        "_epochs",
+        "_flushing",
+        "_health",
+        "_producers",
+        "_rolls_when_flushed",
+        "_segments",
+        "awaits_roll",
+    )
 
     def __init__(
         self,
@@ -42,9 +55,14 @@ class LogWriter:
         health: LogHealth,
         counters: LogCounters,
         producers: ProducerLog,
+        *,
+        rolls_when_flushed: bool = False,
     ) -> None:
         self._segments, self._epochs, self._flushing = segments, epochs, flushing
         self._health, self._counters, self._producers = health, counters, producers
+        self._rolls_when_flushed = rolls_when_flushed
+        self.awaits_roll = False
+        """The active segment is full, and goes on until `roll`."""
 
     def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig, old_below: int = 0) -> int:
         """Write all runs from the log end on, each in one segment; returns the new log end. `old_below`: of batches
@@ -75,9 +93,12 @@ class LogWriter:
 
     def _write(self, placed: Placed, log_end_offset: int, config: LogConfig, old_below: int) -> int:
         active, last = self._segments.active, placed.headers[-1]
-        if roll_is_due(active, placed, config):
-            self.roll(log_end_offset, config)
-            active = self._segments.active
+        if self.awaits_roll or roll_is_due(active, placed, config):
+            if not self._rolls_when_flushed or must_roll(active, placed):
+                self.roll(log_end_offset, config)
+                active = self._segments.active
+            else:
+                self.awaits_roll = True
         active.append(placed.buffers, placed.size_bytes, placed.headers)
         if last.producer_id >= 0 or len(placed.headers) > 1:
             self._producers.take(placed.headers, old_below)
@@ -112,10 +133,12 @@ class LogWriter:
         """
         full = self._segments.active
         if not full.size_bytes:
+            self.awaits_roll = False
             return
         with self._health.refusing("flush"):
             self._flushing.sync_directories()
         self._segments.start_new(log_end_offset, config.index_interval_bytes)
+        self.awaits_roll = False
         self._flushing.rolled(full)
         self._producers.note_snapshot(log_end_offset)
         self._counters.rolls += 1

@@ -14,6 +14,8 @@ from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 
+SEGMENT_BYTES_MAX = 2**31 - 1
+
 
 def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
     """True when the batches must go into a new segment."""
@@ -27,6 +29,14 @@ def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
         return True
     first_ms = active.first_timestamp_ms()
     return first_ms >= 0 and placed.headers[0].max_timestamp_ms - first_ms > life_ms(active.stem, config)
+
+
+def must_roll(active: Segment, placed: Placed) -> bool:
+    """True when the batches do not fit in the segment at all: its file's positions and its offsets are 31 bits wide."""
+    return (
+        active.size_bytes + placed.size_bytes > SEGMENT_BYTES_MAX
+        or placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET
+    )
 
 
 def life_ms(stem: str, config: LogConfig) -> int:

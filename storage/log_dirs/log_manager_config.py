@@ -74,6 +74,8 @@ class LogManagerConfig:
     open_files_max: int | None = None
     """How many segments of all logs have their files open; None: half of `Machine.descriptors_max`."""
     producer_ids: ProducerIdConfig = field(default_factory=ProducerIdConfig)
+    rolls_when_flushed: bool = False
+    """See `LogOptions`; for a node, whose event loop must not wait for a disk that hangs."""
     before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None
     """Called with the log's directory BEFORE a tail that may have been flushed is cut, in a loader's thread. If it
     raises, the log stays offline with that error, and nothing is cut."""

@@ -149,6 +149,9 @@ class MemoryLog:
         self.epoch_entries, self.snapshots = (), {snapshot_id: self.snapshots[snapshot_id]}
         self.loaded = snapshot
 
+    def ask_disk(self) -> None:
+        """It answers."""
+
     def remove_files(self) -> None:
         """There are none."""
 

@@ -28,6 +28,10 @@ class HeardWriter:
         self._machine, self._partition, self._broken = machine, partition, broken
         self._writer: LogWriter = partition.log._writer
 
+    @property
+    def awaits_roll(self) -> bool:
+        return self._writer.awaits_roll
+
     def roll(self, log_end_offset: int, config: LogConfig) -> None:
         self._writer.roll(log_end_offset, config)
 

@@ -109,7 +109,7 @@ def test_what_changes_the_log_runs_on_the_loop_and_what_takes_long_does_not(monk
         monkeypatch.setattr(MemoryLog, name, with_note)
 
     on_loop = ("append_as_leader", "append_as_follower", "cut_prefix", "begin_after")
-    elsewhere = ("write_snapshot", "complete_snapshot", "remove_files")
+    elsewhere = ("write_snapshot", "complete_snapshot", "remove_files", "ask_disk")
     for name in (*on_loop, *elsewhere):
         watched(name)
 
