@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import ApiError
 from penstock.types import TopicPartition
@@ -38,6 +39,14 @@ class LogDirTopic:
     topic: str
     topic_id: str
     replicas: tuple[LogDirReplica, ...]
+
+
+class SilentLogDirView(NamedTuple):
+    """A log dir whose disk does not answer, and the partitions led there with records that wait for it."""
+
+    path: str
+    silent_ms: int
+    stalled: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from broker.log_dir_requests import SilentLogDirView
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
 
@@ -267,6 +268,7 @@ class NodeStandingView:
     unserved: int = 0
     refusing_appends: int = 0
     refusing_writes: int = 0
+    silent_log_dirs: tuple[SilentLogDirView, ...] = ()
 
 
 class PartitionTroubleKind(Enum):
@@ -276,6 +278,7 @@ class PartitionTroubleKind(Enum):
     UNDER_MIN_ISR = 2
     UNDER_REPLICATED = 3
     UNSERVED = 4
+    STALLED = 5
 
 
 @dataclass(frozen=True, slots=True)

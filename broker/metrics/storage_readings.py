@@ -45,6 +45,9 @@ def storage_readings(node: NodeView) -> Iterator[Reading]:
 def _log_dirs(node: NodeView) -> Iterator[Reading]:
     failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
     yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
+    help_text = "Age of the oldest call to the disk of a log dir; one that hangs fails at log.dir.hang.ms.max."
+    for log_dir, age_ms in node.log_manager.calls.ages_ms().items():
+        yield Reading("penstock_log_dir_oldest_call_seconds", help_text, age_ms / 1000, labels=(("log_dir", log_dir),))
     strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
     help_text = "Directories of partitions that were set aside, for a person to look at and delete."
     yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))

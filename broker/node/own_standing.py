@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from broker.apis.describe_cluster import Standing
+from broker.log_dir_requests import SilentLogDirView
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.lost_replicas import LostReplicas
+from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
 from broker.requests import NodeStandingView, PartitionTroubleKind, PartitionTroubleView
 from metadata.image import MetadataImage
+
+SILENT_MS = 5_000
+"""A disk that answers so late is reported, long before its log dir fails."""
 
 
 def own_standing(
@@ -19,10 +26,13 @@ def own_standing(
     image: MetadataImage,
     metadata_age_ms: int,
     failed_log_dirs: Iterable[str],
+    silent_ms: Mapping[str, int],
 ) -> Standing:
-    """The standing, and the first partitions that this broker should lead and cannot, or that it leads with too few
-    replicas in sync."""
+    """The standing, and the first partitions that this broker should lead and cannot, whose disk does not answer, or
+    that it leads with too few replicas in sync. `silent_ms`: by log dir, the age of the oldest call to its disk."""
     counts, refused = replicas.statistics(), replicas.refused.statistics()
+    silent = {path: ms for path, ms in silent_ms.items() if ms >= SILENT_MS}
+    stalled = stalled_partitions(replicas.hosted.all(), silent)
     unserved = tuple(unserved_partitions(replicas.lost, image))
     standing = NodeStandingView(
         replicas.hosted.broker_id,
@@ -37,8 +47,31 @@ def own_standing(
         len(unserved),
         refused.partitions,
         refused.led,
+        tuple(SilentLogDirView(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
     )
-    return standing, (*unserved[:NAMED_MAX], *map(_short_view, counts.troubles.named))
+    waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
+    return standing, (
+        *unserved[:NAMED_MAX],
+        *islice(waiting, NAMED_MAX),
+        *map(_short_view, counts.troubles.named),
+    )
+
+
+def stalled_partitions(hosted: Iterable[Partition], log_dirs: Collection[str]) -> Mapping[str, Sequence[Partition]]:
+    """By log dir, the partitions that this broker leads there and that have records which are not flushed."""
+    found: defaultdict[str, list[Partition]] = defaultdict(list)
+    for partition in hosted if log_dirs else ():
+        log = partition.log
+        if log.log_dir in log_dirs and partition.leading is not None and log.flushed_offset < log.log_end_offset:
+            found[log.log_dir].append(partition)
+    return found
+
+
+def _stalled_view(partition: Partition, silent_ms: int) -> PartitionTroubleView:
+    state, log = partition.state, partition.log
+    reason = f"{log.log_end_offset - log.flushed_offset} records wait for {log.log_dir}, silent for {silent_ms} ms"
+    kind = PartitionTroubleKind.STALLED
+    return PartitionTroubleView(partition.topic_partition, kind, state.replicas, state.isr, reason=reason)
 
 
 def unserved_partitions(lost: LostReplicas, image: MetadataImage) -> Iterator[PartitionTroubleView]:

@@ -137,6 +137,12 @@ LOG = Row(
             rate("penstock_log_flushes_total"),
         ),
         graph(
+            "Oldest call to a disk",
+            "For how long one call has not come back. At log.dir.hang.ms.max the log dir fails.",
+            Unit.SECONDS,
+            gauge("penstock_log_dir_oldest_call_seconds", "{{log_dir}} {{instance}}"),
+        ),
+        graph(
             "Disk",
             "Bytes of the disk, what is free of it, and the logs of each log dir.",
             Unit.BYTES,

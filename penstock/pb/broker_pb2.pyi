@@ -19,11 +19,13 @@ class PartitionTroubleKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PARTITION_TROUBLE_KIND_UNDER_MIN_ISR: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_UNDER_REPLICATED: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_UNSERVED: _ClassVar[PartitionTroubleKind]
+    PARTITION_TROUBLE_KIND_STALLED: _ClassVar[PartitionTroubleKind]
 PARTITION_TROUBLE_KIND_UNSPECIFIED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_OFFLINE: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_MIN_ISR: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_REPLICATED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNSERVED: PartitionTroubleKind
+PARTITION_TROUBLE_KIND_STALLED: PartitionTroubleKind
 
 class ProduceRequest(_message.Message):
     __slots__ = ("correlation_id", "acks", "timeout_ms", "partitions", "client_id", "answer_in_parts")
@@ -543,7 +545,7 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     METADATA_AGE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -556,6 +558,7 @@ class NodeStanding(_message.Message):
     UNSERVED_FIELD_NUMBER: _ClassVar[int]
     REFUSING_APPENDS_FIELD_NUMBER: _ClassVar[int]
     REFUSING_WRITES_FIELD_NUMBER: _ClassVar[int]
+    SILENT_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -568,7 +571,18 @@ class NodeStanding(_message.Message):
     unserved: int
     refusing_appends: int
     refusing_writes: int
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ...) -> None: ...
+    silent_log_dirs: _containers.RepeatedCompositeFieldContainer[SilentLogDir]
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ...) -> None: ...
+
+class SilentLogDir(_message.Message):
+    __slots__ = ("path", "silent_ms", "stalled")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    STALLED_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    silent_ms: int
+    stalled: int
+    def __init__(self, path: _Optional[str] = ..., silent_ms: _Optional[int] = ..., stalled: _Optional[int] = ...) -> None: ...
 
 class PartitionTrouble(_message.Message):
     __slots__ = ("topic", "partition", "kind", "replicas", "in_sync", "min_insync_replicas", "reason")

@@ -36,9 +36,9 @@ class RaftLog(LogView, Protocol):
     """The quorum's log, of v2 batches, and the snapshots that stand for its beginning. An error of any of these ends
     the driver, but for `NoRoomError`: then the same call is made again later. Nothing else is retried.
 
-    Called from the event loop, one call at a time. `flush`, `ask_disk`, `remove_files` and what has to do with a snapshot's file
-    run in the executor: while one of them runs the driver makes no other call. The log must take one batch of
-    `RaftConfig.batch_max_bytes`.
+    Called from the event loop, one call at a time. `flush`, `ask_disk`, `remove_files` and what has to do with a
+    snapshot's file run in the executor: while one of them runs the driver makes no other call. The log must take one
+    batch of `RaftConfig.batch_max_bytes`.
     """
 
     @property

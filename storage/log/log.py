@@ -70,15 +70,8 @@ class Log:
         self._span = LogSpan(recovered.log_start_offset, end)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
-        self._writer = LogWriter(
-            self._segments,
-            self._epochs,
-            self._flushing,
-            self._health,
-            self._counters,
-            self.producers,
-            rolls_when_flushed=options.rolls_when_flushed,
-        )
+        written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)
+        self._writer = LogWriter(*written, rolls_when_flushed=options.rolls_when_flushed)
         parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
         self._cut = LogCut(parts, self._health, self._counters, partial(options.lower_checkpoints, topic_partition))
 
@@ -203,7 +196,7 @@ class Log:
 
     @property
     def awaits_roll(self) -> bool:
-        """The active segment is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
+        """It is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
         return self._writer.awaits_roll
 
     def roll(self) -> None:
@@ -314,9 +307,8 @@ class Log:
         self._epochs.truncate_from_start(offset)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
-        start, end = self.log_start_offset, self.log_end_offset
-        why = f"{self.topic_partition}: offset {offset} is not in {start}..{end}"
-        return OffsetOutOfRangeError(why, log_start_offset=start, log_end_offset=end)
+        why = f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset}..{self.log_end_offset}"
+        return OffsetOutOfRangeError(why, log_start_offset=self.log_start_offset, log_end_offset=self.log_end_offset)
 
     # -- full segments removed and replaced: at once in memory, in the directory by `run_file_changes` -----------------
 

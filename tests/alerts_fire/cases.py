@@ -72,6 +72,12 @@ CASES = (
         "FailingPeriodicJob DiskFilling",
         Setting(disk=True),
     ),
+    Case(
+        of_disks.silent_disk,
+        "SilentDisk",
+        "UnderReplicated FailingPeriodicJob",
+        Setting({"log.dir.hang.ms.max": 3_600_000}, own_clocks=True),
+    ),
     Case(of_disks.undeletable_file, "FailingPeriodicJob", setting=Setting(DELETED_SOON)),
     Case(of_disks.lost_log_dir, "FailedLogDir UnderReplicated", "NodeDown FencedBroker"),
     Case(of_disks.given_up_log_dir, "LogLost OfflinePartitions", "NodeDown FencedBroker"),

@@ -38,6 +38,18 @@ def full_disk(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
+def silent_disk(stage: Stage) -> Iterator[None]:
+    """Syncs in a log dir of one node do not come back: clock_of_a_node/ is on the path of every node."""
+    silent = stage.cluster.config_path(ON_THE_DISK).with_name("silent-disk")
+    topic = _led_by_another(stage, ON_THE_DISK)
+    stage.begins()
+    silent.write_text(str(stage.log_dirs[ON_THE_DISK][1]))
+    with _written_to(stage, topic):
+        yield
+        silent.unlink()
+
+
+@contextmanager
 def filling_disk(stage: Stage) -> Iterator[None]:
     """Records fill a disk, with room for some hours of the rules; then less is kept, as the alert's page says."""
     topic = stage.topic("growing", replicas=1, partitions=NODES)

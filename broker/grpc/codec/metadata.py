@@ -20,6 +20,7 @@ _KINDS = {
     PartitionTroubleKind.UNDER_MIN_ISR: pb.PARTITION_TROUBLE_KIND_UNDER_MIN_ISR,
     PartitionTroubleKind.UNDER_REPLICATED: pb.PARTITION_TROUBLE_KIND_UNDER_REPLICATED,
     PartitionTroubleKind.UNSERVED: pb.PARTITION_TROUBLE_KIND_UNSERVED,
+    PartitionTroubleKind.STALLED: pb.PARTITION_TROUBLE_KIND_STALLED,
 }
 
 
@@ -61,6 +62,10 @@ def _standing_to_pb(standing: NodeStandingView) -> pb.NodeStanding:
         unserved=standing.unserved,
         refusing_appends=standing.refusing_appends,
         refusing_writes=standing.refusing_writes,
+        silent_log_dirs=[
+            pb.SilentLogDir(path=silent.path, silent_ms=silent.silent_ms, stalled=silent.stalled)
+            for silent in standing.silent_log_dirs
+        ],
     )
 
 

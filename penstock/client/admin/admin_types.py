@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.client.admin.health import ClusterHealth, HealthCheck
 from penstock.client.cluster.offsets import OffsetInfo
+from penstock.client.wire.log_dirs import SilentLogDir
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterInfo,
@@ -64,5 +65,6 @@ __all__ = [
     "PartitionTrouble",
     "QuorumInfo",
     "QuorumReplicaInfo",
+    "SilentLogDir",
     "TopicDescription",
 ]

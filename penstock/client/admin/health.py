@@ -75,6 +75,7 @@ def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
         _offline(views),
         _under_min_isr(views),
         _under_replicated(views),
+        _disks(views),
         _log_dirs(views),
         _room(views),
     )
@@ -209,6 +210,31 @@ def _under_replicated(views: ClusterViews) -> HealthCheck:
         "they catch up by themselves when their brokers are in service and their disks take writes;"
         " `penstock topics describe` shows the ISR",
         _of_kind(views, "under_replicated", "under_min_isr"),
+    )
+
+
+def _disks(views: ClusterViews) -> HealthCheck:
+    silent = [(s.node_id, found) for s in views.standings for found in s.silent_log_dirs]
+    if not silent:
+        return HealthCheck("disks", OK, "every disk answers, as far as its node answers")
+    stalled = sum(found.stalled for _, found in silent)
+    details = [
+        f"log dir {found.path} of node {node_id} has not answered for {seconds(found.silent_ms)}"
+        for node_id, found in silent
+    ]
+    details += [
+        f"{_named(t)}: led by broker {node_id}: {t.reason}"
+        for node_id in sorted(views.by_node)
+        for t in views.by_node[node_id].troubles
+        if t.kind == "stalled"
+    ]
+    dirs = f"{len(silent)} log dir{'s' if len(silent) > 1 else ''} that do{'' if len(silent) > 1 else 'es'} not answer"
+    return HealthCheck(
+        "disks",
+        CRITICAL if stalled else DEGRADED,
+        f"{dirs}; {stalled} partitions take no write" if stalled else dirs,
+        "look at the kernel log of that machine; after log.dir.hang.ms.max the log dir fails, and other replicas lead",
+        tuple(details[:PARTITIONS_NAMED_MAX]),
     )
 
 

@@ -12,6 +12,17 @@ from penstock.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
+class SilentLogDir:
+    """A log dir whose disk does not answer. After `log.dir.hang.ms.max` it fails."""
+
+    path: str
+    silent_ms: int
+    """For how long the oldest call to the disk has not come back."""
+    stalled: int
+    """Partitions that the broker leads there and that have records which wait for the disk."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaLogInfo:
     """One replica in a log dir. Its size is that of the `.log` files of its segments, in bytes."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
+from penstock.client.wire.log_dirs import SilentLogDir
 from penstock.errors import ApiError
 from penstock.types import Endpoint, EpochEndOffset, TopicPartition
 
@@ -341,6 +342,7 @@ class NodeStanding:
     """Replicas whose last append found no room on the disk, or no file descriptor."""
     refusing_writes: int = 0
     """Of these, those that the broker leads: producers are refused."""
+    silent_log_dirs: tuple[SilentLogDir, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,7 @@ class PartitionTrouble:
     topic: str
     partition: int
     kind: str
-    """offline, unserved, under_min_isr or under_replicated."""
+    """offline, unserved, stalled, under_min_isr or under_replicated."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     """As its leader knows it; of an offline or unserved partition: its ISR."""
@@ -360,11 +362,9 @@ class PartitionTrouble:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """The cluster as one broker has it: its id, its controller (-1: none now) and every registered broker.
-
-    Brokers, leaders and offline partitions are those of the answering broker's metadata. `standing` says how old that
-    is, and what the broker knows by itself; `troubles` names the worst partitions, not all of many.
-    """
+    """The cluster as one broker has it: its id, its controller (-1: none now) and every registered broker. Brokers,
+    leaders and offline partitions are those of its metadata. `standing` says how old that is, and what the broker
+    knows by itself; `troubles` names the worst partitions, not all of many."""
 
     cluster_id: str
     controller_id: int

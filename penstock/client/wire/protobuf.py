@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from penstock.client.wire.log_dirs import SilentLogDir
 from penstock.client.wire.messages import (
     PRODUCER_EPOCH_MAX,
     BrokerInfo,
@@ -343,6 +344,7 @@ def decode_cluster(response: pb.DescribeClusterResponse) -> ClusterInfo:
             standing.unserved,
             standing.refusing_appends,
             standing.refusing_writes,
+            tuple(SilentLogDir(found.path, found.silent_ms, found.stalled) for found in standing.silent_log_dirs),
         ),
         dict(response.leaders),
         response.offline_partitions,

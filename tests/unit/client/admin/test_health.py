@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.client.admin.health import ClusterHealth, ClusterViews, HealthCheck, judge
+from penstock.client.wire.log_dirs import SilentLogDir
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterInfo,
@@ -113,6 +114,24 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         "offline partitions",
         "critical",
         "1 cannot be read or written",
+    ),
+    "a disk that does not answer": (
+        views(
+            standing(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 0),))), view(1), view(2)
+        ),
+        QUORUM,
+        "disks",
+        "degraded",
+        "1 log dir that does not answer",
+    ),
+    "a leader's disk that does not answer": (
+        views(
+            standing(0, lambda own: replace(own, silent_log_dirs=(SilentLogDir("/a", 12_000, 2),))), view(1), view(2)
+        ),
+        QUORUM,
+        "disks",
+        "critical",
+        "1 log dir that does not answer; 2 partitions take no write",
     ),
     "under min isr": (
         views(standing(0, lambda own: replace(own, under_min_isr=2)), view(1), view(2)),
