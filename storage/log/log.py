@@ -53,16 +53,13 @@ class Log:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
         self._fs, self.directory = fs, directory
         self.log_dir = os.path.dirname(directory)
-        self.topic_partition = topic_partition
-        self.topic_id = options.topic_id
-        self.config = config
-        self.flush_policy = options.flush_policy
+        self.topic_partition, self.topic_id = topic_partition, options.topic_id
+        self.config, self.flush_policy = config, options.flush_policy
         names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
         recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids), options.on_segment_checked)
         recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
-        self._epochs = recovered.epoch_cache
-        self._health = LogHealth(directory)
+        self._epochs, self._health = recovered.epoch_cache, LogHealth(directory)
         self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end)
