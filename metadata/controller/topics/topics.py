@@ -21,7 +21,6 @@ from metadata.controller.topics.assignments import (
     partition_record,
 )
 from metadata.controller.topics.placement import place_replicas
-from metadata.controller.topics.topic_names import collision_key, validate_topic_name
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
 from metadata.requests import (
     USE_DEFAULT,
@@ -42,6 +41,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicIdError,
 )
+from penstock.topic_names import collision_key, validate_topic_name
 
 
 @dataclass(slots=True)

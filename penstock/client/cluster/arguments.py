@@ -35,7 +35,7 @@ def checked_partition(partition: Any) -> TopicPartition:
         raise TypeError(f"a partition is TopicPartition({topic!r}, 0), a topic and a number, not {partition!r}")
     topic, number = partition
     checked_topic(topic)
-    if not _is_whole(number):
+    if not is_whole_number(number):
         remedy = f"; write TopicPartition({topic!r}, {int(number)})" if str(number).isdecimal() else ""
         raise TypeError(
             f"TopicPartition({topic!r}, {number!r}): the partition must be an int, not {type(number).__name__}{remedy}"
@@ -65,7 +65,7 @@ def _not_partitions(given: object) -> TypeError:
 
 def checked_number(name: str, number: Any, low: int, high: int = MAX_INT64) -> int:
     """A whole number from `low` to `high`."""
-    if not _is_whole(number):
+    if not is_whole_number(number):
         remedy = f"; write {name}={int(number)}" if str(number).isdecimal() else ""
         raise TypeError(f"{name}={number!r} must be an int, not {type(number).__name__}{remedy}")
     if not low <= number <= high:
@@ -92,7 +92,7 @@ def _is_list(given: Any) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
 
 
-def _is_whole(number: Any) -> bool:
+def is_whole_number(number: Any) -> bool:
     """An int, or a whole number of NumPy or pandas; not a bool."""
     return isinstance(number, Integral) and not isinstance(number, bool)
 

@@ -33,6 +33,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.topic_names import validate_topic_name
 from penstock.types import Endpoint
 
 SILENCE_MS = 500
@@ -234,6 +235,7 @@ class ClusterClient:
         found = self.cache.topic(name)
         if found is not None and name in self._tracked:  # any other was learnt once, and may be deleted by now
             return found
+        validate_topic_name(name)
         start_ms = self.clock.now_ms()
         attempt = 0
         while True:

@@ -48,6 +48,8 @@ def broker_name(leader: Leader, cache: MetadataCache) -> str:
 
 def no_leader(tp: TopicPartition, cache: MetadataCache) -> str:
     """Says that no leader is known, and why, as far as the metadata tells."""
+    if cache.topic(tp.topic) is None:
+        return f"topic {tp.topic!r} does not exist any more: was it deleted?"
     return cache.why_offline(tp) or "no leader is known; the metadata is asked for again"
 
 

@@ -34,7 +34,7 @@ class BulkPlan:
         self._core = core
         self._info = info
         self._partition = partition
-        self._timestamp_ms = timestamp_ms
+        self._timestamp_ms = None if timestamp_ms is None else int(timestamp_ms)
 
     def batches(
         self, values: Iterable[bytes | None] | Any, keys: Iterable[bytes | None] | Any

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from penstock.backoff import Backoff
 from penstock.client.cluster.error_meaning import needs_metadata, outcome_unknown
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.waiting import broker_name
+from penstock.client.cluster.waiting import broker_name, no_leader
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.broker_pace import BrokerPace
@@ -311,8 +311,10 @@ class BatchDispatcher:
     def _again(
         self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, wait_ms: int
     ) -> Outcome:
-        if now_ms + wait_ms >= batch.created_ms + self._limits.delivery_timeout_ms:
+        left_ms = batch.created_ms + self._limits.delivery_timeout_ms - now_ms
+        if left_ms <= 0:
             return self._failed(queue, batch, self._too_late(batch))
+        wait_ms = min(wait_ms, left_ms)  # `expire` fails it then, and not a back-off earlier
         queue.put_back((batch,))
         if queue.ready[0] is batch:
             queue.not_before_ms = now_ms + wait_ms
@@ -329,6 +331,8 @@ class BatchDispatcher:
             last = f"; the cluster has given no producer id: {self._producer_id_error}"
         limit_ms = self._limits.delivery_timeout_ms
         why = self._cache.why_offline(batch.topic_partition)
+        if self._cache.topic(batch.topic_partition.topic) is None:
+            last, why = f"; {no_leader(batch.topic_partition, self._cache)}", ""
         error = TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
             f" ({attempts_text(batch)}){last}{why and f'; {why}'}"

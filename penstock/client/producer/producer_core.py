@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.client.cluster.arguments import checked_topic
+from penstock.client.cluster.arguments import checked_topic, is_whole_number
 from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ProducerConfig, producer_config
@@ -141,8 +141,10 @@ class ProducerCore:
                 self.accumulator.keyed_slots(info.name, len(info.partitions), limit)
         if partition is None:
             return self.accumulator.sticky_queue(info.name, self.cluster.cache.led_partitions(info.name), limit)
-        if isinstance(partition, bool) or not isinstance(partition, int):
-            raise TypeError(f"partition must be an int, not {type(partition).__name__}")
+        if type(partition) is not int:  # a whole number of NumPy, maybe
+            if not is_whole_number(partition):
+                raise TypeError(f"partition must be an int, not {type(partition).__name__}")
+            partition = int(partition)
         if not 0 <= partition < len(info.partitions):
             raise UnknownTopicOrPartitionError(
                 f"topic {info.name!r} has partitions 0 to {len(info.partitions) - 1}, not {partition}"
@@ -170,7 +172,7 @@ class ProducerCore:
         answers. A topic that is known may have more partitions meanwhile, so it is asked for again, once."""
         info = await self.cluster.topic(checked_topic(topic), self.config.max_block_ms)
         if _is_beyond(info, partition):
-            await check_partition(self.cluster, TopicPartition(topic, partition), self.config.max_block_ms)
+            await check_partition(self.cluster, TopicPartition(topic, int(partition)), self.config.max_block_ms)
         return info
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
@@ -227,7 +229,7 @@ class ProducerCore:
 
 
 def _is_beyond(info: TopicInfo, partition: Any) -> bool:
-    return isinstance(partition, int) and partition >= len(info.partitions)
+    return is_whole_number(partition) and bool(partition >= len(info.partitions))
 
 
 def _max_batch_bytes(info: TopicInfo) -> int | None:
@@ -259,9 +261,9 @@ def _as_headers(headers: Any) -> Headers:
 def _as_timestamp(timestamp_ms: Any) -> int | None:
     if timestamp_ms is None:
         return None
-    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+    if not is_whole_number(timestamp_ms):
         raise TypeError(f"timestamp_ms must be an int of milliseconds, not {type(timestamp_ms).__name__}")
     if not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
         what = "negative" if timestamp_ms < 0 else "larger than a record can hold"
         raise ValueError(f"timestamp_ms={timestamp_ms} is {what}; it counts milliseconds since 1970")
-    return timestamp_ms
+    return int(timestamp_ms)

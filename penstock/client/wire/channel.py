@@ -11,11 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 from typing import Any
+from urllib.parse import quote
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
 # gRPC's fork handlers crash children of a process whose channels are busy: 18 of 120 that only ran /bin/true, started
 # as Spark starts its JVM; 0 of 120 without them. No use here either: asyncio channels never survive a fork.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# The system's resolver asks what every other program asks (/etc/hosts, nsswitch) and gives all addresses of a name in
+# its order; gRPC's own gave up a name in /etc/hosts whose first address did not answer.
+os.environ.setdefault("GRPC_DNS_RESOLVER", "native")
 import grpc
 import grpc.aio
 
@@ -40,6 +44,12 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
 )
+
+
+def dns_target(endpoint: Endpoint) -> str:
+    """The endpoint as gRPC's library is to take it: a host may be called `dns`, `unix` or `xds`, which it would take
+    for a scheme."""
+    return f"dns:///{quote(str(endpoint), safe='[]:')}"
 
 
 def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
@@ -149,7 +159,7 @@ class GrpcChannel:
             if short:
                 raise NetworkError(f"{self._endpoint}: {short}")
             forks.grpc_is_used_now()
-            self._channel = grpc.aio.insecure_channel(str(self._endpoint), options=CHANNEL_OPTIONS)
+            self._channel = grpc.aio.insecure_channel(dns_target(self._endpoint), options=CHANNEL_OPTIONS)
         return self._channel
 
     async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:

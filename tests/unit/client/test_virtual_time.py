@@ -17,11 +17,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
 from penstock.client.producer.future import RecordFuture
-from penstock.errors import BufferExhaustedError, NotEnoughReplicasError, TimedOutError
+from penstock.errors import (
+    BufferExhaustedError,
+    InvalidTopicError,
+    NotEnoughReplicasError,
+    TimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.record.reader import read_records
 from penstock.types import RecordMetadata
 from tests.support.client_environment import fake_environment
@@ -417,3 +424,82 @@ def test_a_plain_producer_waits_for_memory_as_long_as_it_was_told() -> None:
         producer.close(timeout=1)
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
+
+
+def test_a_record_that_is_refused_until_the_end_fails_at_its_delivery_time_out_and_not_a_back_off_earlier() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.fail_produce("t", 0, *[NotEnoughReplicasError("one is missing")] * 50)
+        options = {"linger_ms": 0, "retry_backoff_ms": 500, "retry_backoff_max_ms": 2_500}
+        async with stage.producer(delivery_timeout_ms=3_000, **options) as producer:
+            future = await producer.send("t", b"v")
+
+            async def fails() -> None:
+                with pytest.raises(TimedOutError, match=r"within delivery_timeout_ms=3000 .* one is missing"):
+                    await future
+
+            assert 3_000 <= await stage.took_ms(fails()) <= 3_002
+
+    played(story)
+
+
+def test_what_waits_for_a_topic_that_was_deleted_is_said_to_and_fails_so() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=0, delivery_timeout_ms=20_000) as producer:
+            await (await producer.send("t", b"v"))
+            stage.cluster.delete_topic("t")
+            future = await producer.send("t", b"w")
+            await asyncio.sleep(5)
+            (waiting,) = await producer.waiting_for()
+            assert str(waiting) == "t-0: topic 't' does not exist any more: was it deleted?"
+            told = (
+                r"t-0: 1 records not acked within delivery_timeout_ms=20000 .*; topic 't' does not exist any more: was"
+            )
+            with pytest.raises(TimedOutError, match=told):
+                await future
+            with pytest.raises(UnknownTopicOrPartitionError, match="topic 't' does not exist"):
+                await producer.send("t", b"x")
+
+    played(story)
+
+
+@pytest.mark.parametrize("name", ["a b", "..", "x" * 250, "é", "__cluster_metadata"])
+def test_a_name_that_no_topic_can_have_is_refused_at_once_and_not_asked_for(name: str) -> None:
+    async def story(stage: Stage) -> None:
+        producer, consumer, admin = stage.producer(), stage.consumer(), stage.admin()
+
+        async def refused() -> None:
+            with pytest.raises(InvalidTopicError, match="topic name"):
+                await producer.send(name, b"v")
+            with pytest.raises(InvalidTopicError, match="topic name"):
+                await consumer.partitions_for(name)
+            with pytest.raises(InvalidTopicError, match="topic name"):
+                await consumer.assign([TopicPartition(name, 0)])
+            with pytest.raises(InvalidTopicError, match="topic name"):
+                await admin.list_offsets([TopicPartition(name, 0)])
+
+        assert await stage.took_ms(refused()) == 0
+        for client in (producer, consumer, admin):
+            await client.close()
+
+    played(story)
+
+
+def test_whole_numbers_of_numpy_are_partitions_and_times() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.create_topic("two", 2)
+        async with stage.producer(linger_ms=0) as producer:
+            time_ms = np.int64(1_700_000_000_000)
+            place = await (await producer.send("two", b"v", partition=np.int32(1), timestamp_ms=time_ms))
+            assert (place.partition, place.timestamp_ms) == (1, 1_700_000_000_000)
+            assert type(place.partition) is int and type(place.timestamp_ms) is int
+            await (await producer.send_many("two", [b"a", b"b"], partition=np.int64(1), timestamp_ms=time_ms))
+            assert stage.cluster.logs[TopicPartition("two", 1)].end_offset == 3
+            with pytest.raises(UnknownTopicOrPartitionError, match="partitions 0 to 1, not 2"):
+                await producer.send("two", b"v", partition=np.int64(2))
+            for wrong in (np.float64(1), np.bool_(True), True, "1"):
+                with pytest.raises(TypeError, match="partition must be an int"):
+                    await producer.send("two", b"v", partition=wrong)  # type: ignore[arg-type]
+                with pytest.raises(TypeError, match="timestamp_ms must be an int"):
+                    await producer.send("two", b"v", timestamp_ms=wrong)  # type: ignore[arg-type]
+
+    played(story)

@@ -226,7 +226,10 @@ def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> Non
     bench = Bench(delivery_timeout_ms=1_000)
     bench.add(0)
     (request,) = bench.drain()
-    (failed,) = bench.dispatcher.on_error(request, NetworkError("node a is down"), NOW_MS + 990)
+    (again,) = bench.dispatcher.on_error(request, NetworkError("node a is down"), NOW_MS + 990)
+    assert isinstance(again, Again), "not before its time is over, though the back-off would end later"
+    assert bench.drain(NOW_MS + 999) == [] and bench.dispatcher.expire(NOW_MS + 999) == []
+    (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
     assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
     assert "delivery_timeout_ms=1000" in str(failed.error) and "node a is down" in str(failed.error)
     assert "may be written" in str(failed.error) and not failed.error.nothing_written

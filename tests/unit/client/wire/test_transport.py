@@ -4,12 +4,13 @@ virtual time."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.channel import GrpcTransport, dns_target
 from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import (
@@ -301,3 +302,21 @@ def test_one_channel_knows_nothing_of_another(told: Callable[[Story], None]) -> 
         assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a"
 
     told(story)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "target"),
+    [
+        (Endpoint("dns", 9192), "dns:///dns:9192"),
+        (Endpoint("unix", 9192), "dns:///unix:9192"),
+        (Endpoint("127.0.0.1", 9192), "dns:///127.0.0.1:9192"),
+        (Endpoint("::1", 9192), "dns:///[::1]:9192"),
+        (Endpoint("fe80::1%eth0", 9192), "dns:///[fe80::1%25eth0]:9192"),
+    ],
+)
+def test_a_host_is_never_taken_for_a_scheme(endpoint: Endpoint, target: str) -> None:
+    assert dns_target(endpoint) == target
+
+
+def test_names_are_looked_up_as_every_other_program_does() -> None:
+    assert os.environ["GRPC_DNS_RESOLVER"] == "native"
