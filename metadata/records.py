@@ -102,6 +102,8 @@ class PartitionRecord:
     # Of `replicas`, while the partition is being reassigned (KIP-455).
     adding_replicas: tuple[int, ...] = field(default=(), metadata=added_in(4))
     removing_replicas: tuple[int, ...] = field(default=(), metadata=added_in(4))
+    # Those of before, in their order; (): they are in `replicas` in that order.
+    replicas_before: tuple[int, ...] = field(default=(), metadata=added_in(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ class PartitionChangeRecord:
     replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
     adding_replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
     removing_replicas: tuple[int, ...] | None = field(default=None, metadata=added_in(4))
+    # Of the new `replicas`: a record that names those without this one has ().
+    replicas_before: tuple[int, ...] | None = field(default=None, metadata=added_in(5))
 
 
 @dataclass(frozen=True, slots=True)

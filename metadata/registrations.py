@@ -153,6 +153,7 @@ class PartitionRegistration:
     elr: tuple[int, ...] = ()  # Invariant: of the replicas, not of the ISR; each has every committed record (ADR 0017)
     adding_replicas: tuple[int, ...] = ()  # Invariant: of the replicas, and not all of them
     removing_replicas: tuple[int, ...] = ()  # Invariant: of the replicas, not being added, and not all of the others
+    replicas_before: tuple[int, ...] = ()  # Invariant: (), or the replicas but those that are added, in another order
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
@@ -169,6 +170,7 @@ class PartitionRegistration:
             elr=record.elr,
             adding_replicas=record.adding_replicas,
             removing_replicas=record.removing_replicas,
+            replicas_before=record.replicas_before,
         )
         return made._checked()
 
@@ -186,6 +188,7 @@ class PartitionRegistration:
             elr=self.elr,
             adding_replicas=self.adding_replicas,
             removing_replicas=self.removing_replicas,
+            replicas_before=self.replicas_before,
         )
 
     def is_moving_to(self, broker_id: int) -> bool:
@@ -211,6 +214,7 @@ class PartitionRegistration:
             elr=self.elr if change.elr is None else change.elr,
             adding_replicas=self.adding_replicas if change.adding_replicas is None else change.adding_replicas,
             removing_replicas=self.removing_replicas if change.removing_replicas is None else change.removing_replicas,
+            replicas_before=self.replicas_before if change.replicas is None else change.replicas_before or (),
         )
         return changed._checked()
 
@@ -254,7 +258,12 @@ class PartitionRegistration:
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
-        """Those that it has if the reassignment is cancelled."""
+        """Those that it has if the reassignment is cancelled, in the order of before."""
+        return self.replicas_before or self.staying_replicas
+
+    @property
+    def staying_replicas(self) -> tuple[int, ...]:
+        """The replicas but those that are added, in the order of the target."""
         return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
 
     @property
@@ -285,6 +294,8 @@ class PartitionRegistration:
             or self.replication_factor < 1
         ):
             raise InvariantViolation(f"the reassignment does not fit the replicas: {self}")
+        if self.replicas_before and sorted(self.replicas_before) != sorted(self.staying_replicas):
+            raise InvariantViolation(f"the replicas of before are others than those that were not added: {self}")
         if len(self.directories) not in (0, len(self.replicas)):
             raise InvariantViolation(f"the directories are not one for each replica: {self}")
         return self

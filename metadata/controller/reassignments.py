@@ -2,7 +2,7 @@
 
     replicas   target, then those that are removed:   1,2,3 -> 4,5,1 is first   4,5,1,2,3   adding 4,5   removing 2,3
     complete   once every replica that is added is in sync, and without the removed ones enough are: 4,5,1
-    cancelled  those that were added go:              1,2,3
+    cancelled  those that were added go:              1,2,3, in the order of before: the first is preferred again
 
 The replicas that are removed are full members until then: they are counted, elected and waited for like any other. What
 goes, in each of these cases, goes from the ISR and the ELR too; but never so that fewer than `min.insync.replicas` are
@@ -48,6 +48,8 @@ class _Replicas:
     all: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    """While it is reassigned: those of before, unless they are in `all` in their order."""
 
 
 def alter_partition_reassignments(
@@ -116,7 +118,9 @@ def begun(
     where the target is not allowed."""
     original = partition.original_replicas
     _check_target(context, name, target)
-    least = context.min_isr(replace(partition, replicas=original, adding_replicas=(), removing_replicas=()))
+    least = context.min_isr(
+        replace(partition, replicas=original, adding_replicas=(), removing_replicas=(), replicas_before=())
+    )
     if len(target) < least:
         raise InvalidReplicaAssignmentError(
             f"{name}: {list(target)} are fewer replicas than min.insync.replicas = {least}; lower that first"
@@ -124,7 +128,10 @@ def begun(
     adding = tuple(replica for replica in target if replica not in original)
     removing = tuple(replica for replica in original if replica not in target)
     wanted = _Replicas((*target, *removing), adding, removing)
-    if wanted == _Replicas(partition.replicas, partition.adding_replicas, partition.removing_replicas):
+    if (adding or removing) and tuple(one for one in wanted.all if one not in adding) != original:
+        wanted = replace(wanted, before=original)
+    now = partition.replicas, partition.adding_replicas, partition.removing_replicas, partition.replicas_before
+    if wanted == _Replicas(*now):
         return []
     change = _change(context, partition, wanted)
     end = completion(context, partition.merge(change))
@@ -164,6 +171,7 @@ def _change(context: DecisionContext, partition: PartitionRegistration, wanted: 
         elr=(),
         adding_replicas=wanted.adding,
         removing_replicas=wanted.removing,
+        replicas_before=wanted.before,
     )
     min_isr = context.min_isr(changed)
     gone = {*partition.isr, *partition.elr}.difference(wanted.all)  # each has every record that was acked
@@ -185,6 +193,7 @@ def _change(context: DecisionContext, partition: PartitionRegistration, wanted: 
         replicas=wanted.all,
         adding_replicas=wanted.adding,
         removing_replicas=wanted.removing,
+        replicas_before=wanted.before or None,
     )
 
 

@@ -75,7 +75,12 @@ class Least(NamedTuple):
 def as_it_was(partition: PartitionRegistration) -> PartitionRegistration:
     """Without its reassignment."""
     return replace(
-        partition, replicas=partition.original_replicas, directories=(), adding_replicas=(), removing_replicas=()
+        partition,
+        replicas=partition.original_replicas,
+        directories=(),
+        adding_replicas=(),
+        removing_replicas=(),
+        replicas_before=(),
     )
 
 
@@ -88,8 +93,8 @@ def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least:
         return f"it shall have {len(after.target_replicas)} replicas, min.insync.replicas is {least.original}"
     if gone and after.leader_epoch == before.leader_epoch:
         return f"{sorted(gone)} go, and no leader epoch begins"
-    if ends and not is_complete and set(after.replicas) != set(before.original_replicas):
-        return "a reassignment ends neither with its target nor with what was before it"
+    if ends and not is_complete and after.replicas != before.original_replicas:
+        return "a reassignment ends neither with its target nor with what was before it, in its order"
     if not is_complete and not gone <= set(before.adding_replicas):
         return f"{sorted(gone)} go, and no reassignment that removes them is complete"
     if is_complete and not set(before.adding_replicas) <= set(before.isr):
@@ -98,4 +103,6 @@ def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least:
         return f"a reassignment is complete with {len(after.isr)} in sync, min.insync.replicas is {least.before}"
     if gone.intersection((*before.isr, *before.elr)) and len(after.isr) < max(least.after, 1):
         return f"{sorted(gone)} go, and {len(after.isr)} are left in sync, min.insync.replicas is {least.after}"
+    if after.is_reassigning and after.original_replicas != before.original_replicas:
+        return f"a reassignment forgets that {before.original_replicas} were before it, in this order"
     return ""

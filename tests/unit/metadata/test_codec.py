@@ -118,6 +118,9 @@ def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, directories=("a", ""))) == 2
     assert version(PartitionRecord("id", 0, (1, 2), (1,), 1, elr=(2,))) == 3
     assert version(PartitionChangeRecord("id", 0, elr=())) == 3
+    assert version(PartitionChangeRecord("id", 0, replicas=(1, 2), adding_replicas=(2,), removing_replicas=())) == 4
+    moved = PartitionRecord("id", 0, (1, 3, 2), (1,), 1, adding_replicas=(3,))
+    assert [version(moved), version(replace(moved, replicas_before=(2, 1)))] == [4, 5]
     registered = RegisterBrokerRecord(1, "i", 42, "host", 9192, inter_broker_host="in", flush_policy="os")
     assert version(registered) == 3, "a broker with one listener for clients: nodes of the release before read it"
     assert version(replace(registered, listeners=("OUTSIDE://node-1:9093",))) == 4

@@ -131,6 +131,12 @@ MOVES = (
         stories=_WITHOUT_TWO,
     ),
     Mutant(
+        "a cancelled move leaves the replicas in the order of its target",
+        "KIP-455",
+        (Edit(reassignments.begun, "wanted = replace(wanted, before=original)", "pass"),),
+        stories=_MOVES,
+    ),
+    Mutant(
         "a move is complete before its copies are in sync",
         "KIP-455",
         (Edit(reassignments.completion, "not set(partition.adding_replicas) <= set(partition.isr) or ", ""),),

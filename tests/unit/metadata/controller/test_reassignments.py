@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from metadata.controller.config import ControllerConfig
+from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from metadata.requests import ElectionType, ElectLeadersRequest, NamedPartitions, NewTopic, ReassignedPartition
 from metadata.requests import ReplicaAssignment as Assigned
@@ -13,6 +16,7 @@ from penstock.errors import (
     InvalidReplicaAssignmentError,
     InvalidRequestError,
     InvalidUpdateVersionError,
+    InvariantViolation,
     NoReassignmentInProgressError,
     PolicyViolationError,
     UnknownTopicOrPartitionError,
@@ -128,6 +132,53 @@ def test_a_move_is_cancelled_and_what_came_goes() -> None:
     assert shown(after) == ((1, 2, 3), (), (), (1, 2, 3))
     assert after.leader_epoch == epoch + 1, "a fetch of the replica that was deleted does not count"
     assert is_error(cluster.reassign("t", None), NoReassignmentInProgressError, "t-0", "[1, 2, 3]")
+
+
+@pytest.mark.parametrize("has_failed_over", [False, True])
+@pytest.mark.parametrize(
+    "targets",
+    [
+        ((1, 3, 4),),  # from 1, 2, 3: without the order of before, 1, 3, 2
+        ((4, 3, 2, 1),),
+        ((5, 4, 3), (3, 4, 5)),  # another one while the first goes on
+        ((5, 4, 3), (4, 2, 1), (3, 5, 2)),
+    ],
+)
+def test_a_cancelled_move_leaves_the_order_of_before_and_so_the_preferred_leader(
+    targets: tuple[tuple[int, ...], ...], has_failed_over: bool
+) -> None:
+    cluster = cluster_with((1, 2, 3))
+    for target in targets:
+        assert cluster.reassign("t", target) is None
+        moving = cluster.partition("t")
+        assert moving.original_replicas == (1, 2, 3) and moving.target_replicas == target
+        assert PartitionRegistration.from_record(moving.to_record()) == moving, "as a snapshot has it"
+    if len(moving.adding_replicas) > 1:
+        assert join(cluster, 1, 2, 3, moving.adding_replicas[0]).original_replicas == (1, 2, 3)
+    if has_failed_over:
+        cluster.fail_over()
+    assert cluster.reassign("t", None) is None
+    cancelled = cluster.partition("t")
+    assert shown(cancelled)[:3] == ((1, 2, 3), (), ()) and cancelled.replicas_before == ()
+
+
+def test_a_move_that_an_older_controller_began_is_cancelled_into_what_is_known_of_it() -> None:
+    """Its records do not have the order of before."""
+    cluster = cluster_with((1, 2, 3))
+    began = PartitionChangeRecord(
+        cluster.partition("t").topic_id, 0, replicas=(1, 3, 4, 2), adding_replicas=(4,), removing_replicas=(2,)
+    )
+    moving = cluster.partition("t").merge(began)
+    assert (moving.original_replicas, moving.replicas_before) == ((1, 3, 2), ())
+    again = replace(began, replicas=(3, 4, 1, 2))
+    known = replace(moving, replicas_before=(2, 1, 3)).merge(again)
+    assert (known.original_replicas, known.replicas_before) == ((3, 1, 2), ()), "it cannot tell"
+
+
+def test_an_order_of_before_that_does_not_fit_the_replicas_is_refused() -> None:
+    moving = cluster_with((1, 2, 3)).partition("t")
+    with pytest.raises(InvariantViolation, match="replicas of before"):
+        moving.merge(PartitionChangeRecord(moving.topic_id, 0, replicas=(1, 2, 3), replicas_before=(1, 2, 4)))
 
 
 def test_a_move_is_not_cancelled_while_that_would_leave_too_few_copies_of_what_was_acked() -> None:
