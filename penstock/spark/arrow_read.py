@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from penstock.client.consumer.decode import decode_good
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import (
+    LogTruncationError,
     OffsetOutOfRangeError,
     TopicRecreatedError,
     UndecodableBatchError,
@@ -108,6 +109,9 @@ def _fetch(client: LogClient, span: PlannedRange, settings: ReadSettings) -> Ite
             what = f"{span.topic_partition}: offsets {gone} were deleted while they were read"
             report_loss(what, settings.fail_on_data_loss)
             span = replace(span, lo=min(error.log_start_offset, span.hi))
+        except LogTruncationError as error:
+            report_loss(f"{span}: {error}", settings.fail_on_data_loss)
+            return
         except (TopicRecreatedError, UnknownTopicOrPartitionError) as error:
             report_loss(f"{span}: the topic was deleted while it was read: {error}", settings.fail_on_data_loss)
             return

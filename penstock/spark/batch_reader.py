@@ -20,11 +20,11 @@ from pyspark.sql.types import StructType
 from penstock.spark.admission import packed_tasks, sampler
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient, log_client
+from penstock.spark.machine.worker_memory import WORKER_MEMORY
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
-from penstock.spark.planning import PlannedRange, Task, clamp_to_log, split
+from penstock.spark.planning import PlannedRange, Task, clamp_to_log, report_loss, split
 from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
-from penstock.spark.worker_memory import WORKER_MEMORY
 
 
 class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
@@ -50,10 +50,15 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         los = boundary_offsets(client, options.starting, found)
         his = boundary_offsets(client, options.ending, found)
         log_starts, log_ends = earliest(client, found.partitions), latest(client, found.partitions)
-        spans = []
+        spans, seen = [], client.seen()
         for tp in found.partitions:
-            span = PlannedRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
-            spans.append(clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss))
+            topic_id, end = found.topics[tp.topic].topic_id, log_ends[tp]
+            lo, hi = los[tp].offset, his[tp].offset
+            if lo > end.offset:
+                what = f"{tp}: option {options.starting.option} begins at {lo}, and the log ends at {end.offset}"
+                report_loss(what, options.fail_on_data_loss)
+            span = PlannedRange(tp.topic, topic_id, tp.partition, lo, hi, end.leader_epoch, seen)
+            spans.append(clamp_to_log(span, log_starts[tp].offset, end.offset, options.fail_on_data_loss))
         return tasks_for(client, spans, options)
 
     @sentence_first()

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.client.consumer.raw_buffer import RawBuffer
-from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.planning import PlannedRange
-from penstock.types import NO_EPOCH, TopicPartition
+from penstock.spark.positions import SourcePositions
+from penstock.types import NO_EPOCH, EpochEndOffset, MetadataOffset, TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.client.admin.admin import Admin
+    from penstock.client.cluster.cluster import ClusterClient
     from penstock.client.consumer.consumer import Consumer
+    from penstock.client.environment import Background
     from penstock.client.producer.producer import Producer
+    from penstock.spark.log_questions import LogQuestions
 
 FETCH_BYTES = 2 * 1024 * 1024
 """About 16,000 records of 100 bytes: one Arrow batch of the size that Spark takes best."""
@@ -65,6 +67,24 @@ class LogClient(Protocol):
         """The offset at each time or sentinel of penstock.types."""
         ...
 
+    def remember(self, positions: SourcePositions) -> None:
+        """No answer counts from now on that is older than these positions."""
+        ...
+
+    def seen(self) -> MetadataOffset:
+        """How far the newest answer had heard of the cluster's metadata."""
+        ...
+
+    def newest_topics(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
+        """As `describe`, of a broker that hears from the quorum and no less than any other: for what seems deleted."""
+        ...
+
+    def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, EpochEndOffset]:
+        """Where the largest epoch that is not above the given one ends in each leader's log."""
+        ...
+
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         """Whole batches that cover the range; each may begin below its own start offset and end above its range."""
         ...
@@ -80,29 +100,39 @@ class PenstockLogClient:
     def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
         self._bootstrap = bootstrap
         self._options = {"client_id": CLIENT_ID, **options}
-        self._admin: Admin | None = None
+        self._cluster: ClusterClient | None = None
+        self._background: Background | None = None
+        self._questions: LogQuestions | None = None
         self._consumer: Consumer | None = None
         self._sampler: Consumer | None = None
 
     def list_topics(self) -> list[str]:
-        return self._get_admin().list_topics()
+        return self._ask(lambda questions: questions.list_topics())
 
     def describe(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
-        found = {}
-        for name in topics:
-            try:
-                topic = self._get_admin().describe_topic(name)
-            except UnknownTopicOrPartitionError:
-                continue
-            found[name] = PlannedTopic(name, topic.topic_id, topic.partition_count)
-        return found
+        return self._ask(lambda questions: questions.describe(topics))
+
+    def newest_topics(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
+        return self._ask(lambda questions: questions.newest_topics(topics))
 
     def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
-        answers = self._get_admin().list_offsets(at_ms)
-        return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
+        return self._ask(lambda questions: questions.list_offsets(at_ms))
+
+    def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, EpochEndOffset]:
+        return self._ask(lambda questions: questions.epoch_ends(epochs, topic_ids))
+
+    def remember(self, positions: SourcePositions) -> None:
+        self._ask(lambda questions: questions.remember(positions))
+
+    def seen(self) -> MetadataOffset:
+        return self._ask(lambda questions: questions.seen())
 
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
-        return self._get_consumer().fetch_raw(span.topic, span.partition, span.lo, span.hi, span.topic_id)
+        return self._get_consumer().fetch_raw(
+            span.topic, span.partition, span.lo, span.hi, span.topic_id, span.leader_epoch, span.seen
+        )
 
     def sample(self, tp: TopicPartition, offset: int, topic_id: str) -> RawBuffer:
         if self._sampler is None:
@@ -110,14 +140,22 @@ class PenstockLogClient:
         piece, *_ = self._sampler.fetch_raw(*tp, offset, offset + 1, topic_id)
         return piece
 
-    def _get_admin(self) -> Admin:
-        if self._admin is None:
-            from penstock.client.admin.admin import Admin
-            from penstock.client.cluster.config import AdminConfig
+    def _ask(self, question: Callable[[LogQuestions], Coroutine[Any, Any, T]]) -> T:
+        if self._questions is None or self._background is None:
+            from penstock.client.cluster.cluster import ClusterClient
+            from penstock.client.cluster.config import AdminConfig, admin_config
+            from penstock.client.cluster.options import parse_bootstrap
+            from penstock.client.environment import given_or_system
+            from penstock.spark.log_questions import LogQuestions
 
+            environment = given_or_system(None)
             shared = {name: value for name, value in self._options.items() if name in AdminConfig.__dataclass_fields__}
-            self._admin = Admin(self._bootstrap, **shared)
-        return self._admin
+            config = admin_config(shared)
+            bootstrap = parse_bootstrap(self._bootstrap, "Spark source")
+            self._cluster = ClusterClient(bootstrap, config.connection(), environment)
+            self._questions = LogQuestions(self._cluster, config.default_api_timeout_ms)
+            self._background = environment.background()
+        return self._background.run(question(self._questions))
 
     def _get_consumer(self) -> Consumer:
         if self._consumer is None:
@@ -131,10 +169,12 @@ class PenstockLogClient:
 
     def close(self) -> None:
         """Closes what was opened; the process's shared client is never closed, a private one should be."""
-        for opened in (self._admin, self._consumer, self._sampler):
+        if self._cluster is not None and self._background is not None:
+            self._background.run(self._cluster.close())
+        for opened in (self._consumer, self._sampler):
             if opened is not None:
                 opened.close()
-        self._admin = self._consumer = self._sampler = None
+        self._cluster = self._background = self._questions = self._consumer = self._sampler = None
 
     def __enter__(self) -> PenstockLogClient:
         return self

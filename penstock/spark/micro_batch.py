@@ -1,21 +1,26 @@
 """Decides how far the next micro-batch of a stream goes, and which ranges it reads.
 
 `advance` runs before a micro-batch, `planned_ranges` when it is planned, perhaps in another process after a restart.
-Both compare the stream offsets with the present cluster and report lost records (planning.py defines loss).
+Both compare the stream offsets with the present cluster and report lost records (planning.py defines loss). Nothing is
+called lost by an answer that may be older than the stream offset: the client passes such brokers over once it was told
+the offset (`remember`), what seems deleted is asked for once more (`newest_topics`), and an end is compared only after
+the leader epochs were. A log that was truncated below a position and written again is told by its epochs (KIP-320);
+with failOnDataLoss=false the stream goes on where the two logs part, so that it misses nothing of the new one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from penstock.spark.admission import rows_by_bytes, sampler
 from penstock.spark.log_client import LogClient, PlannedTopic
 from penstock.spark.options import Subscription
-from penstock.spark.planning import PlannedRange, clamp_to_log, report_loss, share
-from penstock.spark.positions import Position, SourcePositions, positions_of
+from penstock.spark.planning import BrokerBehindError, PlannedRange, clamp_to_log, report_loss, share
+from penstock.spark.positions import Position, SourcePositions, positions_of, with_gone
 from penstock.spark.topics import earliest, latest
-from penstock.types import TopicPartition
+from penstock.types import NO_EPOCH, TopicPartition
 
 
 class Limits(NamedTuple):
@@ -34,41 +39,97 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
     offset, and not the one before it.
     """
     fail_on_data_loss = limits.fail_on_data_loss
+    target = _with_unheard(client, start, target, limits.subscription)
     _report_gone(start, target, limits)
-    target = _with_unheard(start, target, limits.subscription)
-    begins = _begins(client, start, target)
+    cuts = _cuts_below(client, start, target, fail_on_data_loss)
+    begins = _begins(client, start, target) | cuts
     lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
     for tp, lag in lags.items():
-        known = start.get(tp)
         if lag < 0:
-            report_loss(
-                f"{tp}: the log ends at {begins[tp] + lag}, before the {begins[tp]} that was read", fail_on_data_loss
-            )
-        elif known is not None and _same_topic(start, target, tp) and _went_back(start, target, tp):
-            report_loss(
-                f"{tp}: the leader epoch went back from {known.leader_epoch}: its log was replaced", fail_on_data_loss
-            )
+            what = f"{tp}: the log ends at {begins[tp] + lag}, before the {begins[tp]} that was read"
+            report_loss(what, fail_on_data_loss)
+        elif _went_back(start, target, tp):
+            report_loss(f"{tp}: the leader epoch went back: its log was replaced", fail_on_data_loss)
     shares = share(lags, limits.max_rows) if limits.max_rows else {tp: lag for tp, lag in lags.items() if lag > 0}
+    topic_ids = {name: topic.topic_id for name, topic in target.topics.items()}
     if limits.max_bytes:
-        topic_ids = {name: topic.topic_id for name, topic in target.topics.items()}
         shares = rows_by_bytes(sampler(client, topic_ids), begins, shares, limits.max_bytes)
     found = {}
     for tp, position in target.items():
-        is_new = start.initial or start.get(tp) is None or not _same_topic(start, target, tp)
+        is_new = start.initial or tp in cuts or _known(start, target, tp) is None
         moved = shares.get(tp, 0) if lags[tp] >= 0 else lags[tp]
         found[tp] = Position(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
-    return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
+    return with_gone(start, replace(positions_of(found, topic_ids), metadata=client.seen()))
 
 
-def _with_unheard(start: SourcePositions, target: SourcePositions, subscription: Subscription) -> SourcePositions:
-    """`target` with the partitions that it lacks of a topic that is still the same. Partitions are never removed: the
-    broker that was asked has not heard of them yet. Left out now, they would be new later, and be read twice."""
-    found = dict(target.items())
+def _known(start: SourcePositions, target: SourcePositions, tp: TopicPartition) -> Position | None:
+    """Where the stream stands in the topic that has the name in `target`."""
+    return start.of_topic(tp, target.topic_id(tp.topic))
+
+
+def _with_unheard(
+    client: LogClient, start: SourcePositions, target: SourcePositions, subscription: Subscription
+) -> SourcePositions:
+    """`target` with what the broker that was asked has not heard of, though it exists: left out now, it would be taken
+    for deleted, and be new later. Partitions of a topic are never removed, so those are kept without asking."""
+    odd = [
+        name
+        for name, topic in start.topics.items()
+        if any(subscription.names(TopicPartition(name, p)) for p in topic.partitions)
+        and (name not in target.topics or not start.same_topic(target, name))
+    ]
+    topic_ids = {name: topic.topic_id for name, topic in target.topics.items() if name not in odd}
+    found = {tp: position for tp, position in target.items() if tp.topic not in odd}
+    views = client.newest_topics(odd) if odd else {}
+    there = [TopicPartition(name, p) for name, view in views.items() for p in range(view.partition_count)]
+    ends = latest(client, [tp for tp in there if subscription.names(tp)])
+    found |= {tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}
+    topic_ids |= {name: view.topic_id for name, view in views.items()}
     for tp, position in start.items():
-        is_same = bool(start.topic_id(tp.topic)) and start.topic_id(tp.topic) == target.topic_id(tp.topic)
+        is_same = bool(start.topic_id(tp.topic)) and start.topic_id(tp.topic) == topic_ids.get(tp.topic)
         if tp not in found and is_same and subscription.names(tp):
             found[tp] = Position(position.offset, position.leader_epoch)
-    return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
+    return positions_of(found, topic_ids)
+
+
+def _cuts_below(
+    client: LogClient, start: SourcePositions, target: SourcePositions, fail_on_data_loss: bool
+) -> dict[TopicPartition, int]:
+    """Where logs were cut below what was read, by leaders of later epochs; each was reported."""
+    known = {tp: at for tp, _ in target.items() if (at := _known(start, target, tp)) is not None}
+    wanted = {tp: at.leader_epoch for tp, at in known.items() if start.topic_id(tp.topic)}
+    cuts = {}
+    for tp, cut in _ends_of_epochs(client, wanted, target).items():
+        if cut < known[tp].offset:
+            _report_cut(tp, known[tp].offset, cut, fail_on_data_loss)
+            cuts[tp] = cut
+    return cuts
+
+
+def _ends_of_epochs(
+    client: LogClient, epochs: Mapping[TopicPartition, int], now: SourcePositions
+) -> dict[TopicPartition, int]:
+    """Where each log parts from the one that was led in the given epoch; none for a leader that is still the same, as a
+    leader never cuts its own log."""
+    ids = {name: topic.topic_id for name, topic in now.topics.items()}
+    places = dict(now.items())
+    wanted = {tp: epoch for tp, epoch in epochs.items() if NO_EPOCH < epoch < places[tp].leader_epoch}
+    ends = client.epoch_ends(wanted, ids) if wanted else {}
+    for tp, end in ends.items():
+        if end.end_offset < 0:
+            raise BrokerBehindError(
+                f"{tp}: its leader does not know where epoch {wanted[tp]} ends, so whether records that were read are"
+                " still in its log cannot be told. Nothing was skipped: start the query again"
+            )
+    return {tp: end.end_offset for tp, end in ends.items()}
+
+
+def _report_cut(tp: TopicPartition, offset: int, cut: int, fail_on_data_loss: bool) -> None:
+    report_loss(
+        f"{tp}: the log was truncated at {cut}, below the {offset} of the checkpoint, and records that came there since"
+        " are others (a leader was elected that was not in sync)",
+        fail_on_data_loss,
+    )
 
 
 def _report_gone(start: SourcePositions, target: SourcePositions, limits: Limits) -> None:
@@ -93,24 +154,17 @@ def _report_gone(start: SourcePositions, target: SourcePositions, limits: Limits
 
 def _begins(client: LogClient, start: SourcePositions, target: SourcePositions) -> dict[TopicPartition, int]:
     """Where the micro-batch begins: where the last one ended, or at the log start for a partition that is new."""
-    begins = {}
-    new = []
-    for tp in dict(target.items()):
-        known = start.get(tp)
-        if known is not None and _same_topic(start, target, tp):
-            begins[tp] = known.offset
-        else:
-            new.append(tp)
+    known = {tp: _known(start, target, tp) for tp, _ in target.items()}
+    begins = {tp: at.offset for tp, at in known.items() if at is not None}
+    new = [tp for tp, at in known.items() if at is None]
     return begins | {tp: at.offset for tp, at in earliest(client, new).items()}
 
 
-def _same_topic(start: SourcePositions, end: SourcePositions, tp: TopicPartition) -> bool:
-    return start.same_topic(end, tp.topic)
-
-
 def _went_back(start: SourcePositions, end: SourcePositions, tp: TopicPartition) -> bool:
+    """Of a topic whose id the checkpoint lacks: it may be another one by now. With the id, an epoch that goes back is
+    an answer of a broker that is behind, which never comes here."""
     before, after = start.get(tp), end.get(tp)
-    return before is not None and after is not None and 0 <= after.leader_epoch < before.leader_epoch
+    return before is not None and after is not None and NO_EPOCH < after.leader_epoch < before.leader_epoch
 
 
 def planned_ranges(
@@ -118,23 +172,47 @@ def planned_ranges(
 ) -> list[PlannedRange]:
     """The ranges between two offsets that are still in the log.
 
-    After a crash in its first micro-batch, a query has the end of that from Spark's log, but a new initial offset as
-    start. So the places at which `end` says that its partitions begin go before an initial start.
+    Where `end` says that a partition begins, that counts: it is new, or its log was truncated, or the query is in its
+    first micro-batch. After a crash in that it has the end from Spark's log, but a new initial offset as start.
     """
+    client.remember(end)
     spans = []
     for tp, position in end.items():
-        known = start.get(tp) if _same_topic(start, end, tp) else None
-        if start.initial and position.begin >= 0:
-            known = None
+        topic_id = end.topic_id(tp.topic)
+        known = start.of_topic(tp, topic_id)
         lo = known.offset if known is not None else max(position.begin, 0)
-        spans.append(PlannedRange(tp.topic, end.topic_id(tp.topic), tp.partition, lo, max(position.offset, lo)))
+        if position.begin >= 0 and (start.initial or known != position):
+            lo = position.begin
+        hi = max(position.offset, lo)
+        spans.append(PlannedRange(tp.topic, topic_id, tp.partition, lo, hi, position.leader_epoch))
     spans = _existing(client, [span for span in spans if span.size], fail_on_data_loss)
     tps = [span.topic_partition for span in spans]
-    starts, ends = earliest(client, tps), latest(client, tps)
-    return [
-        clamp_to_log(span, starts[tp].offset, ends[tp].offset, fail_on_data_loss)
-        for span, tp in zip(spans, tps, strict=True)
-    ]
+    starts, now = earliest(client, tps), latest(client, tps)
+    here = positions_of(
+        {tp: Position(at.offset, at.leader_epoch) for tp, at in now.items()},
+        {span.topic: span.topic_id for span in spans},
+    )
+    if why := here.is_older_than(end):
+        raise behind(why)
+    epochs = {span.topic_partition: span.leader_epoch for span in spans}
+    cuts = _ends_of_epochs(client, epochs, here)
+    seen = client.seen()
+    planned = []
+    for span, tp in zip(spans, tps, strict=True):
+        cut = cuts.get(tp, span.hi)
+        if cut < span.hi:
+            _report_cut(tp, span.hi, cut, fail_on_data_loss)
+            span = replace(span, hi=max(cut, span.lo))
+        span = clamp_to_log(span, starts[tp].offset, now[tp].offset, fail_on_data_loss)
+        planned.append(replace(span, seen=seen))
+    return planned
+
+
+def behind(why: str) -> BrokerBehindError:
+    """The error for an answer that is older than the checkpoint."""
+    return BrokerBehindError(
+        f"the broker that answered is behind the checkpoint: {why}. Nothing was skipped: start the query again"
+    )
 
 
 def _may_be(span: PlannedRange, view: PlannedTopic) -> bool:
@@ -145,13 +223,20 @@ def _may_be(span: PlannedRange, view: PlannedTopic) -> bool:
 def _existing(client: LogClient, spans: list[PlannedRange], fail_on_data_loss: bool) -> list[PlannedRange]:
     """The ranges whose topic is still the one that was planned for."""
     views = client.describe(sorted({span.topic for span in spans}))
+    odd = {span.topic for span in spans if not _is_of(span, views.get(span.topic))}
+    views |= client.newest_topics(sorted(odd)) if odd else {}
     found = []
     for span in spans:
         view = views.get(span.topic)
-        # A topic of the same id that lacks the partition is an old broker's: the look-up of its offsets asks others.
-        if view is not None and (span.topic_id == view.topic_id or _may_be(span, view)):
-            found.append(replace(span, topic_id=view.topic_id))
+        if view is not None and _is_of(span, view):
+            epoch = span.leader_epoch if span.topic_id else NO_EPOCH  # another topic's epochs compare with none
+            found.append(replace(span, topic_id=view.topic_id, leader_epoch=epoch))
         else:
             what = "does not exist any more" if view is None else "is not the topic that this range was planned for"
             report_loss(f"{span}: topic {span.topic!r} {what}", fail_on_data_loss)
     return found
+
+
+def _is_of(span: PlannedRange, view: PlannedTopic | None) -> bool:
+    """A topic of the same id that lacks the partition is an old broker's: the look-up of its offsets asks others."""
+    return view is not None and (span.topic_id == view.topic_id or _may_be(span, view))

@@ -1,8 +1,9 @@
 """Plans a read: the offset ranges, the number of tasks, and which data counts as lost.
 
 Pure. Knows nothing of Spark or of a cluster; batch_reader.py and stream_reader.py give the numbers. Records are lost
-only if the log start has passed them, or if their topic was created again or shortened. A gap between offsets is not a
-loss (compaction and markers leave gaps, SPARK-23685).
+only if the log start has passed them, if their topic was created again, or if the log was truncated below them, which
+the leader epochs tell (KIP-320). An answer that is older than the checkpoint says nothing of that. A gap between
+offsets is not a loss (compaction and markers leave gaps, SPARK-23685).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.errors import PenstockError
-from penstock.types import TopicPartition
+from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -24,15 +25,25 @@ class DataLossError(PenstockError):
     """Records that should be read are not there any more; says which, and how to go on without them."""
 
 
+class BrokerBehindError(PenstockError):
+    """Every broker that answered has heard less than the checkpoint; nothing is lost, and asking again may help."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """A range that is read as a whole: offsets from `lo` up to, not including, `hi`."""
+    """A range that is read as a whole: offsets from `lo` up to, not including, `hi`.
+
+    `hi` was seen in `leader_epoch`, and the driver had the metadata in `seen`: an executor, which may start anew,
+    believes no broker that has heard less.
+    """
 
     topic: str
     topic_id: str
     partition: int
     lo: int
     hi: int
+    leader_epoch: int = NO_EPOCH
+    seen: MetadataOffset = NOTHING_SEEN
 
     @property
     def topic_partition(self) -> TopicPartition:

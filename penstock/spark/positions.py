@@ -1,10 +1,16 @@
 """Positions in the topics of a stream: the offset JSON that Spark keeps in its checkpoint.
 
-    {"version": 1, "topics": {"orders": {"id": "pK3x…", "partitions": {"0": [1200, 7], "1": [40, 7, 0]}}}}
+    {"version": 1, "topics": {"orders": {"id": "pK3x…", "partitions": {"0": [1200, 7], "1": [40, 7, 0]}}},
+     "metadata": {"cluster": "f8Qz…", "offset": 512}}
 
 Each partition has the next offset to read and the leader epoch in which it was seen. A partition that is new in this
-offset also has the offset at which reading it begins. The offset from which a query begins has `"initial": true`. Spark
-does not log it, and asks for it again after a crash in the first micro-batch; so every partition is new after it.
+offset, or that was truncated below the offset before it, also has the offset at which reading it begins. The offset
+from which a query begins has `"initial": true`. Spark does not log it, and asks for it again after a crash in the first
+micro-batch; so every partition is new after it.
+
+`metadata` is how far the cluster's metadata had been heard: a broker that has heard less says nothing that counts.
+Positions of a topic that is gone are kept by its id (`gone`): should an answer have it again, it is not new. An offset
+of an earlier version lacks these two, and is read on; that version reads an offset with them, and leaves them out.
 
 The topic's id distinguishes the topic from a later one of the same name; without an id, any topic of that name counts
 as the same. Everything that planning needs is in here, because after a restart Spark asks for `partitions(start, end)`
@@ -14,13 +20,15 @@ before anything else. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError
-from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
+from penstock.types import NO_EPOCH, NO_OFFSET, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 VERSION = 1
+GONE_MAX = 1_000
+"""Topics that are gone: some 100 bytes each in every offset."""
 
 
 class Position(NamedTuple):
@@ -45,10 +53,19 @@ class SourcePositions:
 
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
     initial: bool = False
+    metadata: MetadataOffset = NOTHING_SEEN
+    gone: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
+    """By topic id, the one that went last at the end."""
 
     def get(self, tp: TopicPartition) -> Position | None:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic is not None else None
+
+    def of_topic(self, tp: TopicPartition, topic_id: str) -> Position | None:
+        """The position in exactly this topic; one whose id was not written counts as any of its name."""
+        if topic_id and topic_id in self.gone:
+            return self.gone[topic_id].get(tp.partition)
+        return self.get(tp) if not topic_id or self.topic_id(tp.topic) in ("", topic_id) else None
 
     def topic_id(self, topic: str) -> str:
         """Empty when it is not known."""
@@ -66,10 +83,24 @@ class SourcePositions:
                 yield TopicPartition(name, partition), position
 
     def same_places(self, other: SourcePositions) -> bool:
-        """Whether no offset has changed; leader epochs do not count."""
-        return {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()} and all(
-            self.same_topic(other, topic) for topic in self.topics
+        """Whether no offset has changed and nothing is to be read; leader epochs and metadata do not count."""
+        return (
+            {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()}
+            and all(self.same_topic(other, topic) for topic in self.topics)
+            and all(p.begin in (NO_OFFSET, p.offset) or p == other.get(tp) for tp, p in self.items())
         )
+
+    def is_older_than(self, other: SourcePositions) -> str:
+        """What shows that these were seen before the other ones; "" if nothing does."""
+        mine, theirs = self.metadata, other.metadata
+        if mine.cluster_id == theirs.cluster_id and mine.offset < theirs.offset:
+            return f"the metadata was heard up to offset {mine.offset}, and the checkpoint has {theirs.offset}"
+        for tp, position in self.items():
+            known = other.get(tp)
+            is_same = self.topic_id(tp.topic) and self.topic_id(tp.topic) == other.topic_id(tp.topic)
+            if is_same and known is not None and NO_EPOCH < position.leader_epoch < known.leader_epoch:
+                return f"{tp} is led in epoch {position.leader_epoch}, and the checkpoint has {known.leader_epoch}"
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """As Spark stores it; in one order, because Spark compares the text."""
@@ -78,7 +109,17 @@ class SourcePositions:
             topic = self.topics[name]
             partitions = {str(p): _position_json(topic.partitions[p]) for p in sorted(topic.partitions)}
             topics[name] = {"id": topic.topic_id, "partitions": partitions}
-        return {"version": VERSION, "topics": topics, **({"initial": True} if self.initial else {})}
+        found: dict[str, Any] = {"version": VERSION, "topics": topics}
+        if self.initial:
+            found["initial"] = True
+        if self.metadata != NOTHING_SEEN:
+            found["metadata"] = {"cluster": self.metadata.cluster_id, "offset": self.metadata.offset}
+        if self.gone:
+            found["gone"] = {
+                topic_id: {str(p): list(partitions[p][:2]) for p in sorted(partitions)}
+                for topic_id, partitions in self.gone.items()
+            }
+        return found
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> SourcePositions:
@@ -91,7 +132,10 @@ class SourcePositions:
             )
         try:
             topics = {name: _topic_positions(topic) for name, topic in data["topics"].items()}
-            return SourcePositions(topics, data.get("initial") is True)
+            seen = data.get("metadata", {})
+            metadata = MetadataOffset(str(seen.get("cluster", "")), int(seen.get("offset", NO_OFFSET)))
+            gone = {str(topic_id): _partitions(positions) for topic_id, positions in data.get("gone", {}).items()}
+            return SourcePositions(topics, data.get("initial") is True, metadata, gone)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"the checkpoint holds the damaged offset {data!r}: {error!r}") from None
 
@@ -109,6 +153,19 @@ def _position_json(position: Position) -> list[int]:
 
 
 def _topic_positions(data: Mapping[str, Any]) -> TopicPositions:
-    return TopicPositions(
-        str(data.get("id", "")), {int(p): Position(*map(int, values)) for p, values in data["partitions"].items()}
-    )
+    return TopicPositions(str(data.get("id", "")), _partitions(data["partitions"]))
+
+
+def _partitions(data: Mapping[str, Any]) -> dict[int, Position]:
+    return {int(p): Position(*map(int, values)) for p, values in data.items()}
+
+
+def with_gone(before: SourcePositions, after: SourcePositions) -> SourcePositions:
+    """`after`, with the positions of the topics of `before` that it has no more; the oldest are forgotten."""
+    ids = {topic.topic_id for topic in after.topics.values()}
+    gone = dict(before.gone)
+    for topic in before.topics.values():
+        if topic.topic_id and topic.topic_id not in ids:
+            gone[topic.topic_id] = topic.partitions
+    kept = [(topic_id, partitions) for topic_id, partitions in gone.items() if topic_id not in ids]
+    return replace(after, gone=dict(kept[-GONE_MAX:]))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import MissingDependencyError
-from penstock.spark.java import find_java
+from penstock.spark.machine.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

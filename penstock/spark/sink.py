@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 from penstock.errors import ConfigError
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import producer
+from penstock.spark.machine.worker_memory import WORKER_MEMORY
 from penstock.spark.options import SinkOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
-from penstock.spark.worker_memory import WORKER_MEMORY
 
 Producers = Callable[[SinkOptions], Any]
 

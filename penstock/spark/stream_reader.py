@@ -29,7 +29,7 @@ from penstock.spark.batch_reader import client_for, read_task, tasks_for
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient
-from penstock.spark.micro_batch import Limits, advance, planned_ranges
+from penstock.spark.micro_batch import Limits, advance, behind, planned_ranges
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.positions import Position, SourcePositions, positions_of
@@ -78,7 +78,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far this micro-batch goes; `start` itself when there is nothing new."""
         warn_once(self._options.without_effect)
         begin = SourcePositions.from_json(start)
-        latest = self._target or self._latest()
+        latest = self._latest_after(begin)
         self._seen = latest
         end = advance(self._client(), begin, latest, self._limits(limit))
         is_pinned = not begin.initial or self._options.starting.kind is BoundaryKind.EARLIEST
@@ -132,6 +132,16 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         client = self._client()
         return latest_positions(client, subscribed(client, self._options.subscription, must_exist=False))
 
+    def _latest_after(self, begin: SourcePositions) -> SourcePositions:
+        """The end that is not older than the checkpoint. The target is asked for before Spark tells the checkpoint."""
+        self._client().remember(begin)
+        latest = self._target or self._latest()
+        if self._target is not None and latest.is_older_than(begin):
+            latest = self._target = self._latest()
+        if why := latest.is_older_than(begin):
+            raise behind(why)
+        return latest
+
     def _find_initial(self) -> SourcePositions:
         client = self._client()
         found = subscribed(client, self._options.subscription, must_exist=True)
@@ -139,7 +149,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return replace(self._target, initial=True)  # by now the end may be beyond the target
         offsets = boundary_offsets(client, self._options.starting, found)
         at = {tp: Position(place.offset, place.leader_epoch) for tp, place in offsets.items()}
-        return replace(positions_of(at, found.topic_ids), initial=True)
+        return replace(positions_of(at, found.topic_ids), initial=True, metadata=client.seen())
 
     def __repr__(self) -> str:
         return f"PenstockStreamReader({self._options.subscription}, target={self._target})"

@@ -6,7 +6,7 @@ Shared by the batch and the stream reader; stateless. planning.py uses the resul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.boundary import Boundary, resolve
@@ -83,7 +83,8 @@ def at_or_after(
 def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:
     """The end of every partition, as a stream offset."""
     ends = latest(client, found.partitions)
-    return positions_of({tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}, found.topic_ids)
+    places = {tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}
+    return replace(positions_of(places, found.topic_ids), metadata=client.seen())
 
 
 def boundary_offsets(client: LogClient, boundary: Boundary, found: Subscribed) -> dict[TopicPartition, OffsetAt]:

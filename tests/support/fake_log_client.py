@@ -6,11 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.epochs import end_offset_for
 from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.spark.log_client import OffsetAt, PlannedTopic
 from penstock.spark.planning import PlannedRange
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+from penstock.spark.positions import SourcePositions
+from penstock.types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NOTHING_SEEN,
+    EpochEndOffset,
+    EpochEntry,
+    MetadataOffset,
+    TopicPartition,
+)
 
 
 @dataclass
@@ -20,6 +30,7 @@ class MemoryLog:
     start: int = 0
     end: int = 0
     epoch: int = 0
+    epochs: tuple[EpochEntry, ...] = ()  # where epochs began; none: each ends at the end
     batches: list[tuple[int, int, int, bytes]] = field(default_factory=list)  # base, next, time in ms, bytes
 
 
@@ -29,6 +40,8 @@ class FakeLogClient:
     def __init__(self) -> None:
         self.ids: dict[str, str] = {}
         self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.metadata = NOTHING_SEEN
+        self.remembered: list[SourcePositions] = []
         self.asked = 0
         self.sampled: list[tuple[TopicPartition, int]] = []
         self.fetched: list[tuple[TopicPartition, int, int]] = []
@@ -111,6 +124,24 @@ class FakeLogClient:
             return OffsetAt(log.end, log.epoch)
         late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
         return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
+
+    def remember(self, positions: SourcePositions) -> None:
+        self.remembered.append(positions)
+
+    def seen(self) -> MetadataOffset:
+        return self.metadata
+
+    def newest_topics(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
+        return FakeLogClient.describe(self, topics)
+
+    def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, EpochEndOffset]:
+        found = {}
+        for tp, epoch in epochs.items():
+            log = self.logs[tp]
+            found[tp] = end_offset_for(log.epochs or (EpochEntry(0, 0), EpochEntry(log.epoch, log.end)), epoch, log.end)
+        return found
 
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         tp, from_offset, to_offset = span.topic_partition, span.lo, span.hi

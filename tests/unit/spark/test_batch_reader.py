@@ -21,6 +21,7 @@ from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import source_options
 from penstock.spark.planning import DataLossError, PlannedRange
 from penstock.spark.schema import check_source_schema, source_schema
+from penstock.types import MetadataOffset, TopicPartition
 from tests.support.fake_log_client import FakeLogClient
 
 
@@ -205,3 +206,16 @@ def test_the_reader_claims_no_filter_because_spark_gives_its_ranges_to_other_sca
     filters = [EqualTo(("partition",), 1), GreaterThan(("offset",), 40)]
     assert list(one.pushFilters(filters)) == filters
     assert len(rows(one)) == 200
+
+
+def test_a_read_that_begins_behind_the_end_is_told(client: FakeLogClient) -> None:
+    bounds = {"startingOffsets": '{"orders": {"0": 101, "1": 100, "2": 0}}'}
+    with pytest.raises(DataLossError, match="orders-0: option startingOffsets begins at 101, and the log ends at 100"):
+        reader(client, **bounds).partitions()
+    assert rows(reader(client, **bounds, failOnDataLoss="false")) == []
+
+
+def test_a_task_knows_what_the_driver_had_seen(client: FakeLogClient) -> None:
+    client.metadata, client.logs[TopicPartition("orders", 0)].epoch = MetadataOffset("c", 7), 4
+    span = reader(client).partitions()[0].value[0]
+    assert (span.leader_epoch, span.seen) == (4, MetadataOffset("c", 7))

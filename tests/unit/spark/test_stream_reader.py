@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,12 +13,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
+from penstock.spark.log_client import PlannedTopic
 from penstock.spark.options import source_options
-from penstock.spark.planning import DataLossError
-from penstock.spark.positions import Position, SourcePositions, TopicPositions
+from penstock.spark.planning import BrokerBehindError, DataLossError
+from penstock.spark.positions import GONE_MAX, Position, SourcePositions, TopicPositions, with_gone
 from penstock.spark.schema import source_schema
 from penstock.spark.stream_reader import PenstockStreamReader
-from penstock.types import TopicPartition
+from penstock.types import EpochEntry, MetadataOffset, TopicPartition
 from tests.support.fake_log_client import FakeLogClient
 
 
@@ -242,7 +244,7 @@ def test_trigger_once_has_no_limit(client: FakeLogClient) -> None:
         ("recreated", "topic 'orders' was deleted and created again"),
         ("deleted", "topic 'orders' was deleted"),
         ("shortened", "orders-0: the log ends at 40, before the 90 that was read"),
-        ("epoch", "orders-0: the leader epoch went back from 5"),
+        ("truncated", r"orders-0: the log was truncated at 60, below the 90 of the checkpoint"),
     ],
 )
 def test_lost_data_stops_the_query_and_is_only_logged_where_the_user_said_so(
@@ -257,7 +259,7 @@ def test_lost_data_stops_the_query_and_is_only_logged_where_the_user_said_so(
     careless = reader(client, failOnDataLoss="false")
     with caplog.at_level(logging.WARNING, "penstock.spark"):
         batches, _ = run_all(careless, at)
-    expected = {"retention": 5, "recreated": 6}.get(what, 0)
+    expected = {"retention": 5, "recreated": 6, "truncated": 40}.get(what, 0)
     assert len({row for batch in batches for row in batch}) == expected
     assert "failOnDataLoss=false" in caplog.text
 
@@ -275,7 +277,15 @@ def lose(client: FakeLogClient, what: str) -> None:
     elif what == "shortened":
         log.end = 40
     else:
-        log.epoch = 2
+        truncate(client, 60, 40)
+
+
+def truncate(client: FakeLogClient, offset: int, count: int) -> None:
+    """A leader that was not in sync is elected: its log has nothing from the offset on, and it appends so many."""
+    log = client.logs[TopicPartition("orders", 0)]
+    log.batches = [(0, 60, 1000, log.batches[0][3])] if log.batches else []
+    log.end, log.epoch, log.epochs = offset, 7, (EpochEntry(5, 0), EpochEntry(7, offset))
+    client.append("orders", 0, count)
 
 
 def test_a_topic_made_again_between_plan_and_restart_is_not_read_for_the_old_one(client: FakeLogClient) -> None:
@@ -358,3 +368,140 @@ def test_an_offset_of_another_source_is_refused(data: Any) -> None:
 def test_a_damaged_offset_is_refused() -> None:
     with pytest.raises(ConfigError, match="damaged offset"):
         SourcePositions.from_json({"version": 1, "topics": {"t": {"id": "x"}}})
+
+
+# -- answers that are older than the checkpoint ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("what", ["epoch", "metadata"])
+def test_an_answer_that_is_older_than_the_checkpoint_is_an_error_and_no_loss(
+    client: FakeLogClient, fail: str, what: str
+) -> None:
+    client.metadata, log = MetadataOffset("c", 9), client.logs[TopicPartition("orders", 0)]
+    log.epoch = 5
+    one = reader(client)
+    start = one.initialOffset()
+    end = through_spark(one.latestOffset(start, ReadAllAvailable()))
+    log.end = 40
+    if what == "epoch":
+        log.epoch = 2
+    else:
+        client.metadata = MetadataOffset("c", 8)
+    again = reader(client, failOnDataLoss=fail)
+    with pytest.raises(BrokerBehindError, match=r"is behind the checkpoint: .*Nothing was skipped"):
+        again.latestOffset(end, ReadAllAvailable())
+    if what == "epoch":  # the metadata is the client's: it has no older answer than it was told (test_log_questions)
+        with pytest.raises(BrokerBehindError, match="orders-0 is led in epoch 2, and the checkpoint has 5"):
+            again.partitions(start, end)
+    assert [positions.metadata for positions in client.remembered][-1] == MetadataOffset("c", 9)
+
+
+def test_a_target_that_was_asked_for_before_the_checkpoint_was_known_is_asked_for_again(client: FakeLogClient) -> None:
+    client.metadata = MetadataOffset("c", 9)
+    one = reader(client)
+    _, at = run_all(one, one.initialOffset())
+    client.metadata = MetadataOffset("c", 4)
+    again = reader(client)
+    again.prepareForTriggerAvailableNow()
+    client.metadata = MetadataOffset("c", 9)
+    client.append("orders", 1, 5)
+    assert run_all(again, at)[0] == [[(1, offset) for offset in range(10, 15)]]
+
+
+class LaggingClient(FakeLogClient):
+    """The same cluster, as a broker tells it that has not heard of some topics."""
+
+    unheard: frozenset[str] = frozenset()
+
+    def describe(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
+        return {name: view for name, view in super().describe(topics).items() if name not in self.unheard}
+
+    def list_topics(self) -> list[str]:
+        return [name for name in super().list_topics() if name not in self.unheard]
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("how", [{"subscribe": "orders,clicks"}, {"subscribePattern": "orders|clicks"}])
+def test_a_topic_that_one_broker_has_not_heard_of_is_read_on_and_once(fail: str, how: dict[str, str]) -> None:
+    client = LaggingClient()
+    for name in ("orders", "clicks"):
+        client.create(name)
+        client.append(name, 0, 10)
+    one = reader(client, **how, failOnDataLoss=fail)
+    start = one.initialOffset()
+    end = through_spark(one.latestOffset(start, ReadAllAvailable()))
+    client.unheard = frozenset({"clicks"})
+    again = reader(client, **how, failOnDataLoss=fail)
+    assert len(read(again, start, end)) == 20, "a micro-batch that is planned again"
+    client.append("clicks", 0, 1)
+    batches, at = run_all(again, end)
+    assert batches == [[(0, 10)]]
+    client.unheard = frozenset()
+    assert run_all(reader(client, **how, failOnDataLoss=fail), at)[0] == []
+
+
+def test_a_topic_that_was_dropped_and_comes_back_with_its_id_is_not_new(client: FakeLogClient) -> None:
+    client.create("clicks")
+    client.append("clicks", 0, 10)
+    careless = {"subscribe": "orders,clicks", "failOnDataLoss": "false"}
+    one = reader(client, **careless)
+    _, at = run_all(one, one.initialOffset())
+    logs = dict(client.logs)
+    client.delete("clicks")
+    _, without = run_all(reader(client, **careless), at)
+    assert list(without["topics"]) == ["orders"] and without["gone"] == {"id-of-clicks": {"0": [10, 0]}}
+    client.ids["clicks"] = "id-of-clicks"
+    client.logs |= logs
+    client.append("clicks", 0, 2)
+    batches, after = run_all(reader(client, **careless), without)
+    assert batches == [[(0, 10), (0, 11)]] and "gone" not in after
+    client.create("clicks", topic_id="another")
+    client.append("clicks", 0, 3)
+    assert run_all(reader(client, **careless), after)[0] == [[(0, 0), (0, 1), (0, 2)]]
+
+
+def test_no_more_than_so_many_topics_that_are_gone_are_kept() -> None:
+    before = SourcePositions({f"t{n}": TopicPositions(f"id-{n}", {0: Position(1)}) for n in range(GONE_MAX + 5)})
+    kept = with_gone(before, SourcePositions()).gone
+    assert len(kept) == GONE_MAX and f"id-{GONE_MAX + 4}" in kept
+
+
+def test_a_truncated_log_that_grew_beyond_the_checkpoint_is_told_also_where_the_batch_was_planned_before(
+    client: FakeLogClient,
+) -> None:
+    client.logs[TopicPartition("orders", 0)].epoch = 5
+    one = reader(client)
+    start = one.initialOffset()
+    end = through_spark(one.latestOffset(start, ReadAllAvailable()))
+    truncate(client, 60, 500)
+    with pytest.raises(DataLossError, match=r"truncated at 60, below the 90 of the checkpoint"):
+        reader(client).partitions(start, end)
+    careless = reader(client, failOnDataLoss="false")
+    first = [row for row in read(careless, start, end) if row[0] == 0]
+    batches, at = run_all(careless, end)
+    assert first + [row for batch in batches for row in batch] == [(0, offset) for offset in range(560)]
+    assert at["topics"]["orders"]["partitions"]["0"] == [560, 7, 60]
+
+
+def test_a_leader_that_is_elected_cleanly_cuts_nothing(client: FakeLogClient) -> None:
+    one = reader(client)
+    _, at = run_all(one, one.initialOffset())
+    log = client.logs[TopicPartition("orders", 0)]
+    log.epoch, log.epochs = 3, (EpochEntry(0, 0), EpochEntry(3, 90))
+    client.append("orders", 0, 5)
+    assert run_all(reader(client), at)[0] == [[(0, offset) for offset in range(90, 95)]]
+
+
+def test_an_offset_of_an_earlier_version_is_read_on(client: FakeLogClient) -> None:
+    client.metadata = MetadataOffset("c", 9)
+    one = reader(client)
+    _, at = run_all(one, one.initialOffset())
+    assert at["metadata"] == {"cluster": "c", "offset": 9}
+    del at["metadata"]
+    client.append("orders", 0, 5)
+    batches, after = run_all(reader(client), at)
+    assert batches == [[(0, offset) for offset in range(90, 95)]]
+    assert after["metadata"] == {"cluster": "c", "offset": 9}
+    with pytest.raises(ConfigError, match="is not one of the penstock source"):
+        SourcePositions.from_json({**after, "version": 2})

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import MissingDependencyError
-from penstock.spark import java
-from penstock.spark.java import find_java, java_version, wrap
+from penstock.spark.machine import java
+from penstock.spark.machine.java import find_java, java_version, wrap
 
 
 def fake_java(home: Path, script: str, release: str = "") -> Path:

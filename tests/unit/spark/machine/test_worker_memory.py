@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.spark import worker_memory
-from penstock.spark.worker_memory import WorkerMemory
+from penstock.spark.machine import worker_memory
+from penstock.spark.machine.worker_memory import WorkerMemory
 
 
 @pytest.fixture(autouse=True)
