@@ -146,7 +146,7 @@ class TopicChanges:
         """Deletes the topic that has the name now; over when no broker in service knows it any more."""
         topic_id = (await self.find(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
-        self._cluster.untrack(name)
+        self._cluster.tracked.discard(name)
         await self._wait_gone(name, topic_id, deadline_ms)
 
     async def _wait_gone(self, name: str, topic_id: str, deadline_ms: int) -> None:

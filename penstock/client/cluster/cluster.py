@@ -20,6 +20,7 @@ from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
 from penstock.client.cluster.metadata_question import metadata_question
 from penstock.client.cluster.node_choice import NodeChoice
+from penstock.client.cluster.tracked_topics import TrackedTopics
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
@@ -66,7 +67,7 @@ class ClusterClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
         self._transport = environment.transport
         self._connections: dict[Endpoint, Connection] = {}
-        self._tracked: set[str] = set()
+        self.tracked = TrackedTopics(config.metadata_max_idle_ms, environment.clock.now_ms)
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None
         self._bootstrapping: asyncio.Task[None] | None = None
@@ -85,11 +86,8 @@ class ClusterClient:
             self._listeners.remove(listener)
 
     def track(self, topics: Iterable[str]) -> None:
-        """Every refresh asks for these topics too."""
-        self._tracked.update(topics)
-
-    def untrack(self, topic: str) -> None:
-        self._tracked.discard(topic)
+        """Every refresh asks for these topics too, as long as they are used."""
+        self.tracked.add(topics)
 
     def connection_to(self, endpoint: Endpoint) -> Connection:
         """ClientClosedError once it is closed: nobody would close another connection."""
@@ -126,7 +124,7 @@ class ClusterClient:
 
     async def _bootstrap(self) -> None:
         async def ask(endpoint: Endpoint, timeout_ms: int) -> ClusterSnapshot:
-            return await self.connection_to(endpoint).metadata(sorted(self._tracked), timeout_ms)
+            return await self.connection_to(endpoint).metadata(self.tracked.names(), timeout_ms)
 
         def is_old(answer: ClusterSnapshot) -> bool:
             return answer.metadata_age_ms >= METADATA_OLD_MS or self.cache.is_stale(answer)
@@ -149,6 +147,8 @@ class ClusterClient:
                 snapshot.cluster_id,
             )
         self.cache.update(snapshot, self.clock.now_ms())
+        for topic in self.tracked.forget_unused(() if self.cache.is_stale(snapshot) else snapshot.topics):
+            self.cache.forget(topic)
         self.notify()
 
     def notify(self) -> None:
@@ -161,7 +161,7 @@ class ClusterClient:
     ) -> ClusterSnapshot:
         """Asks any broker for the tracked topics and `topics`; a broker in `avoid` only if there is no other."""
         await self.wait_ready()
-        names = sorted(self._tracked.union(topics))
+        names = sorted({*self.tracked.names(), *topics})
         if deadline_ms is None:
             deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
         snapshot = await self._ask_metadata(names, deadline_ms, avoid)
@@ -233,7 +233,7 @@ class ClusterClient:
     async def topic(self, name: str, timeout_ms: int) -> TopicInfo:
         """The topic once it is known; UnknownTopicOrPartitionError when it does not exist."""
         found = self.cache.topic(name)
-        if found is not None and name in self._tracked:  # any other was learnt once, and may be deleted by now
+        if found is not None and name in self.tracked:  # any other was learnt once, and may be deleted by now
             return found
         validate_topic_name(name)
         start_ms = self.clock.now_ms()
@@ -243,7 +243,7 @@ class ClusterClient:
             snapshot = await self.refresh((name,), deadline_ms=start_ms + max(timeout_ms, 1))
             answer = next((topic for topic in snapshot.topics if topic.name == name), None)
             if answer is not None and answer.error is None and answer.partitions:
-                self._tracked.add(name)
+                self.tracked.add((name,))
                 return answer
             error = answer.error if answer is not None else None
             if error is not None and not error.retriable:
@@ -260,7 +260,7 @@ class ClusterClient:
 
     async def meet_topics(self, names: Iterable[str], deadline_ms: int) -> None:
         """Learns all of these in one request; what has no answer yet is left to `topic`."""
-        unknown = {name for name in names if name not in self._tracked}
+        unknown = {name for name in names if name not in self.tracked}
         if len(unknown) > 1:
             snapshot = await self.refresh(unknown, deadline_ms=deadline_ms)
             self.track(t.name for t in snapshot.topics if t.name in unknown and t.error is None and t.partitions)

@@ -41,6 +41,7 @@ class ConnectionConfig:
     retry_backoff_ms: int
     retry_backoff_max_ms: int
     metadata_max_age_ms: int
+    metadata_max_idle_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,9 @@ class _Common:
     metadata_max_age_ms: int = limited(
         300_000, 1, doc="metadata older than this is asked for again, though nothing failed"
     )
+    metadata_max_idle_ms: int = limited(
+        300_000, 5_000, doc="a topic that was not used for so long is forgotten, and asked for when it is used again"
+    )
 
     def connection(self) -> ConnectionConfig:
         """The part that a connection needs."""
@@ -67,6 +71,7 @@ class _Common:
             self.retry_backoff_ms,
             self.retry_backoff_max_ms,
             self.metadata_max_age_ms,
+            self.metadata_max_idle_ms,
         )
 
 

@@ -118,18 +118,19 @@ class MetadataCache:
         self.cluster_id, self.controller_id = snapshot.cluster_id, snapshot.controller_id
         for topic in snapshot.topics:
             if topic.error is not None:
-                self._forget(topic.name)
+                self.forget(topic.name)
                 continue
             known = self._topics.get(topic.name)
             if known is not None and known.topic_id != topic.topic_id:
-                self._forget(topic.name)  # deleted and created again: its epochs begin anew
+                self.forget(topic.name)  # deleted and created again: its epochs begin anew
             self._topics[topic.name] = topic
             for info in topic.partitions:
                 self._learn(TopicPartition(topic.name, info.partition), info.leader_id, info.leader_epoch)
         self._updates += 1
         self.updated_ms = now_ms
 
-    def _forget(self, topic: str) -> None:
+    def forget(self, topic: str) -> None:
+        """Nothing is known of it any more: it is gone, or nobody asks for it."""
         known = self._topics.pop(topic, None)
         for info in known.partitions if known is not None else ():
             self._leaders.pop(TopicPartition(topic, info.partition), None)

@@ -26,6 +26,8 @@ class ClientOptions(TypedDict, total=False):
     """the longest wait between retries"""
     metadata_max_age_ms: int
     """metadata older than this is asked for again, though nothing failed"""
+    metadata_max_idle_ms: int
+    """a topic that was not used for so long is forgotten, and asked for when it is used again"""
 
 
 class ProducerOptions(ClientOptions, total=False):

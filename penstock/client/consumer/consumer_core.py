@@ -89,6 +89,7 @@ class ConsumerCore:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.cluster = ClusterClient(self.bootstrap, self.config.connection(), environment)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
+        self.cluster.tracked.add_user(self)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self._on_room)
         self.reader = Reader(self.positions, self.buffer)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
@@ -107,6 +108,15 @@ class ConsumerCore:
     def _on_room(self) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.fetcher.touch)
+
+    # -- TopicUser -----------------------------------------------------------------------------------------------------
+
+    def topics_in_use(self, since_ms: int) -> set[str]:
+        """Topics of assigned partitions."""
+        return {tp.topic for tp in self.positions.states}
+
+    def forget_topic(self, topic: str) -> None:
+        """Nothing is kept of a topic without an assigned partition."""
 
     # -- taking: the caller's thread -----------------------------------------------------------------------------------
 

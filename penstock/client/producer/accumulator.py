@@ -84,6 +84,7 @@ class Accumulator:
         """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._used_epochs: dict[int, int] = {}  # by producer id, the highest of a partition that was forgotten
         self._active: dict[PartitionQueue, None] = {}
         self._chooser = StickyChooser()
         self.share = BufferShare(self.queues, memory.total_bytes)
@@ -98,7 +99,7 @@ class Accumulator:
         if found is None:
             limit = min(self.config.batch_size, max_batch_bytes or self.config.batch_size)
             in_flight_max = self.config.idempotent_in_flight_max
-            sequences = PartitionSequences(in_flight_max) if in_flight_max else None
+            sequences = PartitionSequences(in_flight_max, self._used_epochs) if in_flight_max else None
             found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1), sequences))
         return found
 
@@ -149,7 +150,7 @@ class Accumulator:
             try:
                 batch = queue.slot.pop()
             except IndexError:
-                self._open_or_pause(queue, now_ms, wall_ms)
+                queue = self._open_or_pause(queue, now_ms, wall_ms)
                 continue
             except BaseException:
                 self.put_back(queue.slot)
@@ -168,18 +169,28 @@ class Accumulator:
                 if queue.open is batch:
                     queue.slot.append(batch)
 
-    def _open_or_pause(self, queue: PartitionQueue, now_ms: int, wall_ms: int) -> None:
-        """Opens a batch; lets another caller go on that has the open one in hand."""
+    def _open_or_pause(self, queue: PartitionQueue, now_ms: int, wall_ms: int) -> PartitionQueue:
+        """Opens a batch; lets another caller go on that has the open one in hand. Returns the partition's queue, which
+        is another one if it was forgotten meanwhile."""
         if queue.open is not None:
             self._threads.pause(YIELD_SECONDS)
-            return
+            return queue
         with self._opening:
             self._check_open()
+            queue = self._current(queue)
+            queue.used_ms = now_ms
             if queue.open is None:
                 batch = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
                 self._active[queue] = None
                 queue.open = batch
                 queue.slot.append(batch)
+        return queue
+
+    def _current(self, queue: PartitionQueue) -> PartitionQueue:
+        """With the lock: nobody forgets it before something is in it."""
+        if not queue.is_forgotten:
+            return queue
+        return self.queue(queue.topic_partition, queue.limit_bytes + HEADER_BYTES)
 
     def put_back(self, slot: deque[ProducerBatch]) -> None:
         """For a caller whose `slot.pop()` was interrupted by Ctrl-C: its batch is in nobody's hand.
@@ -228,6 +239,8 @@ class Accumulator:
         """Queues a batch that is complete and encoded already, behind whatever the partition has open."""
         with self._opening:
             self._check_open()
+            queue = self._current(queue)
+            queue.used_ms = batch.created_ms
             while queue.open is not None:
                 try:
                     ahead = queue.slot.pop()
@@ -342,6 +355,28 @@ class Accumulator:
                 if batch is not None and not batch.done and (batch.values or batch.record_count):
                     found[id(batch)] = batch
         return list(found.values())
+
+    # -- forgetting: the sender's thread (`TopicUser`) -----------------------------------------------------------------
+
+    def topics_in_use(self, since_ms: int) -> set[str]:
+        """Topics with a batch that waits, or one that was begun since then."""
+        return {tp.topic for tp, queue in tuple(self._queues.items()) if queue.waiting or queue.used_ms >= since_ms}
+
+    def forget_topic(self, topic: str) -> None:
+        """Drops what the topic's partitions keep, but for those that got something to send at this moment."""
+        with self._opening:
+            for tp, queue in tuple(self._queues.items()):
+                if tp.topic != topic or queue.waiting:
+                    continue
+                queue.is_forgotten = True
+                del self._queues[tp]
+                self._active.pop(queue, None)
+                identity = queue.sequences.identity if queue.sequences is not None else None
+                if identity is not None:
+                    used = self._used_epochs.get(identity.producer_id, 0)
+                    self._used_epochs[identity.producer_id] = max(used, identity.epoch)
+            for by_topic in (self.sticky, self.keyed, self._sticky_queues):
+                by_topic.pop(topic, None)
 
     def __repr__(self) -> str:
         return f"Accumulator(partitions={len(self._queues)}, {self.memory!r})"

@@ -29,6 +29,7 @@ class PartitionQueue:
     __slots__ = (
         "asked",
         "in_flight",
+        "is_forgotten",
         "lacks_producer_id",
         "limit_bytes",
         "not_before_ms",
@@ -39,6 +40,7 @@ class PartitionQueue:
         "slot",
         "still_since_ms",
         "topic_partition",
+        "used_ms",
     )
 
     def __init__(
@@ -48,6 +50,8 @@ class PartitionQueue:
         self.limit_bytes = limit_bytes
         self.sequences = sequences  # None: the producer is not idempotent
         self.lacks_producer_id = False
+        self.is_forgotten = False  # another queue is the partition's: this one takes nothing any more
+        self.used_ms = 0  # when a batch was begun last
         self.open: ProducerBatch | None = None  # also while somebody has it in hand
         self.slot: deque[ProducerBatch] = deque()  # holds `open` unless somebody has it in hand
         self.ready: deque[ProducerBatch] = deque()

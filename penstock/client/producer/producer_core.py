@@ -80,6 +80,7 @@ class ProducerCore:
         )
         self.closed = False
         self.cluster.subscribe(self._check_partition_counts)
+        self.cluster.tracked.add_user(self.accumulator)
 
     def _check_partition_counts(self) -> None:
         """A topic that got more partitions, or is gone, must not be found by the old count."""

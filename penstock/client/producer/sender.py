@@ -127,6 +127,7 @@ class Sender:
             if not self._dispatcher.has_more:
                 break
         if self._dispatcher.take_metadata_wish():
+            self._cluster.track({queue.topic_partition.topic for queue in self._accumulator.queues()})
             self._cluster.refresh_soon()
         if self._dispatcher.take_producer_id_wish():
             self._ids.ask_soon()

@@ -12,13 +12,14 @@ written again, and several batches may be with the broker at a time.
   sequence 0. The first of them that is written shuts out every late copy of the old epoch.
 - A batch that may have been written under an epoch that is over may be written again; `doubts` counts that.
 
-Brokers compare epochs within a partition only, so each partition counts its own. Pure. Not here: which broker, and when
-(dispatcher.py); where producer ids come from (cluster/producer_ids.py).
+Brokers compare epochs within a partition only, so each partition counts its own. A partition that was forgotten because
+nothing was sent to it for long begins again above every epoch of a forgotten one: its sequence is not known any more.
+Pure. Not here: which broker, and when (dispatcher.py); where producer ids come from (cluster/producer_ids.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from penstock.client.wire.messages import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
@@ -80,15 +81,22 @@ class SequencePlace:
 class PartitionSequences:
     """Which batch may be sent, under which sequence; used by the sender's thread."""
 
-    __slots__ = ("_identity", "_is_over", "_needs_other_id", "_next", "_window", "in_flight_max")
+    __slots__ = ("_identity", "_is_over", "_needs_other_id", "_next", "_used_epochs", "_window", "in_flight_max")
 
-    def __init__(self, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+    def __init__(self, in_flight_max: int = IN_FLIGHT_MAX, used_epochs: Mapping[int, int] | None = None) -> None:
+        """`used_epochs`: by producer id, what no partition that begins anew may use again, nor anything below."""
+        self._used_epochs = {} if used_epochs is None else used_epochs
         self.in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
         self._identity: ProducerIdAndEpoch | None = None
         self._next = 0
         self._window: list[SequencePlace] = []  # from the oldest unresolved one on, in the order of the partition
         self._is_over = False  # the epoch: nothing more is sent under it
         self._needs_other_id = False
+
+    @property
+    def identity(self) -> ProducerIdAndEpoch | None:
+        """The present one; None before the first batch."""
+        return self._identity
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -111,7 +119,10 @@ class PartitionSequences:
             return ProducerIdAndEpoch(now.producer_id, now.epoch + 1)
         if newest is not None and now is not None and newest.producer_id == now.producer_id:
             return None
-        return newest
+        used = self._used_epochs.get(newest.producer_id) if newest is not None else None
+        if newest is None or used is None or used < newest.epoch:
+            return newest
+        return ProducerIdAndEpoch(newest.producer_id, used + 1) if used < EPOCH_MAX else None
 
     def _begin(self, identity: ProducerIdAndEpoch) -> None:
         self._identity, self._is_over, self._needs_other_id, self._next = identity, False, False, 0
