@@ -14,8 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.edge.run import TRACEBACK_VARIABLE, failure_of, tell
 from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.errors import PenstockError
 
 EXIT_DATA_LOSS = 3
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -77,8 +79,12 @@ def run(
     try:
         result = run_job(job, conf, stop=stop, say=note, catch_signals=catch_signals)
     except DataLossError as error:
-        note(f"penstock: data loss: {error}")
-        raise typer.Exit(EXIT_DATA_LOSS) from None
+        failure = failure_of(error)._replace(name="data loss", exit_code=EXIT_DATA_LOSS)
+        raise typer.Exit(tell(failure)) from None
+    except PenstockError as error:
+        if type(error) is PenstockError:  # Spark's own, of which the first line is told
+            error.add_note(f"{TRACEBACK_VARIABLE}=1 shows the whole stack")
+        raise
     exit_code = int(result.pop("exit_code", 0))
     if as_json:
         print_json(result)

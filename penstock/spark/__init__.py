@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.spark.planning import DataLossError
+    from penstock.spark.positions import lags
     from penstock.spark.session import spark_session
     from penstock.spark.source import PenstockDataSource
 
-__all__ = ["DataLossError", "PenstockDataSource", "spark_session"]
+__all__ = ["DataLossError", "PenstockDataSource", "lags", "spark_session"]
 
-_HOMES = {"DataLossError": "planning", "PenstockDataSource": "source", "spark_session": "session"}
+_HOMES = {
+    "DataLossError": "planning",
+    "PenstockDataSource": "source",
+    "lags": "positions",
+    "spark_session": "session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from penstock.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 _NO_GROUP = "offsets are in Spark's checkpoint, and no consumer group is used"
-_RETRIES = "requests are retried within kafka.request.timeout.ms"
+_RETRIES = "requests are retried within kafka.default.api.timeout.ms and kafka.request.timeout.ms"
 _GRPC = "the connection is gRPC's"
 _NO_TRANSACTIONS = "there are no transactions, so every record that can be read is committed"
 _AT_ONCE = "a micro-batch takes what is there, up to maxOffsetsPerTrigger and maxBytesPerTrigger"
@@ -31,7 +31,6 @@ HARMLESS: dict[str, str] = {
     "kafkaconsumer.polltimeoutms": _RETRIES,
     "fetchoffset.numretries": _RETRIES,
     "fetchoffset.retryintervalms": _RETRIES,
-    "kafka.default.api.timeout.ms": _RETRIES,
     "minoffsetspertrigger": _AT_ONCE,
     "maxtriggerdelay": _AT_ONCE,
     "kafka.isolation.level": _NO_TRANSACTIONS,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.spark.options import options_of
 from penstock.spark.planning import PlannedRange
 from penstock.spark.positions import SourcePositions
 from penstock.types import NO_EPOCH, EpochEndOffset, MetadataOffset, TopicPartition
@@ -149,8 +150,7 @@ class PenstockLogClient:
             from penstock.spark.log_questions import LogQuestions
 
             environment = given_or_system(None)
-            shared = {name: value for name, value in self._options.items() if name in AdminConfig.__dataclass_fields__}
-            config = admin_config(shared)
+            config = admin_config(options_of(AdminConfig, self._options))
             bootstrap = parse_bootstrap(self._bootstrap, "Spark source")
             self._cluster = ClusterClient(bootstrap, config.connection(), environment)
             self._questions = LogQuestions(self._cluster, config.default_api_timeout_ms)
@@ -163,9 +163,10 @@ class PenstockLogClient:
         return self._consumer
 
     def _new_consumer(self, options: dict[str, Any]) -> Consumer:
+        from penstock.client.cluster.config import ConsumerConfig
         from penstock.client.consumer.consumer import Consumer
 
-        return Consumer(self._bootstrap, **options)
+        return Consumer(self._bootstrap, **options_of(ConsumerConfig, options))
 
     def close(self) -> None:
         """Closes what was opened; the process's shared client is never closed, a private one should be."""

@@ -15,7 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from penstock.client.cluster.config import ConsumerConfig, ProducerConfig, consumer_config, producer_config
+from penstock.client.cluster.config import (
+    AdminConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    admin_config,
+    consumer_config,
+    producer_config,
+)
 from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
 from penstock.spark import kafka_options
@@ -130,7 +137,7 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
-        client=_checked(_client_options(given, ConsumerConfig), consumer_config),
+        client=_reading(_client_options(given, ConsumerConfig, AdminConfig)),
         without_effect=kafka_options.reasons(given),
     )
 
@@ -164,7 +171,7 @@ def check_table_options(options: Options) -> None:
 
     So the catalog never stores what belongs to encryption and log-in, which may be a password.
     """
-    _client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig)
+    _client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig, AdminConfig)
 
 
 def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
@@ -300,10 +307,11 @@ def _bytes(given: Mapping[str, str], name: str) -> int:
     return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
-def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:
+def _client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
     """`kafka.linger.ms` as the client's `linger_ms`."""
-    known = {f.name: f for f in fields(config)}
-    others = {f.name for f in (*fields(ConsumerConfig), *fields(ProducerConfig))} - {*known, "partitioner"}
+    known = {f.name: f for config in configs for f in fields(config)}
+    every = {f.name for config in (ConsumerConfig, ProducerConfig, AdminConfig) for f in fields(config)}
+    others = every - {*known, "partitioner"}
     found: dict[str, Any] = {}
     for key, text in given.items():
         if not key.startswith(PREFIX) or key in BOOTSTRAP_NAMES or kafka_options.is_harmless(key, text):
@@ -316,6 +324,18 @@ def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:
             raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
         found[name] = _converted(key, text, known[name].default)
     return found
+
+
+def _reading(client: dict[str, Any]) -> dict[str, Any]:
+    """Reading takes a consumer for records, and an admin for topics and offsets."""
+    for config, check in ((ConsumerConfig, consumer_config), (AdminConfig, admin_config)):
+        _checked(options_of(config, client), check)
+    return client
+
+
+def options_of(config: type, client: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that this part of the client has."""
+    return {f.name: client[f.name] for f in fields(config) if f.name in client}
 
 
 def _checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache
 
-from penstock.client.cluster.config import ConsumerConfig, ProducerConfig
+from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.errors import PenstockError
 
 HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
@@ -57,7 +57,9 @@ def _with_spark_names(text: str) -> str:
 @cache
 def _client_names() -> re.Pattern[str]:
     """Names of client options that are no words of English."""
-    names = {f.name for config in (ConsumerConfig, ProducerConfig) for f in fields(config) if "_" in f.name}
+    names = {
+        f.name for config in (AdminConfig, ConsumerConfig, ProducerConfig) for f in fields(config) if "_" in f.name
+    }
     return re.compile(rf"\b(?:{'|'.join(sorted(names))})\b")
 
 

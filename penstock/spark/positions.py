@@ -19,6 +19,7 @@ before anything else. Pure.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -146,6 +147,26 @@ def positions_of(found: Mapping[TopicPartition, Position], topic_ids: Mapping[st
     for tp, position in sorted(found.items()):
         topics.setdefault(tp.topic, {})[tp.partition] = position
     return SourcePositions({name: TopicPositions(topic_ids[name], partitions) for name, partitions in topics.items()})
+
+
+def lags(progress: Any) -> dict[TopicPartition, int]:
+    """Records between the end of a micro-batch and that of each partition of its topics.
+
+    `progress` is Spark's report of a micro-batch: `query.lastProgress`, the event of a StreamingQueryListener, or the
+    JSON of either. A source that is no topic of Penstock counts for nothing.
+    """
+    found: dict[TopicPartition, int] = {}
+    for source in progress["sources"]:
+        try:
+            end, latest = (
+                SourcePositions.from_json(json.loads(source[name])) for name in ("endOffset", "latestOffset")
+            )
+        except (ConfigError, TypeError, ValueError):
+            continue
+        reached = dict(end.items())
+        for tp, position in latest.items():
+            found[tp] = max(0, position.offset - (reached[tp].offset if tp in reached else 0))
+    return found
 
 
 def _position_json(position: Position) -> list[int]:

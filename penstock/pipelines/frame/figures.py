@@ -31,6 +31,8 @@ class BatchFigures:
     lag: int | None
     dead_letters: Mapping[str, int] = field(default_factory=dict)
     """By kind (silver.py)."""
+    topics: tuple[str, ...] = ()
+    """What the source reads, where it is topics."""
 
 
 class Figures:

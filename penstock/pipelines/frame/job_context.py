@@ -71,7 +71,9 @@ def local_spark(job: str, run: RunConf) -> Iterator[Callable[[], SparkSession]]:
             settings = {**SPARK_SETTINGS, **run.spark}
             try:
                 with plain_errors():
-                    made.append(spark_session(f"penstock {job}", run.master, settings, quick=run.quick))
+                    made.append(
+                        spark_session(f"penstock {job}", run.master, settings, quick=run.quick, logs_failures=False)
+                    )
             except MissingDependencyError:
                 raise
             except PenstockError as error:

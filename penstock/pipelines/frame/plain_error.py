@@ -7,6 +7,7 @@ That Spark's Java is not there any more, most often for want of memory, is a sen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,10 +42,25 @@ def plain_errors() -> Iterator[None]:
         raise (plain_error(trace) if trace else PenstockError(JAVA_GONE)) from error
 
 
+def in_words_of_a_conf(sentence: str) -> str:
+    """A source's or sink's error names Spark's options; a job's conf has other names for them."""
+    for pattern, words in _CONF_WORDS:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+_CONF_WORDS = (
+    (re.compile(r"(?:set )?the option failOnDataLoss="), "set fail_on_data_loss = "),
+    (re.compile(r"the option skipUndecodable=(\{.*\}\})"), r"skip_undecodable = '\1'"),
+    (re.compile(r"\bkafka\.(?=[a-z]+\.)"), "[run] client."),
+)
+
+
 def plain_error(text: str) -> PenstockError:
     """The one line that matters."""
     kind, sentence = sentence_in(text)
     if sentence:
+        sentence = in_words_of_a_conf(sentence)
         return {"DataLossError": DataLossError, "ConfigError": ConfigError}.get(kind, PenstockError)(sentence)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
     return PenstockError(f"Spark failed: {first}")

@@ -7,7 +7,6 @@ fails, the others are stopped, and its error is raised.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,12 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ConfigError
 from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import BatchFigures
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.spark.positions import SourcePositions
+from penstock.spark.positions import lags
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,16 +138,17 @@ class _Watched:
         totals.lag = batch.lag if batch.lag is not None else totals.lag
         self._context.figures.take(self.name, batch)
         if batch.rows:
+            of = f" of {', '.join(batch.topics)}" if batch.topics else ""
             behind = "" if batch.lag is None else f", {batch.lag:,} records behind"
             late = f", {batch.late_rows:,} too late and dropped" if batch.late_rows else ""
-            self._context.say(
-                f"{self.name}: batch {progress['batchId']}: {batch.rows:,} rows in {batch.seconds:.1f} s{late}{behind}"
-            )
+            took = f"{batch.rows:,} rows{of} in {batch.seconds:.1f} s"
+            self._context.say(f"{self.name}: batch {progress['batchId']}: {took}{late}{behind}")
 
 
 def batch_figures(progress: Any) -> BatchFigures:
     """The numbers of Spark's progress report (its JSON, or the object that PySpark makes of it)."""
     operators = progress["stateOperators"] or []
+    behind = lags(progress)
     seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
     began = datetime.fromisoformat(progress["timestamp"]).timestamp()
     return BatchFigures(
@@ -158,7 +157,8 @@ def batch_figures(progress: Any) -> BatchFigures:
         ended_at_seconds=began + seconds,
         late_rows=sum(one["numRowsDroppedByWatermark"] for one in operators),
         duplicate_rows=sum(one["customMetrics"].get("numDroppedDuplicateRows", 0) for one in operators),
-        lag=_lag(progress["sources"]),
+        lag=sum(behind.values()) if behind else None,
+        topics=tuple(sorted({tp.topic for tp in behind})),
         dead_letters=_observed(progress),
     )
 
@@ -167,20 +167,3 @@ def _observed(progress: Any) -> dict[str, int]:
     """The counts of dead letters by kind, which a query of them observes (`DataFrame.observe`)."""
     found = (progress["observedMetrics"] or {}).get(DEAD_LETTERS)
     return {} if found is None else {kind: found[kind] or 0 for kind in found.asDict()}
-
-
-def _lag(sources: Sequence[Any]) -> int | None:
-    """Records between the micro-batch's end and the topics' end; None where a source is not a topic."""
-    found: int | None = None
-    for source in sources:
-        try:
-            end, latest = (
-                SourcePositions.from_json(json.loads(source[name])) for name in ("endOffset", "latestOffset")
-            )
-        except (ConfigError, TypeError, ValueError):
-            continue
-        reached = dict(end.items())
-        found = (found or 0) + sum(
-            max(0, position.offset - (reached[tp].offset if tp in reached else 0)) for tp, position in latest.items()
-        )
-    return found

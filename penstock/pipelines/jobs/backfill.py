@@ -60,6 +60,7 @@ class BackfillConf:
         Duration(60 * 60_000),
     )
     include_headers: bool = conf_key("keeps the headers of records", False, fixed=Fixed.WHOLE)
+    skip_undecodable: str = conf_key("batches to pass over if they cannot be decoded, as an error of the job says", "")
     fail_on_data_loss: bool = conf_key("stops when records from `begin` on may have been deleted already", True)
 
     def __post_init__(self) -> None:
@@ -209,6 +210,8 @@ def _records(conf: BackfillConf, context: JobContext, chunk: TimeChunk) -> DataF
         "includeHeaders": str(conf.include_headers),
         "failOnDataLoss": str(conf.fail_on_data_loss),
     }
+    if conf.skip_undecodable:
+        options["skipUndecodable"] = conf.skip_undecodable
     with PenstockLogClient(conf.bootstrap, source_options(options, streaming=False).client) as client:
         check_shape(conf, id_of_topic(client, conf))
         # As offsets, so that the source sees it if retention deletes them between here and the read

@@ -39,6 +39,7 @@ class BronzeConf:
     partition_by: str = conf_key("how the table is partitioned", "date", choices=PARTITIONINGS, fixed=Fixed.WHOLE)
     include_headers: bool = conf_key("keeps the headers of records", False, fixed=Fixed.WHOLE)
     max_offsets_per_trigger: int = conf_key("records in one micro-batch; 0: all that are there", 0, minimum=0)
+    skip_undecodable: str = conf_key("batches to pass over if they cannot be decoded, as an error of the job says", "")
     fail_on_data_loss: bool = conf_key("stops when records are gone before they were read", True)
 
     @property
@@ -88,5 +89,7 @@ def _source(spark: SparkSession, conf: BronzeConf, client: dict[str, str]) -> Da
     }
     if conf.max_offsets_per_trigger:
         given["maxOffsetsPerTrigger"] = str(conf.max_offsets_per_trigger)
+    if conf.skip_undecodable:
+        given["skipUndecodable"] = conf.skip_undecodable
     stream = spark.readStream.format("penstock").options(**given).load()
     return stream.selectExpr("*", f"{UTC_DATE} AS date") if conf.partition_by == "date" else stream

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from penstock.cli.pipeline import describe, list_jobs
+from penstock.cli.pipeline import describe, list_jobs, run
 from penstock.client.admin.admin import Admin
+from penstock.pipelines import catalog
+from penstock.pipelines.frame.plain_error import plain_error
 from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from tests.support.fake_broker import FakeCluster
 from tests.support.waiting import wait_until
@@ -36,6 +39,32 @@ def test_a_mistake_in_a_conf_is_one_line(tmp_path: Path) -> None:
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr == f"penstock: {conf}: topc: the job bronze has no such key; did you mean 'topic'?\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_data_loss_is_told_like_any_other_error_with_a_code_of_its_own_and_the_key_of_the_conf(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    def lose(*_: object, **__: object) -> None:
+        raise plain_error(
+            "penstock.spark.planning.DataLossError: t-0: offsets [2, 5) were deleted. Nothing was skipped: the query "
+            "stops here. To go on without these records set the option failOnDataLoss=false"
+        )
+
+    monkeypatch.setattr(catalog, "run_job", lose)
+    monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "bronze", *(["--json"] if as_json else [])])
+    with pytest.raises(typer.Exit) as ended:
+        run("bronze", Path("bronze.toml"), as_json=as_json)
+    told = capsys.readouterr()
+    assert (ended.value.exit_code, told.out) == (3, "")
+    sentence = (
+        "t-0: offsets [2, 5) were deleted. Nothing was skipped: the query stops here. "
+        "To go on without these records set fail_on_data_loss = false"
+    )
+    if as_json:
+        assert json.loads(told.err) == {"error": {"name": "DataLossError", "message": sentence, "exit_code": 3}}
+    else:
+        assert told.err == f"penstock: data loss: {sentence}\n"
 
 
 def test_an_audit_without_a_closed_segment_says_that_nothing_was_verified(tmp_path: Path) -> None:

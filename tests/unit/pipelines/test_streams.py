@@ -23,9 +23,10 @@ from penstock.pipelines.frame.job_context import JobContext, local_spark
 from penstock.pipelines.frame.plain_error import plain_error, plain_errors
 from penstock.pipelines.frame.streams import batch_figures, run_queries
 from penstock.pipelines.jobs.bronze import BronzeConf, run_bronze
-from penstock.spark import session
+from penstock.spark import lags, session
 from penstock.spark.planning import DataLossError
 from penstock.testing.layout import free_ports
+from penstock.types import TopicPartition
 
 
 def places(**offsets: int) -> str:
@@ -49,7 +50,13 @@ def progress(end: str | None, latest: str | None) -> dict[str, Any]:
 
 def test_lag_is_the_sum_over_partitions_and_new_ones_count_whole() -> None:
     found = batch_figures(progress(places(p0=10, p1=5), places(p0=14, p1=5, p2=7)))
-    assert found == BatchFigures(30, 1.5, 1767225611.5, 2, 3, 11, {"late": 4, "early": 0})
+    assert found == BatchFigures(30, 1.5, 1767225611.5, 2, 3, 11, {"late": 4, "early": 0}, ("t",))
+
+
+def test_lags_are_told_for_each_partition_by_topic_of_sparks_own_report_too() -> None:
+    found = lags(progress(places(p0=10, p1=5), places(p0=14, p1=5, p2=7)))
+    assert found == {TopicPartition("t", 0): 4, TopicPartition("t", 1): 0, TopicPartition("t", 2): 7}
+    assert lags(progress('{"logOffset": 3}', None)) == {}
 
 
 def test_a_source_that_is_no_topic_has_no_lag() -> None:
@@ -102,6 +109,13 @@ def test_the_error_of_a_worker_is_found_in_the_trace() -> None:
     assert type(plain_error("penstock.errors.ConfigError: no")) is ConfigError
     other = plain_error("\n[X] something\nat java")
     assert type(other) is PenstockError and str(other) == "Spark failed: [X] something"
+
+
+def test_an_error_of_the_source_names_the_keys_of_the_conf() -> None:
+    bad = 'penstock.errors.UndecodableBatchError: name it in the option skipUndecodable={"t": {"0": [5]}}'
+    assert str(plain_error(bad)) == 'name it in skip_undecodable = \'{"t": {"0": [5]}}\''
+    found = plain_error("penstock.errors.MessageTooLargeError: the limit is kafka.max.request.size=5")
+    assert str(found) == "the limit is [run] client.max.request.size=5"
 
 
 def test_an_exception_of_java_that_pyspark_does_not_know_is_one_line() -> None:

@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
+from penstock.client.cluster.config import AdminConfig, ConsumerConfig
 from penstock.errors import ConfigError
 from penstock.spark.boundary import BoundaryKind
-from penstock.spark.options import SourceOptions, sink_options, source_options
+from penstock.spark.options import SourceOptions, options_of, sink_options, source_options
 from penstock.types import TopicPartition
 
 BASE = {"bootstrap": "h:9192", "subscribe": "orders"}
@@ -138,3 +139,14 @@ def test_the_sink_does_not_let_acks_be_weakened() -> None:
     assert sink_options({"bootstrap": "h:1", "kafka.acks": "all"}).client == {}
     with pytest.raises(ConfigError, match="acks=all"):
         sink_options({"bootstrap": "h:1", "kafka.acks": "1"})
+
+
+def test_the_time_limit_of_planning_is_the_admins_and_the_other_parts_do_not_see_it() -> None:
+    given = {"bootstrap": "h:1", "kafka.default.api.timeout.ms": "180000", "kafka.fetch.max.wait.ms": "7"}
+    source = source_options({**given, "subscribe": "t"}, streaming=True)
+    assert source.client == {"default_api_timeout_ms": 180_000, "fetch_max_wait_ms": 7} and not source.without_effect
+    assert options_of(AdminConfig, source.client) == {"default_api_timeout_ms": 180_000}
+    assert options_of(ConsumerConfig, source.client) == {"fetch_max_wait_ms": 7}
+    assert sink_options({**given, "topic": "t"}).client == {}
+    with pytest.raises(ConfigError, match=r"option kafka.default.api.timeout.ms=0 must be"):
+        source_options({**given, "subscribe": "t", "kafka.default.api.timeout.ms": "0"}, streaming=True)
