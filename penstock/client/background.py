@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import contextlib
+import logging
 import os
 import threading
 import weakref
@@ -20,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import uvloop
 
 from penstock.client import descriptors, forks
+from penstock.client.forgotten import begin_alone
 from penstock.errors import BootstrapError, CalledInCallbackError
 from penstock.threads import SystemThreads
 
@@ -30,6 +32,8 @@ IN_CALLBACK = (
     "this call waits for the client's own thread, and that thread made it, in a callback of a future; have another"
     " thread make it"
 )
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -80,6 +84,7 @@ class LoopThread:
         self.pid = os.getpid()
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self._clients: weakref.WeakSet[Closable] = weakref.WeakSet()
+        self._adopted: set[asyncio.Task[object]] = set()
         self._thread = threading.Thread(target=self._run, name="penstock-client", daemon=True)
         self._thread.start()
 
@@ -122,11 +127,30 @@ class LoopThread:
         """The client is closed."""
         self._clients.discard(client)
 
+    def adopt(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Runs the end of a client that its user dropped; a program that ends waits for it."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(begin_alone, work, self._adopted)
+
     def close_clients(self) -> None:
-        """Closes every client that was forgotten open; each has EXIT_SECONDS."""
+        """Closes every client that is open; each has EXIT_SECONDS, and so have all together that were dropped."""
         for client in list(self._clients):
             with contextlib.suppress(Exception):
                 client.close(EXIT_SECONDS)
+        with contextlib.suppress(Exception):
+            if late := self.run(self._wait_adopted(), EXIT_SECONDS + 1):
+                _log.warning(
+                    "%d clients that were dropped without close() did not end within %g s of the program's end: what"
+                    " they had not sent is lost",
+                    late,
+                    EXIT_SECONDS,
+                )
+
+    async def _wait_adopted(self) -> int:
+        """How many are still under way after EXIT_SECONDS."""
+        if self._adopted:
+            await asyncio.wait(self._adopted, timeout=EXIT_SECONDS)
+        return len(self._adopted)
 
     def stop(self) -> None:
         """Ends the loop and its thread."""

@@ -59,6 +59,10 @@ class Background(Protocol):
         """The client is closed."""
         ...
 
+    def adopt(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Runs the end of a client that its user dropped, from any thread; nobody waits for it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ClientEnvironment:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from penstock.client.environment import ClientEnvironment
+from penstock.client.forgotten import begin_alone
 from tests.support.fake_network import FakeNetwork
 from tests.support.stepped_threads import SteppedThreads
 from tests.support.virtual_time import VirtualTimeLoop
@@ -27,6 +28,7 @@ class VirtualBackground:
     def __init__(self, loop: VirtualTimeLoop) -> None:
         self.loop: asyncio.AbstractEventLoop = loop
         self.clients: list[Any] = []
+        self._adopted: set[asyncio.Task[object]] = set()
 
     @property
     def alive(self) -> bool:
@@ -44,6 +46,9 @@ class VirtualBackground:
 
     def discard(self, client: Any) -> None:
         self.clients = [known for known in self.clients if known is not client]
+
+    def adopt(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self.loop.call_soon(begin_alone, work, self._adopted)
 
 
 class _Event:

@@ -48,6 +48,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.wire.messages import PartitionInfo, TopicInfo
 from penstock.client.wire.topic_messages import NewTopic
 from penstock.errors import ApiError, ClientClosedError
@@ -59,6 +60,22 @@ T = TypeVar("T")
 DESCRIBED_AT_ONCE = 16
 """Topics whose leaders are asked at the same time, when all are described."""
 OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
+
+
+class _Connections:
+    """What is left of an admin client that its user dropped. To close it twice does nothing."""
+
+    closed = False
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        self._cluster = cluster
+
+    def unacked_records(self) -> int:
+        """It sends none."""
+        return 0
+
+    async def close_forgotten(self) -> None:
+        await self._cluster.close()
 
 
 @with_method_hints(ADMIN_METHODS)
@@ -82,11 +99,15 @@ class AsyncAdmin(ClusterCalls):
         self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), connection, environment)
         self._topics = TopicChanges(self._cluster)
         self._closed = False
+        self._is_bound = False
         forks.belongs_here(self)
 
     async def start(self) -> None:
         """Reaches the cluster; BootstrapError when it cannot."""
         self._check_open()
+        if not self._is_bound:
+            self._is_bound = True
+            close_when_forgotten(self, repr(self), _Connections(self._cluster), OnLoop(asyncio.get_running_loop()))
         await self._cluster.wait_ready()
 
     async def until_closed(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:

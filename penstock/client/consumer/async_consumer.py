@@ -22,6 +22,7 @@ from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCo
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
+from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.position import Position
 from penstock.types import (
     EARLIEST_TIMESTAMP,
@@ -65,6 +66,7 @@ class AsyncConsumer:
         if self._loop is None:
             self._loop = loop
             self._core.start(loop)
+            close_when_forgotten(self, repr(self), self._core, OnLoop(loop))
         elif self._loop is not loop:
             raise RuntimeError(OTHER_LOOP)
 

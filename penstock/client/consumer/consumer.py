@@ -25,6 +25,7 @@ from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCo
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.forgotten import close_when_forgotten
 from penstock.position import Position
 from penstock.types import (
     EARLIEST_TIMESTAMP,
@@ -63,6 +64,7 @@ class Consumer:
         self._core.start(self._background.loop)
         self._background.add(self)
         forks.belongs_here(self)
+        close_when_forgotten(self, repr(self), self._core, self._background)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the consumer."""

@@ -318,6 +318,14 @@ class ConsumerCore:
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
+    def unacked_records(self) -> int:
+        """A consumer sends none."""
+        return 0
+
+    async def close_forgotten(self) -> None:
+        """The end of a consumer that its user dropped."""
+        await self.close()
+
     async def close(self) -> None:
         self.closed = True
         self._on_ready()  # a poll that waits in another thread, or around a signal handler, ends

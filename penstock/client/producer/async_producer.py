@@ -19,6 +19,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
+from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -55,6 +56,8 @@ class AsyncProducer:
         if self._loop is None:
             self._loop = loop
             self._core.start(loop)
+            name = f"{self!r} with client_id {self._core.config.client_id!r}"
+            close_when_forgotten(self, name, self._core, OnLoop(loop))
         elif self._loop is not loop:
             raise RuntimeError(OTHER_LOOP)
 

@@ -8,6 +8,7 @@ works on the process's background loop.
 from __future__ import annotations
 
 import concurrent.futures
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
@@ -20,6 +21,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.forgotten import close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -33,6 +35,8 @@ from penstock.types import TopicPartition
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 MEMORY_WAIT_SECONDS = 0.5
 """A wait for memory looks again at least this often."""
@@ -63,6 +67,8 @@ class Producer:
         self._core.start(self._background.loop)
         self._background.add(self)
         forks.belongs_here(self)
+        name = f"{self!r} with client_id {self._core.config.client_id!r}"
+        close_when_forgotten(self, name, self._core, self._background)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
@@ -233,6 +239,8 @@ class Producer:
         except TimedOutError:
             if timeout is None:
                 raise
+            unacked = self._core.unacked_records()
+            _log.warning("%r: %d records were not acked within the %g s of its close", self, unacked, timeout)
         finally:
             self._background.discard(self)
             if self._background.alive:

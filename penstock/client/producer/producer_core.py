@@ -8,6 +8,7 @@ metadata or memory. It never waits itself, so that one face can block and the ot
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,7 +27,7 @@ from penstock.client.producer.accumulator import (
 )
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
-from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.future import RecordFuture, when_done
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
@@ -45,6 +46,7 @@ from penstock.record.lone_batch import check_record_size
 from penstock.types import TopicPartition
 
 MAX_TIMESTAMP_MS = 2**63 - 1
+COUNT_ATTEMPTS = 10
 
 
 class ProducerCore:
@@ -219,6 +221,25 @@ class ProducerCore:
         self.closed = True
         self.accumulator.sticky.clear()
         self.accumulator.keyed.clear()
+
+    def unacked_records(self) -> int:
+        """About how many records are not acked and have not failed; exactly so many while the loop does nothing."""
+        for _ in range(COUNT_ATTEMPTS):
+            with contextlib.suppress(RuntimeError):  # the loop moves batches at this moment
+                return sum(len(batch.values) or batch.record_count for batch in self.accumulator.unfinished())
+        return 0
+
+    async def close_forgotten(self) -> None:
+        """The end of a producer that its user dropped: sends what it took, and ends all traffic."""
+        self.begin_close()
+        try:
+            with self.accumulator.flush():
+                self.sender.wake()
+                for batch in self.accumulator.unfinished():
+                    if not batch.done:
+                        await when_done(batch)
+        finally:
+            await self.finish_close()
 
     async def finish_close(self) -> None:
         """Ends all traffic; whatever is not acked fails."""
