@@ -50,7 +50,7 @@ class Survivor:
     cluster_id: str
     node_id: int
     epoch: int
-    lost_log_dirs: tuple[str, ...]
+    registered_log_dirs: tuple[str, ...]
     """The ids of the log dirs with which the lost node is registered."""
 
 
@@ -78,7 +78,8 @@ def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool) -
             sys.stdout.flush()
             if not (step.is_done or dry_run):
                 step.do()
-    ids = f" --lost-log-dirs {','.join(survivor.lost_log_dirs)}" if survivor.lost_log_dirs else ""
+    lost_dirs = still_lost(config, survivor, fs)
+    ids = f" --lost-log-dirs {','.join(lost_dirs)}" if lost_dirs else ""
     sys.stdout.write(f"then start it once like this: penstock node start --config {config_path}{ids}\n")
     return 0
 
@@ -105,8 +106,16 @@ def read_survivor(fs: FileSystem, directory: str, lost_node: int) -> Survivor:
     if state is None:
         raise ConfigError(f"--from {directory}: it has no quorum-state, so it is not a controller's")
     registration = read_metadata(fs, inside).brokers.get(lost_node)
-    lost_log_dirs = registration.log_dirs if registration is not None else ()
-    return Survivor(directory, properties.cluster_id, properties.node_id, state.epoch, lost_log_dirs)
+    registered = registration.log_dirs if registration is not None else ()
+    return Survivor(directory, properties.cluster_id, properties.node_id, state.epoch, registered)
+
+
+def still_lost(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> tuple[str, ...]:
+    """The registered log dirs that the node does not have: some of its disks may be whole."""
+    here = {
+        properties.directory_id for properties in _formatted(config, survivor, fs).values() if properties is not None
+    }
+    return tuple(one for one in survivor.registered_log_dirs if one not in here)
 
 
 def votes_without_memory(voters: tuple[int, ...], lost: tuple[int, ...]) -> tuple[int, ...]:

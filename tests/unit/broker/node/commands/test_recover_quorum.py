@@ -18,6 +18,7 @@ from broker.node.commands.recover_quorum import (
     parse_voters,
     read_survivor,
     recovery_steps,
+    still_lost,
     votes_without_memory,
 )
 from broker.quorum.metadata_log import QuorumStateFile
@@ -184,6 +185,15 @@ def test_a_node_that_has_run_or_is_of_another_cluster_is_refused(configs: list[N
     fs.mkdir("/2/data/__cluster_metadata-0")
     VoterMemory("/2/data", fs).note_voted()
     assert "this node has run" in refused(configs[2], fs), "the one that does not vote has no quorum state of ours"
+
+
+def test_a_disk_that_is_whole_keeps_its_log_dir_and_only_the_others_are_given_up(configs: list[NodeConfig]) -> None:
+    fs = machine()
+    format_directory(fs, "/1/more", CLUSTER, 1, "whole")
+    survivor = replace(SURVIVOR, registered_log_dirs=("gone", "whole"))
+    recover(fs, configs[1])
+    assert still_lost(configs[1], survivor, fs) == ("gone",)
+    assert is_voter_without_memory(fs, 1)
 
 
 def test_a_node_that_runs_is_refused(configs: list[NodeConfig]) -> None:
