@@ -123,12 +123,12 @@ def wrap(home: Path, directory: Path) -> Path:
 
 
 def _cache_directory() -> Path:
-    """The user's cache, or a temporary directory where that cannot be written."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+    """The user's cache, or a temporary directory where that cannot be written, or the user has no home."""
     try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
         base.mkdir(parents=True, exist_ok=True)
         if os.access(base, os.W_OK | os.X_OK):
             return base
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: no HOME, and no name for the user's number
         pass
     return Path(tempfile.mkdtemp(prefix="penstock-java-"))

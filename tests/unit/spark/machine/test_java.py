@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import MissingDependencyError
 from penstock.spark.machine import java
-from penstock.spark.machine.java import find_java, java_version, wrap
+from penstock.spark.machine.java import _cache_directory, find_java, java_version, wrap
 
 
 def fake_java(home: Path, script: str, release: str = "") -> Path:
@@ -61,3 +61,16 @@ def test_the_wrapper_drops_two_arguments_and_keeps_all_others(tmp_path: Path) ->
     assert told.stdout.splitlines() == ["<-cp>", "<a b:c>", "<>", "<Main $x>", "<--add-modules=other>"]
     assert wrap(home, tmp_path / "cache") == wrapped
     assert os.listdir(wrapped / "bin") == ["java"]
+
+
+def test_a_user_without_a_home_and_a_name_has_a_temporary_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    found = _cache_directory()
+    try:
+        assert found.is_dir() and found.name.startswith("penstock-java-")
+    finally:
+        found.rmdir()
