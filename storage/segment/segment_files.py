@@ -1,9 +1,8 @@
 """Opens a partition's directory: tidies the leftovers of a crash, and finds the segments.
 
-Leftovers of an interrupted operation: `.tmp` (a small file that was never renamed), `.deleted` (a removed segment) and
-`.cleaned` (an unfinished compaction) are removed. `.swap` (a finished compaction) is completed: its segment replaces
-every segment whose offsets it covers. An index without its .log is removed. Unknown names are not touched. All of this
-may be interrupted and repeated. `recovery.py` checks the records.
+What an interrupted operation left is removed (`leftovers.py`), and a finished compaction is completed: its segment
+replaces every segment whose offsets it covers. Unknown names are not touched. All of this may be interrupted and
+repeated. `recovery.py` checks the records.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_names import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
-    TMP_SUFFIX,
     file_stem,
     parse_segment_file,
 )
 from storage.disk.file_system import FileSystem
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile, scan_verified
+from storage.segment.leftovers import Leftover, leftovers
 from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
@@ -34,29 +31,21 @@ def tidy(fs: FileSystem, directory: str) -> dict[str, bool]:
     """Finish or undo interrupted operations; returns the names now in the directory, and whether each is a
     directory."""
     entries = fs.entries(directory)
-    leftovers = [
-        name
-        for name, is_directory in entries.items()
-        if name.endswith((TMP_SUFFIX, DELETED_SUFFIX, CLEANED_SUFFIX)) and not is_directory
-    ]
-    swaps = [name for name in entries if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
-    for name in leftovers:
-        _log.info("%s/%s: removing what an interrupted operation left", directory, name)
-        fs.unlink(f"{directory}/{name}")
-    for name in swaps:
-        _finish_swap(fs, directory, name)
-    if leftovers or swaps:
-        entries = fs.entries(directory)
-    _remove_orphans(fs, directory, entries)
-    return entries
+    found = leftovers(entries)
+    for name, leftover in found.items():
+        if leftover is not Leftover.SWAP:
+            _log.info("%s/%s: removing it: %s", directory, name, leftover.value)
+            fs.unlink(f"{directory}/{name}")
+    for name, leftover in found.items():
+        if leftover is Leftover.SWAP:
+            _finish_swap(fs, directory, name)
+    return fs.entries(directory) if found else entries
 
 
 def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
     target = name.removesuffix(SWAP_SUFFIX)
-    parsed = parse_segment_file(target)
-    if parsed is None:
-        return
-    base_offset, next_offset = parsed[0], _next_offset(fs, f"{directory}/{name}", parsed[0])
+    base_offset = int(target.removesuffix(LOG_SUFFIX))
+    next_offset = _next_offset(fs, f"{directory}/{name}", base_offset)
     followed = fs.exists(
         f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"
     )  # an active segment comes after it, always
@@ -68,9 +57,9 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
         if found is not None and base_offset < found[0] < next_offset:
             fs.unlink(f"{directory}/{other}")
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-        for leftover in (file_stem(base_offset) + suffix, file_stem(base_offset) + suffix + SWAP_SUFFIX):
-            if fs.exists(f"{directory}/{leftover}"):
-                fs.unlink(f"{directory}/{leftover}")
+        index = f"{directory}/{file_stem(base_offset)}{suffix}"
+        if fs.exists(index):
+            fs.unlink(index)
     fs.fsync_dir(directory)  # the replaced files are removed for good BEFORE the marker is renamed
     fs.rename(f"{directory}/{name}", f"{directory}/{target}")
     fs.fsync_dir(directory)
@@ -87,15 +76,6 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
         return next_offset
     finally:
         fs.close(fd)
-
-
-def _remove_orphans(fs: FileSystem, directory: str, entries: dict[str, bool]) -> None:
-    for name in tuple(entries):
-        found = parse_segment_file(name.removesuffix(SWAP_SUFFIX))
-        if found is not None and found[1] != LOG_SUFFIX and file_stem(found[0]) + LOG_SUFFIX not in entries:
-            _log.info("%s/%s: removing an index without its log", directory, name)
-            fs.unlink(f"{directory}/{name}")
-            del entries[name]
 
 
 def find_segments(

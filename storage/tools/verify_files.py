@@ -15,21 +15,15 @@ from storage.disk.atomic_file import read_text
 from storage.disk.checkpoint_file import read_epochs
 from storage.disk.file_names import (
     CLEAN_SHUTDOWN,
-    CLEANED_SUFFIX,
     DELETE_DIRECTORY_SUFFIX,
-    DELETED_SUFFIX,
-    INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOCK,
-    LOG_SUFFIX,
     META_PROPERTIES,
     PART_SUFFIX,
     PARTITION_METADATA,
-    SWAP_SUFFIX,
-    TIME_INDEX_SUFFIX,
     TMP_SUFFIX,
-    file_stem,
     parse_metadata_snapshot,
+    parse_move_directory,
     parse_partition_directory,
     parse_segment_file,
     parse_snapshot_file,
@@ -40,6 +34,7 @@ from storage.disk.sealed_text import unseal_json
 from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.recovery import LastKnown
+from storage.segment.leftovers import Leftover, leftovers
 from storage.tools.findings import TIDY, Finding, Severity
 from storage.tools.target import OFFSET_CHECKPOINTS
 
@@ -47,32 +42,31 @@ QUORUM_STATE = "quorum-state"
 """Of the metadata log; its owner is the broker, its form a sealed JSON object."""
 QUORUM_VOTER = "quorum-voter"
 """In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
-_LEFTOVERS = {
-    TMP_SUFFIX: "a small file that was not finished",
-    DELETED_SUFFIX: "a file on its way out",
-    CLEANED_SUFFIX: "a cleaned segment that was not finished",
-    SWAP_SUFFIX: "a cleaned segment that is to take its place",
-    PART_SUFFIX: "a snapshot of the metadata of which a leader has sent a part",
-}
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
 _OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, QUORUM_VOTER, "lost+found", *OFFSET_CHECKPOINTS}
 
 
 def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
     """Leftovers, orphans and strangers among the files of a partition."""
-    names = fs.listdir(directory)
-    for name in names:
+    entries = fs.entries(directory)
+    found = leftovers(entries)
+    for name in entries:
         path = f"{directory}/{name}"
-        parsed = parse_segment_file(name)
-        leftover = next((what for suffix, what in _LEFTOVERS.items() if name.endswith(suffix)), "")
-        if leftover and not fs.is_directory(path):
-            yield Finding("warning", "leftover", path, leftover, TIDY)
-        elif parsed is not None and parsed[1] in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            log = file_stem(parsed[0]) + LOG_SUFFIX
-            if log not in names and log + SWAP_SUFFIX not in names:
-                yield Finding("warning", "index-orphan", path, "an index without its .log", TIDY)
-        elif parsed is None and name not in _OURS and not _is_snapshot(name):
+        leftover = found.get(name)
+        if leftover is Leftover.ORPHAN:
+            yield Finding("warning", "index-orphan", path, leftover.value, TIDY)
+        elif leftover is not None:
+            yield Finding("warning", "leftover", path, leftover.value, TIDY)
+        elif _is_part(name):
+            what = "a snapshot of the metadata of which a leader has sent a part"
+            yield Finding("warning", "leftover", path, what, "nothing to do: the node's next start removes it")
+        elif parse_segment_file(name) is None and name not in _OURS and not _is_snapshot(name):
             yield Finding("note", "foreign", path, "not a file of ours; it is left alone")
+
+
+def _is_part(name: str) -> bool:
+    """The metadata log's owner removes it; another partition's directory has none."""
+    return name.endswith(PART_SUFFIX) and parse_metadata_snapshot(name.removesuffix(PART_SUFFIX)) is not None
 
 
 def _is_snapshot(name: str) -> bool:
@@ -158,15 +152,20 @@ def _fault_of(data: bytes) -> tuple[int, str]:
 
 def log_dir_names(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
     """Leftovers and strangers in a log dir."""
-    for name in fs.listdir(log_dir):
+    for name, is_directory in fs.entries(log_dir).items():
         path = f"{log_dir}/{name}"
-        suffix = set_aside_suffix(name)
+        suffix = set_aside_suffix(name) if is_directory else None
         if suffix == DELETE_DIRECTORY_SUFFIX:
             yield Finding("warning", "leftover", path, "a deleted log whose files were not all removed", TIDY)
         elif suffix is not None:
             remedy = "look whether anything in it is still wanted, then remove it by hand"
             yield Finding("note", "set-aside", path, "it was set aside; the node never deletes it", remedy)
-        elif name.endswith(TMP_SUFFIX):
+        elif is_directory and parse_move_directory(name) is not None:
+            remedy = (
+                "nothing to do: the node's next start finishes or undoes the move, and goes on with it where it can"
+            )
+            yield Finding("note", "move", path, "a move of a log between log dirs is under way", remedy)
+        elif not is_directory and name.removesuffix(TMP_SUFFIX) in _OURS_IN_LOG_DIR and name.endswith(TMP_SUFFIX):
             yield Finding("note", "leftover", path, "not finished; the next write of the file replaces it")
         elif name not in _OURS_IN_LOG_DIR and parse_partition_directory(name) is None:
             yield Finding("note", "foreign", path, "not ours; it is left alone")

@@ -228,12 +228,6 @@ def test_a_lost_index_is_a_warning_where_it_should_be(data: Path) -> None:
     assert (only(data).severity, only(data).kind) == ("warning", "index-missing")
 
 
-@pytest.mark.parametrize("suffix", [".tmp", ".deleted", ".cleaned", ".swap"])
-def test_leftovers_are_warnings(data: Path, suffix: str) -> None:
-    (data / "orders-0" / f"x{suffix}").touch()
-    assert (only(data).severity, only(data).kind) == ("warning", "leftover")
-
-
 def test_a_half_finished_swap_is_seen_as_what_it_becomes(data: Path) -> None:
     """The cleaned segment has replaced the first two; a crash came before it got their name."""
     orders = data / "orders-0"

@@ -1,0 +1,65 @@
+"""Decides which files of a partition's directory an interrupted operation left, and what a start does with each. Pure.
+
+    *.tmp                      a small file that was never renamed        removed
+    *.deleted                  a removed segment                          removed
+    *.cleaned                  an unfinished compaction                   removed
+    N.log.swap                 a finished compaction                      completed: it takes the place of N.log
+    N.index.swap, .timeindex   an index of one (Kafka writes them)        removed; the index is made anew
+    N.index, N.timeindex       without N.log and N.log.swap               removed
+
+All other names are not touched, and no directory is. `segment_files.py` does it at a start, and
+`storage/tools/verify_files.py` tells what it would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from storage.disk.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TMP_SUFFIX,
+    file_stem,
+    parse_segment_file,
+)
+
+
+class Leftover(Enum):
+    """What it is."""
+
+    UNFINISHED = "a small file that was not finished"
+    REMOVED = "a file on its way out"
+    CLEANED = "a cleaned segment that was not finished"
+    SWAP = "a cleaned segment that is to take its place"
+    INDEX_OF_SWAP = "an index of a cleaned segment; it is made anew"
+    ORPHAN = "an index without its .log"
+
+
+_BY_SUFFIX = {
+    TMP_SUFFIX: Leftover.UNFINISHED,
+    DELETED_SUFFIX: Leftover.REMOVED,
+    CLEANED_SUFFIX: Leftover.CLEANED,
+}
+
+
+def leftovers(entries: Mapping[str, bool]) -> dict[str, Leftover]:
+    """By name; `entries`: the names in the directory, and whether each is a directory."""
+    found = ((name, _leftover(name, entries)) for name, is_directory in entries.items() if not is_directory)
+    return {name: leftover for name, leftover in found if leftover is not None}
+
+
+def _leftover(name: str, entries: Mapping[str, bool]) -> Leftover | None:
+    for suffix, leftover in _BY_SUFFIX.items():
+        if name.endswith(suffix):
+            return leftover
+    of_segment = parse_segment_file(name.removesuffix(SWAP_SUFFIX))
+    if of_segment is None:
+        return None
+    base_offset, suffix = of_segment
+    if name.endswith(SWAP_SUFFIX):
+        return Leftover.SWAP if suffix == LOG_SUFFIX else Leftover.INDEX_OF_SWAP
+    log = file_stem(base_offset) + LOG_SUFFIX
+    return None if suffix == LOG_SUFFIX or log in entries or log + SWAP_SUFFIX in entries else Leftover.ORPHAN
