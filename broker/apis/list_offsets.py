@@ -75,6 +75,8 @@ class ListOffsetsApi:
         self._partitions, self._io, self._fail = partitions, io, fail
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
+        if request.is_abandoned:  # its client gave it up while it was queued
+            return
         answering = _Answering(request, body.partitions, body.timeout_ms)
         for place in range(len(answering.wanted)):
             self._answer(answering, place)

@@ -99,8 +99,12 @@ class ClientCalls:
             await abort(context, NetworkError(NOT_OPEN))
         sink = _OneShot()
         request = Request(api, body, sink, context.peer(), self._channel.now_ns, None, self._listener)
-        await self._channel.send(request)
-        await sink.wait()
+        try:
+            await self._channel.send(request)
+            await sink.wait()
+        except asyncio.CancelledError:  # the client gave the call up, or left: nobody waits for the answer
+            request.abandoned()
+            raise
         self._channel.request_sent(request)
         if request.error is not None:
             await abort(context, request.error)

@@ -133,11 +133,13 @@ class ColdBroker:
             flush(made)
         self.fs.go_cold()
 
-    def ask(self, *wanted: tuple[int, int], timeout_ms: int = 0) -> Request:
+    def ask(self, *wanted: tuple[int, int], timeout_ms: int = 0, is_given_up: bool = False) -> Request:
         """Each is a partition and a time."""
         parts = (ListOffsetsPartition(TopicPartition("t", number), TOPIC_ID, time_ms, -1) for number, time_ms in wanted)
         body = ListOffsetsRequest(tuple(parts), timeout_ms=timeout_ms)
         request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+        if is_given_up:
+            request.abandoned()
         replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))
         ListOffsetsApi(replicas, self.io, FailedRequests(pytest.fail).fail).handle(request, body)
         return request
@@ -220,5 +222,14 @@ def test_no_disk_is_asked_any_more_for_a_request_that_nobody_waits_for() -> None
         assert not broker.io.queue
         await asyncio.sleep(TIMEOUT_MS_DEFAULT / 1000)
         assert not request.is_complete and not broker.io.queue
+
+    run_virtual(main())
+
+
+def test_a_request_that_was_given_up_while_it_was_queued_asks_no_disk() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d")
+        request = broker.ask((0, T + 11), is_given_up=True)
+        assert not broker.io.queue and not request.is_complete
 
     run_virtual(main())

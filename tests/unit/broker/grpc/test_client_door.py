@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import grpc
 import grpc.aio
+import pytest
 
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
@@ -18,6 +19,7 @@ from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
 from broker.requests import DescribeMetadataRequest, DescribeMetadataResponse, ProduceResponse
 from penstock.pb import broker_pb2 as pb
+from penstock.types import CONSUMER_REPLICA_ID
 from tests.support.machine import NOW_NS
 
 
@@ -143,5 +145,24 @@ def test_a_description_of_the_metadata_goes_through_the_request_channel() -> Non
         answer = await call
         assert (answer.node_id, answer.offset, answer.epoch, answer.size_bytes, answer.lines) == (1, 7, 4, 9, b"cde")
         assert (answer.records, answer.sha256) == (2, "ab")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_a_call_that_its_client_gave_up_is_marked_so_whether_it_is_queued_or_waits(is_handled: bool) -> None:
+    async def scenario(bench: Bench) -> None:
+        asked = pb.ListOffsetsRequest(replica_id=CONSUMER_REPLICA_ID)
+        call = asyncio.ensure_future(bench.door.ListOffsets(asked, cast(Any, Stream())))
+        request = await bench.channel.receive()
+        if is_handled:
+            bench.channel.request_handled(request)
+            assert bench.channel.statistics().waiting == {"ListOffsets": 1}
+        assert not request.is_abandoned
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert request.is_abandoned and not any(bench.channel.statistics().waiting.values())
+        request.complete([])  # by a thread that was at work: told to nobody
 
     run(scenario)
