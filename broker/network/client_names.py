@@ -1,9 +1,9 @@
 """Counts the streams, requests and bytes of each client, by the `client_id` of its requests.
 
 Clients choose their names and no one checks them, so a long name is cut, and only a limited number of names have counts
-of their own. A name keeps its counts when its last stream has ended, until a new name needs the place; then they join
-the counts of all others, so the sum over all names never falls. A stream is counted from its first request on, under
-the name in that request.
+of their own. A name keeps its counts when its last stream has ended, until a new name needs the place; then they go. No
+count takes over another one's past: a monitoring system would show all that a name ever had as an increase of the
+others. A stream is counted from its first request on, under the name in that request.
 """
 
 from __future__ import annotations
@@ -62,9 +62,6 @@ class ClientNames:
         if gone is None:
             return False
         del self._clients[gone.name]
-        self._others.requests += gone.requests
-        self._others.bytes_in += gone.bytes_in
-        self._others.bytes_out += gone.bytes_out
         return True
 
     def statistics(self) -> Sequence[ClientTraffic]:

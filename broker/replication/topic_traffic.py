@@ -1,8 +1,9 @@
 """Counts records and bytes of each topic, for the metrics, on the leaders' side.
 
 Each topic is some series in a monitoring system, so only a limited number of topics has counts of its own: the first
-ones that are written or read, until they are deleted. All others, and what was counted of deleted topics, are counted
-together; so the sum over all rows never falls. Changed on the event loop, once for each batch.
+ones that are written or read, until they are deleted. All others are counted together. What was counted of a deleted
+topic goes with it: added to another count, a monitoring system would show it as an increase. Changed on the event loop,
+once for each batch.
 """
 
 from __future__ import annotations
@@ -27,11 +28,6 @@ class TopicTraffic:
     messages_in: int = 0
     bytes_out: int = 0
 
-    def add(self, other: TopicTraffic) -> None:
-        self.bytes_in += other.bytes_in
-        self.messages_in += other.messages_in
-        self.bytes_out += other.bytes_out
-
 
 class TrafficByTopic:
     """Of one broker."""
@@ -52,9 +48,7 @@ class TrafficByTopic:
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """A subscriber of the metadata: a deleted topic gives its row to another one."""
         for topic_id in delta.deleted_topic_ids:
-            gone = self._topics.pop(delta.image.topics_by_id[topic_id].name, None)
-            if gone is not None:
-                self._others.add(gone)
+            self._topics.pop(delta.image.topics_by_id[topic_id].name, None)
 
     def statistics(self) -> Mapping[str, TopicTraffic]:
         """By topic; may be called in any thread."""
