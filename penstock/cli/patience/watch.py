@@ -60,7 +60,10 @@ def patient_admin(bootstrap: str) -> Iterator[Admin]:
     reasons = Reasons(bootstrap)
     otherwise = f"an answer of the cluster, asked at {bootstrap}"
     connecting = Admin(bootstrap, bootstrap_timeout_ms=FIRST_CONTACT_MS)
-    with connecting as admin, patience(lambda: Standing(is_waiting=True), lambda: reasons.of((), otherwise)):
+    with (
+        connecting as admin,
+        patience(lambda: Standing(is_waiting=True), lambda: reasons.of(admin.waiting_for(), otherwise)),
+    ):
         yield admin
 
 

@@ -245,6 +245,15 @@ class Admin:
         'latest'."""
         return self._run(self._admin.list_offsets, partitions)
 
+    def waiting_for(self) -> tuple[str, ...]:
+        """The brokers in service that do not answer now, with their addresses, for a person; a call may wait for
+        them. May be called in any thread."""
+
+        async def on_loop() -> tuple[str, ...]:
+            return self._admin.waiting_for()
+
+        return self._background.run(on_loop())
+
     def close(self, timeout: float | None = None) -> None:
         """Closes every connection. Idempotent."""
         self._background.discard(self)

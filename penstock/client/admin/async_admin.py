@@ -353,6 +353,11 @@ class AsyncAdmin(ClusterCalls):
         deadline_ms = await self._begin()
         return await list_offsets(self._cluster, wanted, self._left_ms(deadline_ms))
 
+    def waiting_for(self) -> tuple[str, ...]:
+        """The brokers in service that do not answer now, with their addresses, for a person; a call may wait for
+        them."""
+        return self._cluster.connections.unreachable()
+
     async def close(self) -> None:
         """Closes every connection. Idempotent."""
         self._closed = True

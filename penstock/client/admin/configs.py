@@ -34,6 +34,8 @@ from penstock.errors import (
 )
 from penstock.types import Endpoint
 
+IN_VAIN_MS = 10_000
+"""So long addresses are tried that no broker ever answered at, before a wait for their brokers ends."""
 VISIBLE_POLL_MS = 20
 """How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
 
@@ -158,6 +160,17 @@ def done_but(done: str) -> Iterator[None]:
         raise TimedOutError(f"{done}, but no broker tells whether all have heard of it: {error}") from error
 
 
+def is_in_vain(cluster: ClusterClient, in_vain_ms: int) -> bool:
+    """Whether waiting for the brokers is in vain, since that time: the addresses that they advertise are of another
+    place."""
+    return cluster.clock.now_ms() >= in_vain_ms and cluster.connections.are_foreign()
+
+
+def unreachable(cluster: ClusterClient) -> str:
+    """The brokers that do not answer, with their addresses."""
+    return "; ".join(cluster.connections.unreachable()) or "none is in service"
+
+
 async def wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
     """Until every broker in service that answers, and one at least, has the metadata up to there."""
     behind: set[Endpoint] = set()
@@ -178,11 +191,15 @@ async def wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: 
 
     with done_but("the change was made"):
         await cluster.refresh(deadline_ms=deadline_ms)
+    in_vain_ms = cluster.clock.now_ms() + IN_VAIN_MS
     while True:
         endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
         answers = [heard for heard in await asyncio.gather(*map(has_heard, endpoints)) if heard is not None]
         if answers and all(answers):
             return
-        if cluster.clock.now_ms() >= deadline_ms:
+        is_over = cluster.clock.now_ms() >= deadline_ms
+        if not answers and (is_over or is_in_vain(cluster, in_vain_ms)):
+            raise TimedOutError(f"the change was made, but no broker can be asked for it: {unreachable(cluster)}")
+        if is_over:
             raise TimedOutError("the change was made, but some brokers do not have it yet; look again later")
         await asyncio.sleep(VISIBLE_POLL_MS / 1000)

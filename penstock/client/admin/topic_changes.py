@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import TopicDescription
-from penstock.client.admin.configs import VISIBLE_POLL_MS
+from penstock.client.admin.configs import IN_VAIN_MS, VISIBLE_POLL_MS
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
 from penstock.client.cluster.arguments import MAX_INT32
@@ -71,6 +71,7 @@ class TopicChanges:
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
         waits = False
+        in_vain_ms = self._cluster.clock.now_ms() + IN_VAIN_MS
         while True:
             told = await self._ask_every_broker(name, deadline_ms, "created")
             is_over = self._is_over(deadline_ms)
@@ -78,9 +79,15 @@ class TopicChanges:
             is_cut_off = waits and is_over and None in told  # our own deadline ended that broker's last answer
             if seen and all(has_leaders(topic, topic_id) for topic in seen) and not is_cut_off:
                 return description(seen[0])
-            if is_over:
+            if not seen and (is_over or configs.is_in_vain(self._cluster, in_vain_ms)):
                 raise TimedOutError(
-                    f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
+                    f"topic {name!r} was created, but no broker can be asked whether its partitions have leaders:"
+                    f" {configs.unreachable(self._cluster)}"
+                )
+            if is_over:
+                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in told else ""
+                raise TimedOutError(
+                    f"topic {name!r} was created, but some partitions have no leader yet; wait and use it{silent}"
                 )
             waits = True
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
@@ -158,8 +165,9 @@ class TopicChanges:
             if not is_known and not (waits and is_over and None in told):
                 return
             if is_over:
+                silent = f"; not asked: {configs.unreachable(self._cluster)}" if None in told else ""
                 raise TimedOutError(
-                    f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
+                    f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later{silent}"
                 )
             waits = True
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)

@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from penstock.backoff import Backoff
 from penstock.client.cluster.bootstrap import Bootstrap
 from penstock.client.cluster.config import ConnectionConfig
+from penstock.client.cluster.connections import CLOSED, ClientConnections
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
 from penstock.client.cluster.metadata_question import metadata_question
 from penstock.client.cluster.node_choice import NodeChoice
@@ -43,8 +44,6 @@ below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
 
-CLOSED = "this client is closed; make a new one"
-
 _log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
@@ -65,8 +64,7 @@ class ClusterClient:
         self.clock = environment.clock
         self.cache = MetadataCache()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
-        self._transport = environment.transport
-        self._connections: dict[Endpoint, Connection] = {}
+        self.connections = ClientConnections(environment.transport, bootstrap, self.cache)
         self.tracked = TrackedTopics(config.metadata_max_idle_ms, environment.clock.now_ms)
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None
@@ -91,12 +89,7 @@ class ClusterClient:
 
     def connection_to(self, endpoint: Endpoint) -> Connection:
         """ClientClosedError once it is closed: nobody would close another connection."""
-        if self._closed:
-            raise ClientClosedError(CLOSED)
-        found = self._connections.get(endpoint)
-        if found is None:
-            found = self._connections[endpoint] = Connection(self._transport, endpoint)
-        return found
+        return self.connections.to(endpoint)
 
     def connection(self, node_id: int) -> Connection | None:
         """None when the metadata does not know the node."""
@@ -374,7 +367,7 @@ class ClusterClient:
 
     def begin_close(self) -> None:
         """Ends the calls that wait, and begins nothing from now on. Idempotent."""
-        self._closed = True
+        self._closed = self.connections.closed = True
         for call in tuple(self._calls):
             call.cancel()
 
@@ -386,8 +379,7 @@ class ClusterClient:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        connections, self._connections = list(self._connections.values()), {}
-        await asyncio.gather(*(connection.close() for connection in connections), return_exceptions=True)
+        await self.connections.close()
 
     def __repr__(self) -> str:
         return f"ClusterClient(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"

@@ -49,9 +49,10 @@ from penstock.client.wire.offsets import (
     encode_epochs,
     encode_list_offsets,
 )
+from penstock.client.wire.reachability import Reachability
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer
 from penstock.client.wire.transport import ByteStream, ClientTransport
-from penstock.errors import NetworkError
+from penstock.errors import ApiError, NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, elections_pb2, log_dirs_pb2, reassignments_pb2
 from penstock.types import Endpoint, TopicPartition
@@ -74,11 +75,28 @@ def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
 class _MessageStream:
     """A stream of the transport whose messages have types."""
 
-    __slots__ = ("_stream", "endpoint")
+    __slots__ = ("_reach", "_stream", "endpoint")
 
-    def __init__(self, stream: ByteStream, endpoint: Endpoint) -> None:
+    def __init__(self, stream: ByteStream, endpoint: Endpoint, reach: Reachability) -> None:
         self._stream = stream
+        self._reach = reach
         self.endpoint = endpoint
+
+    async def _write(self, message: bytes) -> None:
+        try:
+            await self._stream.write(message)
+        except ApiError as error:
+            self._reach.failed(error)
+            raise
+
+    async def _read(self) -> bytes:
+        try:
+            message = await self._stream.read()
+        except ApiError as error:
+            self._reach.failed(error)
+            raise
+        self._reach.answered()
+        return message
 
     def cancel(self) -> None:
         """Ends the stream now; a request without an answer will get none."""
@@ -95,10 +113,10 @@ class ProduceStream(_MessageStream):
     __slots__ = ()
 
     async def write(self, call: ProduceCall) -> None:
-        await self._stream.write(wire.encode_produce(call))
+        await self._write(wire.encode_produce(call))
 
     async def read(self) -> ProduceAnswer:
-        return wire.decode_produce(_parsed(pb.ProduceResponse, await self._stream.read(), self.endpoint))
+        return wire.decode_produce(_parsed(pb.ProduceResponse, await self._read(), self.endpoint))
 
 
 class ConsumerFetchStream(_MessageStream):
@@ -107,10 +125,10 @@ class ConsumerFetchStream(_MessageStream):
     __slots__ = ()
 
     async def write(self, call: FetchCall) -> None:
-        await self._stream.write(wire.encode_fetch(call).SerializeToString())
+        await self._write(wire.encode_fetch(call).SerializeToString())
 
     async def read(self) -> FetchAnswer:
-        raw = await self._stream.read()
+        raw = await self._read()
         try:
             return wire.decode_fetch(raw)
         except DecodeError:
@@ -120,13 +138,19 @@ class ConsumerFetchStream(_MessageStream):
 class Connection:
     """The way to one endpoint. Made, used and closed on one event loop."""
 
-    def __init__(self, transport: ClientTransport, endpoint: Endpoint) -> None:
+    def __init__(self, transport: ClientTransport, endpoint: Endpoint, origin: str = "") -> None:
         self.endpoint = endpoint
+        self.reach = Reachability(origin)
         self._channel = transport.connect(endpoint)
 
     async def _ask(self, api: str, request: Message, answer: Any, timeout_ms: int) -> Any:
         """The answer of one call, which is a message of the class `answer`."""
-        raw = await self._channel.call(SERVICE + api, request.SerializeToString(), timeout_ms)
+        try:
+            raw = await self._channel.call(SERVICE + api, request.SerializeToString(), timeout_ms)
+        except ApiError as error:
+            self.reach.failed(error)
+            raise
+        self.reach.answered()
         return _parsed(answer, raw, self.endpoint)
 
     async def metadata(
@@ -252,10 +276,10 @@ class Connection:
         return decode_alter_log_dirs(answer)
 
     def open_produce(self) -> ProduceStream:
-        return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)
+        return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint, self.reach)
 
     def open_fetch(self) -> ConsumerFetchStream:
-        return ConsumerFetchStream(self._channel.open_stream(SERVICE + "Fetch"), self.endpoint)
+        return ConsumerFetchStream(self._channel.open_stream(SERVICE + "Fetch"), self.endpoint, self.reach)
 
     async def close(self) -> None:
         await self._channel.close()

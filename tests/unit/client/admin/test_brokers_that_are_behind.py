@@ -35,6 +35,7 @@ class Brokers:
         self.asked = 0
         self.clock = virtual_clock()
         brokers = [SimpleNamespace(endpoint=endpoint, fenced=False) for endpoint in (AHEAD, BEHIND)]
+        self.connections = SimpleNamespace(unreachable=lambda: (f"{BEHIND}: no answer",), are_foreign=lambda: False)
         self.cache = SimpleNamespace(brokers=brokers, update=lambda snapshot, now_ms: None)
 
     async def refresh(self, *, deadline_ms: int) -> None:

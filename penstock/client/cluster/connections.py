@@ -1,0 +1,69 @@
+"""The connections of one client, one for each address, and which brokers cannot be reached. Belongs to one event loop.
+
+Not here: which address to ask (node_choice.py), and what was met at one address (client/wire/reachability.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.wire.connection import Connection
+from penstock.client.wire.reachability import Reachability
+from penstock.client.wire.transport import ClientTransport
+from penstock.errors import ClientClosedError
+from penstock.types import Endpoint
+
+CLOSED = "this client is closed; make a new one"
+
+
+class ClientConnections:
+    """Made when they are first asked for, and closed together."""
+
+    def __init__(self, transport: ClientTransport, bootstrap: tuple[Endpoint, ...], cache: MetadataCache) -> None:
+        self._transport = transport
+        self._bootstrap = bootstrap
+        self._cache = cache
+        self._made: dict[Endpoint, Connection] = {}
+        self.closed = False
+
+    def to(self, endpoint: Endpoint) -> Connection:
+        """ClientClosedError once it is closed: nobody would close another connection."""
+        if self.closed:
+            raise ClientClosedError(CLOSED)
+        found = self._made.get(endpoint)
+        if found is None:
+            found = self._made[endpoint] = Connection(self._transport, endpoint, self._origin(endpoint))
+        return found
+
+    def _origin(self, endpoint: Endpoint) -> str:
+        """Who told the address; "" for one that the user gave."""
+        if endpoint in self._bootstrap:
+            return ""
+        known = ", ".join(str(broker.node_id) for broker in self._cache.brokers if broker.endpoint == endpoint)
+        name = f"broker {known}" if known else "a broker"
+        return f"{name} advertises this address (advertised.listeners), and it was never reached from here"
+
+    def unreachable(self) -> tuple[str, ...]:
+        """Of each broker in service that does not answer now: its address, and why."""
+        return tuple(reach.trouble for reach in self._reaches() if reach.trouble)
+
+    def are_foreign(self) -> bool:
+        """Whether no address that the brokers in service advertise was ever reached: waiting for them is in vain."""
+        reaches = list(self._reaches())
+        return bool(reaches) and all(reach.is_foreign for reach in reaches)
+
+    def _reaches(self) -> Iterator[Reachability]:
+        for broker in self._cache.brokers:
+            if not broker.fenced:
+                found = self._made.get(broker.endpoint)
+                yield found.reach if found is not None else Reachability()
+
+    async def close(self) -> None:
+        self.closed = True
+        made, self._made = list(self._made.values()), {}
+        await asyncio.gather(*(connection.close() for connection in made), return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"ClientConnections({len(self._made)})"
