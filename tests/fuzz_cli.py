@@ -244,22 +244,28 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="300 cases, drawn by --seed")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    count = wrong = 0
+    done: list[str] = []
     with Cluster(nodes=1) as cluster, place_of(cluster) as place:
         cases = [*argument_cases(place), *stream_cases(place)]
         if options.quick:
             cases = drawn(place, options.seed, 300)
-        for case in cases:
-            if options.only and not any(word in str(case) for word in options.only):
-                continue
-            count += 1
-            trouble = run(case, place)
-            if trouble:
-                wrong += 1
-                sys.stdout.write(f"{case}: {trouble}\n")
-                sys.stdout.flush()
-    sys.stdout.write(f"{count} cases, tracebacks {wrong}\n")
+        cases = [case for case in cases if not options.only or any(word in str(case) for word in options.only)]
+        with contextlib.suppress(KeyboardInterrupt):
+            for case in cases:
+                done.append(_told(case, run(case, place)))
+                if len(done) % 100 == 0:
+                    sys.stderr.write(f"{len(done)} of {len(cases)}\n")
+    wrong = sum(map(bool, done))
+    more = f" (of {len(cases)}: interrupted)" if len(done) < len(cases) else ""
+    sys.stdout.write(f"{len(done)} cases{more}, tracebacks {wrong}\n")
     return int(wrong > 0)
+
+
+def _told(case: Case, trouble: str) -> str:
+    if trouble:
+        sys.stdout.write(f"{case}: {trouble}\n")
+        sys.stdout.flush()
+    return trouble
 
 
 if __name__ == "__main__":

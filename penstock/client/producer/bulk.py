@@ -73,8 +73,9 @@ def cut_keyed(
     _total_bytes(values, record_limit_bytes)
     _total_bytes(keys, record_limit_bytes)
     joint = [(value or b"") + (key or b"") for value, key in zip(values, keys, strict=True)]
-    if sum(map(len, joint)) + LONE_OVERHEAD_BYTES > record_limit_bytes:
-        largest = max(range(len(joint)), key=lambda index: len(joint[index]))
+    lengths = list(map(len, joint))
+    if max(lengths, default=0) + LONE_OVERHEAD_BYTES > record_limit_bytes:
+        largest = lengths.index(max(lengths))
         check_record_size(values[largest], keys[largest], (), record_limit_bytes)
     for low, high in _cut(joint, limit_bytes):
         yield Run(values[low:high], keys[low:high])
@@ -88,7 +89,9 @@ def _total_bytes(values: Sequence[bytes | None], record_limit_bytes: int) -> int
     present: Sequence[Any] = values if None not in values else [value for value in values if value is not None]
     size = sum(map(len, present))
     if size + LONE_OVERHEAD_BYTES > record_limit_bytes:
-        check_record_size(max(present, key=len, default=None), None, (), record_limit_bytes)
+        largest = max(map(len, present), default=0)
+        if largest + LONE_OVERHEAD_BYTES > record_limit_bytes:
+            check_record_size(max(present, key=len, default=None), None, (), record_limit_bytes)
     return size + RECORD_OVERHEAD_BYTES * len(values)
 
 
