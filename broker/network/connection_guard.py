@@ -49,6 +49,7 @@ class ConnectionGuard:
         self._write_stall_ms_max = write_stall_ms_max
         self._since: dict[Peer, int] = {}
         self._looks = 0
+        self._room = 0
         self._cut_over_limit = self._cut_stalled = self._cut_over_rate = 0
 
     def look(self, connected: Collection[Peer], with_streams: Collection[Peer], now_ms: int) -> set[Peer]:
@@ -77,7 +78,13 @@ class ConnectionGuard:
             del self._since[peer]
         if self._shared is not None:
             self._shared.note(len(self._since))
+        self._room = self._max_per_ip - max((len(peers) for peers in by_host.values()), default=0)
         return gone
+
+    def room(self) -> int:
+        """How many connections may come, from whatever address, before one may be over a limit."""
+        shared = self._max if self._shared is None else self._shared.room()
+        return max(min(self._room, self._max - len(self._since), shared), 0)
 
     def _above_rate(self, by_host: dict[str, list[Peer]], not_new: Collection[Peer], now_ms: int) -> set[Peer]:
         """The new connections for which there is no room; the rest of the new ones is counted."""

@@ -28,7 +28,8 @@ GLANCE_SECONDS = 0.25
 """How often descriptors are counted, which costs little."""
 GLANCES_PER_LOOK = 8
 NEWCOMERS = 16
-"""With this many descriptors more than at the last look, the next look is at once."""
+"""With this many descriptors more than at the last look the next look is at once, and with fewer where they may be too
+many connections."""
 BUSY_SHARE = 20
 """Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""
 
@@ -90,7 +91,7 @@ class ConnectionWatch:
                 glances += 1
                 if glances >= GLANCES_PER_LOOK or descriptors > expected:
                     await self.look()
-                    glances, expected = 0, self._sockets.descriptors() + NEWCOMERS
+                    glances, expected = 0, self._sockets.descriptors() + min(NEWCOMERS, self._guard.room())
             except OSError as error:  # no descriptor to look with: the next look may find one
                 _log.warning("%s: connections could not be counted: %s", self._listener, error)
             await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (self._clock.now_ms() - began_ms) / 1000))

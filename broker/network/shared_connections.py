@@ -54,6 +54,10 @@ class SharedConnections:
         sizes = {**self._open, listener: count}
         return min(count, _level(sizes.values(), self.connections_max))
 
+    def room(self) -> int:
+        """How many more there may be of all listeners together; below 0 when there are too many."""
+        return self.connections_max - sum(self._open.values())
+
     def note(self, listener: str, count: int) -> None:
         """The listener has so many now."""
         self._open[listener] = count
@@ -73,6 +77,10 @@ class SharedWith:
     def allowed(self, count: int) -> int:
         """How many of its `count` connections it may keep."""
         return self._shared.allowed(self._listener, count)
+
+    def room(self) -> int:
+        """How many more there may be, of all listeners together."""
+        return self._shared.room()
 
     def note(self, count: int) -> None:
         self._shared.note(self._listener, count)

@@ -51,9 +51,7 @@ def test_no_count_rises_by_what_another_name_had_when_it_leaves() -> None:
         client.count_in(7)
         names.left(client)
         found = {client.name: client.bytes_in for client in names.statistics()}
-        increase += sum(
-            max(0, total - counts.get(name, 0)) for name, total in found.items()
-        )  # as sum(increase()) has it
+        increase += sum(max(0, total - counts.get(name, 0)) for name, total in found.items())
         counts = found
     assert increase == 7 * 3 * NAMES_MAX and counts[OTHERS] == 0
     again = names.joined("client-0")

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+import pytest
 
 from broker.network.accepted_sockets import AcceptedSockets, Peer, peer_of
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams
+from broker.network.shared_connections import CreationRate, SharedConnections
 from penstock.clock import SystemClock
 from tests.support.machine import THREADS
+from tests.support.virtual_time import run_virtual, virtual_clock
 
 
 def peers(host: str, *ports: int) -> list[Peer]:
@@ -106,3 +111,63 @@ def ended(client: socket.socket) -> bool:
         return client.recv(1) == b""
     except TimeoutError:
         return False
+
+
+class Sockets:
+    """The connections that a test says are there, and when each was cut."""
+
+    def __init__(self) -> None:
+        self.open: list[Peer] = []
+        self.cut_at: dict[Peer, float] = {}
+
+    def descriptors(self) -> int:
+        return 50 + len(self.open)
+
+    def peers(self) -> list[Peer]:
+        return list(self.open)
+
+    def cut(self, peers: Collection[Peer]) -> int:
+        for peer in peers:
+            self.open.remove(peer)
+            self.cut_at[peer] = asyncio.get_running_loop().time()
+        return len(peers)
+
+
+@pytest.mark.parametrize(
+    ("per_ip", "together", "address"), [(3, 99, "10.0.0.1"), (99, 3, "10.0.0.2"), (3, 3, "10.0.0.1")]
+)
+def test_a_connection_over_a_limit_is_cut_within_a_second(per_ip: int, together: int, address: str) -> None:
+    async def main() -> None:
+        sockets, clock = Sockets(), virtual_clock()
+        guard = ConnectionGuard(together, per_ip, 60_000)
+        watch = ConnectionWatch("TEST", cast(Any, sockets), guard, NoStreams(), clock, cast(Any, None))
+        watch._in_thread = at_once  # type: ignore[method-assign, assignment]
+        sockets.open = [Peer("10.0.0.1", port) for port in range(3)]
+        watch.start()
+        await asyncio.sleep(2.1)
+        assert guard.room() == 0 and not sockets.cut_at
+        late = Peer(address, 99)
+        sockets.open.append(late)
+        came = asyncio.get_running_loop().time()
+        await asyncio.sleep(1)
+        assert late in sockets.cut_at or len(sockets.cut_at) == 1
+        assert all(at - came <= 0.5 for at in sockets.cut_at.values())
+        await watch.stop()
+
+    run_virtual(main())
+
+
+async def at_once(work: Any) -> Any:
+    """In the place of a thread."""
+    return work()
+
+
+def test_room_is_that_of_the_fullest_address_of_the_listener_and_of_all_listeners() -> None:
+    shared = SharedConnections(10, CreationRate(1_000))
+    shared.note("OTHER", 4)
+    guard = ConnectionGuard(8, 3, 60_000, shared=shared.of("TEST"))
+    assert guard.room() == 0, "until the first look"
+    guard.look([Peer("10.0.0.1", 1)], (), 0)
+    assert guard.room() == 2
+    guard.look([Peer(f"10.0.0.{host}", 1) for host in range(5)], (), 0)
+    assert guard.room() == 1, "10 - 4 - 5"
