@@ -222,6 +222,23 @@ def test_max_bytes_per_trigger_bounds_a_micro_batch(client: FakeLogClient) -> No
     )
 
 
+@pytest.mark.parametrize("limit", [{"maxOffsetsPerTrigger": "20"}, {"maxBytesPerTrigger": "500"}])
+def test_a_limit_is_for_what_is_left_and_not_for_offsets_that_were_deleted(
+    client: FakeLogClient, limit: dict[str, str]
+) -> None:
+    client.append("orders", 1, 900)
+    client.delete_below("orders", 0, 90)  # all of it
+    one = reader(client, failOnDataLoss="false", **limit)
+    at = one.initialOffset()
+    client.delete_below("orders", 1, 880)
+    batches, end = run_all(one, through_spark(at))
+    assert [rows for rows in batches if not rows] == []
+    assert sorted(row for rows in batches for row in rows) == [(1, o) for o in range(880, 910)]
+    assert SourcePositions.from_json(end).get(TopicPartition("orders", 0)) is not None
+    with pytest.raises(DataLossError):
+        run_all(reader(client, **limit), through_spark(at))
+
+
 def test_both_limits_hold_together(client: FakeLogClient) -> None:
     one = reader(client, maxOffsetsPerTrigger="20", maxBytesPerTrigger="1g")
     assert one.getDefaultReadLimit() == ReadMaxRows(20)
