@@ -33,6 +33,8 @@ from tests.simulation.cluster.rpc import SimulatedTransport
 KEYS = 20
 GROWING_AGE_MS = 700
 """Clients of a topic that gets more partitions hear of them so soon."""
+IDLE_MS = 5_000
+"""The least that a producer may be told: one that sends seldom forgets its topic in between."""
 OLD_MS = 3_600_000
 """The age of dated records: less than the retention of topics from which nothing shall be deleted."""
 IN_FLIGHT_MAX = 400
@@ -166,6 +168,7 @@ class Clients:
             linger_ms=linger_ms,
             delivery_timeout_ms=self.plan.delivery_timeout_ms,
             request_timeout_ms=5_000,
+            metadata_max_idle_ms=IDLE_MS,
             **self._ages(),
         )
         self._invariants.watch(producer._core.cluster)

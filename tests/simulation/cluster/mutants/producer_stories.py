@@ -147,6 +147,14 @@ REMADE = directed(
     writers=(MANY,),
 )
 
+SELDOM = directed(
+    topics=(TopicPlan("topic-0", 1, 3, {}), TopicPlan("topic-1", 1, 3, {})),
+    operators=(OperatorPlan(Task.GROW, "topic-1", 5.0),),  # so that clients ask for the metadata often
+    writers=(WriterPlan("topic-0", 0, 6.5, 1, is_keyed=False),),
+    seconds=15.0,
+)
+"""A producer forgets its topic between any two records."""
+
 GIVEN_UP = directed(
     Fault(1.0, Kind.CUT, 1, 2, 5.0, 0.5),
     roles=TWO_BROKERS,

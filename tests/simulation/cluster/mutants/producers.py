@@ -182,6 +182,12 @@ PRODUCERS = (
         stories=stories.GIVEN_UP,
     ),
     Mutant(
+        "a partition that was forgotten begins in the epoch that it had",
+        "KIP-526",
+        (Edit(PartitionSequences._following, "used + 1", "used"),),
+        stories=stories.SELDOM,
+    ),
+    Mutant(
         "a producer begins anew in the same epoch",
         "KIP-360",
         (Edit(PartitionSequences._following, "now.epoch + 1", "now.epoch"),),

@@ -291,6 +291,12 @@ REPLICATION = (
         (*CRASHES, *CUTS),
     ),
     Mutant(
+        "a request that steps aside is answered as if all were acked",
+        "seam: ack paths",
+        (Edit(DelayedProduce._step_aside, "self._request.answer_in_parts(self)", "self._complete()"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
         "waiters outlive the leadership",
         "seam: ack paths",
         (Edit(Partition.become_follower, "self._fail_waiters(self.not_leader())", "pass"),),
