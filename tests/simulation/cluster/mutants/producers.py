@@ -68,9 +68,9 @@ PRODUCERS = (
         (
             Edit(
                 Log.append_as_follower,
-                "return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)",
+                "return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info, old_below)",
                 "known = self.producers._known.copy()\n"
-                "    self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)\n"
+                "    self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info, old_below)\n"
                 "    self.producers._known._producers = known\n"
                 "    return info",
             ),
