@@ -161,7 +161,7 @@ class ControllerDriver:
         now_ms = self._clock.now_ms()
         match request:
             case BrokerHeartbeatRequest():
-                result: ControllerResult[Any] = controller.heartbeat(request, now_ms)
+                result: ControllerResult[Any] = controller.heartbeat(request, now_ms, self._loader.image.offset)
             case AlterPartitionRequest():
                 result = controller.alter_partition(request, now_ms)
             case AssignReplicasToDirsRequest():

@@ -65,6 +65,7 @@ from metadata.requests import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+from penstock.types import NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,10 @@ class Controller:
             self._unclean_registrations += existing.incarnation_id != request.incarnation_id
         return result
 
-    def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> ControllerResult[BrokerHeartbeatResponse]:
-        return liveness.heartbeat(self._context, request, now_ms)
+    def heartbeat(
+        self, request: BrokerHeartbeatRequest, now_ms: int, committed_offset: int = NO_OFFSET
+    ) -> ControllerResult[BrokerHeartbeatResponse]:
+        return liveness.heartbeat(self._context, request, now_ms, committed_offset)
 
     def forgive_silence(self, ms: int, now_ms: int) -> None:
         """This node has heard of nobody for so long, because it stood still itself."""

@@ -26,18 +26,21 @@ from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeReco
 from metadata.registrations import BrokerRegistration
 from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, TickResponse
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
+from penstock.types import NO_OFFSET
 
 _FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
 
 
 def heartbeat(
-    context: DecisionContext, request: BrokerHeartbeatRequest, now_ms: int
+    context: DecisionContext, request: BrokerHeartbeatRequest, now_ms: int, committed_offset: int = NO_OFFSET
 ) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Keeps the broker's session, and changes its state if it asks for that or has caught up."""
+    """Keeps the broker's session, and changes its state if it asks for that or has caught up. `committed_offset` is
+    that of the metadata, as far as this controller has it."""
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
-    context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset)
+    context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset, committed_offset)
     is_caught_up = request.current_metadata_offset >= broker.broker_epoch
+    is_caught_up = is_caught_up and not context.sessions.stands_still(broker.broker_id, now_ms)
     if failed := _newly_failed(broker, request):
         return _log_dirs_failed(context, broker, failed, is_caught_up)
     before, moves = state_of(broker), _moves(context, broker, request)
@@ -60,9 +63,11 @@ def settle_elrs(context: DecisionContext) -> ControllerResult[TickResponse]:
 
 
 def tick(context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
-    """Fences every broker whose session is over. Each partition has one election, without any of these brokers."""
+    """Fences every broker whose session is over, or whose metadata stands still. Each partition has one election,
+    without any of these brokers."""
     expired = context.sessions.expired(now_ms)
-    fenced = tuple(broker_id for broker_id in expired if context.state.is_unfenced(broker_id))
+    silent = dict.fromkeys((*expired, *context.sessions.standing_still(now_ms)))
+    fenced = tuple(broker_id for broker_id in silent if context.state.is_unfenced(broker_id))
     for broker_id in expired:
         if broker_id not in fenced:
             context.sessions.drop(broker_id)  # fenced already: nothing more can happen to it

@@ -1,5 +1,10 @@
 """When each broker was last heard from. Soft state of the active controller: never in a record, never in an image.
 
+A heartbeat also says how far the broker's metadata reaches. One that names the same offset again and again, while newer
+metadata is committed, is of a broker that is alive and hears of nothing: its metadata log's disk hangs or is full, or
+no answer reaches it. It knows of no leader, no ISR and no deletion from then on. After `STANDSTILL_SESSIONS` sessions
+it *stands still*, and is fenced until it has read on. A slow broker reads on, however slowly, and is not fenced.
+
 A registration or a heartbeat begins a session. It ends when the broker is silent for the session time-out. A new
 controller gives every unfenced broker a fresh session: it cannot know when its predecessor last heard from the broker,
 and to fence all brokers at once would stop the cluster at every failover. For the same reason the time in which the
@@ -13,12 +18,17 @@ from typing import NamedTuple
 
 from penstock.types import NO_OFFSET
 
+STANDSTILL_SESSIONS = 3
+"""One for an election of the quorum, one for a slow disk, and one more."""
+
 
 class BrokerSession(NamedTuple):
-    """When a broker was last heard of, and how far its published metadata reached then."""
+    """When a broker was last heard of, how far its published metadata reached then, and since when it has not moved
+    though there was more."""
 
     last_contact_ms: int
     metadata_offset: int
+    behind_since_ms: int | None = None
 
 
 class BrokerSessions:
@@ -28,13 +38,33 @@ class BrokerSessions:
         self._timeout_ms = timeout_ms
         self._sessions: dict[int, BrokerSession] = {}
 
-    def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> None:
-        self._sessions[broker_id] = BrokerSession(now_ms, metadata_offset)
+    def touch(
+        self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET, committed_offset: int = NO_OFFSET
+    ) -> None:
+        """`committed_offset`: the newest metadata that it could have."""
+        before, behind_since_ms = self._sessions.get(broker_id), None
+        if before is not None and metadata_offset == before.metadata_offset and metadata_offset < committed_offset:
+            behind_since_ms = now_ms if before.behind_since_ms is None else before.behind_since_ms
+        self._sessions[broker_id] = BrokerSession(now_ms, metadata_offset, behind_since_ms)
+
+    def standing_still(self, now_ms: int) -> list[int]:
+        """The brokers whose metadata has not moved for too long."""
+        return [broker_id for broker_id in self._sessions if self.stands_still(broker_id, now_ms)]
+
+    def stands_still(self, broker_id: int, now_ms: int) -> bool:
+        """Whether that is one of them."""
+        session = self._sessions.get(broker_id)
+        since_ms = None if session is None else session.behind_since_ms
+        return since_ms is not None and now_ms >= since_ms + STANDSTILL_SESSIONS * self._timeout_ms
 
     def prolong(self, ms: int, now_ms: int) -> None:
         """All of them, as if the brokers had been heard of so much later."""
         for broker_id, session in self._sessions.items():
-            self._sessions[broker_id] = session._replace(last_contact_ms=min(session.last_contact_ms + ms, now_ms))
+            since_ms = session.behind_since_ms
+            self._sessions[broker_id] = session._replace(
+                last_contact_ms=min(session.last_contact_ms + ms, now_ms),
+                behind_since_ms=None if since_ms is None else min(since_ms + ms, now_ms),
+            )
 
     def drop(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)

@@ -142,7 +142,7 @@ class Cluster:
             want_shut_down=stop,
             offline_log_dirs=offline,
         )
-        return self.commit(self.controller.heartbeat(request, self.now_ms))
+        return self.commit(self.controller.heartbeat(request, self.now_ms, self.image.offset))
 
     def start(self, broker_id: int, **fields: object) -> int:
         """The broker registers and is unfenced."""

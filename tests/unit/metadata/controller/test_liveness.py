@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of
+from metadata.controller.sessions import STANDSTILL_SESSIONS
 from metadata.records import BrokerRegistrationChangeRecord
 from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, NewTopic, ReplicaAssignment
 from penstock.errors import BrokerIdNotRegisteredError, InconsistentClusterIdError, StaleBrokerEpochError
@@ -52,6 +55,53 @@ def test_heartbeat_of_a_stale_epoch_is_refused_and_keeps_nothing_alive() -> None
     assert is_error(error, StaleBrokerEpochError, "epoch 0", "epoch 77")
     cluster.now_ms = SESSION_TIMEOUT_MS
     assert cluster.tick() == (1,)
+
+
+# -- metadata that stands still ----------------------------------------------------------------------------------------
+
+
+def _sessions_later(cluster: Cluster, offsets: Mapping[int, int | None], sessions: float) -> tuple[int, ...]:
+    """Heartbeats with these offsets (None: the newest) go on for so long; the brokers that were fenced meanwhile."""
+    fenced: list[int] = []
+    end_ms = cluster.now_ms + int(sessions * SESSION_TIMEOUT_MS)
+    while cluster.now_ms < end_ms:
+        cluster.now_ms = min(cluster.now_ms + SESSION_TIMEOUT_MS // 10, end_ms)
+        for broker_id, offset in offsets.items():
+            cluster.heartbeat(broker_id, offset=offset)
+        fenced += cluster.tick()
+    return tuple(fenced)
+
+
+def test_broker_whose_metadata_stands_still_is_fenced_until_it_has_read_on() -> None:
+    cluster = Cluster(brokers=3)
+    old = cluster.image.offset
+    cluster.create("t", partitions=3, replication_factor=3)
+    assert _sessions_later(cluster, {1: None, 2: None, 3: old}, STANDSTILL_SESSIONS) == ()
+    assert _sessions_later(cluster, {1: None, 2: None, 3: old}, 0.3) == (3,)
+    for partition in cluster.image.topics_by_name["t"].partitions.values():
+        assert partition.leader_id in (1, 2) and 3 not in partition.isr
+    assert _sessions_later(cluster, {1: None, 2: None, 3: old}, 5) == ()
+    assert cluster.heartbeat(3, offset=old).is_fenced, "it has its own registration, and hears of nothing else"
+    assert not cluster.heartbeat(3).is_fenced
+
+
+def test_broker_that_reads_slowly_or_has_nothing_to_read_is_not_fenced() -> None:
+    cluster = Cluster(brokers=2)
+    first = cluster.image.offset
+    cluster.create("t", partitions=40, replication_factor=2)
+    for step in range(12):  # it reads one record in two sessions
+        assert _sessions_later(cluster, {1: None, 2: first + step}, 2) == ()
+    assert _sessions_later(cluster, {1: None, 2: None}, 50) == ()
+
+
+def test_a_controller_that_stood_still_itself_does_not_count_that_time() -> None:
+    cluster = Cluster(brokers=2)
+    old = cluster.image.offset
+    cluster.create("t", partitions=1, replication_factor=2)
+    assert _sessions_later(cluster, {1: None, 2: old}, STANDSTILL_SESSIONS - 0.2) == ()
+    cluster.now_ms += SESSION_TIMEOUT_MS // 2
+    cluster.controller.forgive_silence(SESSION_TIMEOUT_MS // 2, cluster.now_ms)
+    assert cluster.tick() == ()
 
 
 def test_time_in_which_the_controller_stood_still_is_no_silence_of_a_broker() -> None:
