@@ -183,7 +183,9 @@ class _HeardSink:
 
 def _has_bad_disk(machine: Machine) -> bool:
     faults = machine.faults
-    return bool(faults.full or faults.failing or faults.slow_seconds or faults.fail_next or faults.strike)
+    return bool(
+        faults.full or faults.failing or faults.slow_seconds or faults.hung or faults.fail_next or faults.strike
+    )
 
 
 def _was_given_up(request: Request, body: ProduceRequest) -> bool:

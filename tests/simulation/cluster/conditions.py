@@ -192,7 +192,7 @@ def _of_machines(world: World) -> Iterator[Condition]:
     if any(link.is_cut for link in world.network._links.values()):
         yield Condition.CUT
     for machine in world.machines:
-        if machine.faults.failing or machine.faults.full or machine.faults.slow_seconds:
+        if machine.faults.failing or machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:
             yield Condition.BAD_DISK
 
 

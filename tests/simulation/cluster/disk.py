@@ -16,6 +16,7 @@ from typing import Any
 from penstock.types import METADATA_TOPIC
 from storage.disk.file_names import LOG_SUFFIX
 from storage.disk.file_system import Bytes, DiskRoom
+from tests.simulation.cluster.hangs import Hang
 from tests.simulation.cluster.scheduler import Process
 from tests.support.losing_fs import LosingFileSystem
 
@@ -48,6 +49,8 @@ class DiskFaults:
     full: set[str] = field(default_factory=set)
     slow_seconds: dict[str, float] = field(default_factory=dict)
     """Every call there takes up to so long."""
+    hung: dict[str, Hang] = field(default_factory=dict)
+    """Calls there do not come back."""
     cold_share: float = 0.0
     """Of the reads that need not wait, so many find nothing in the page cache."""
     sync_seconds: float = 1.5e-3
@@ -60,8 +63,15 @@ class DiskFaults:
 class ProcessDisk:
     """A `storage.disk.file_system.FileSystem`."""
 
-    def __init__(self, disk: LosingFileSystem, process: Process, faults: DiskFaults) -> None:
-        self.disk, self._process, self._faults = disk, process, faults
+    def __init__(
+        self,
+        disk: LosingFileSystem,
+        process: Process,
+        faults: DiskFaults,
+        is_running: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`is_running`: the process has started its node, and does not stop it."""
+        self.disk, self._process, self._faults, self._is_running = disk, process, faults, is_running
         self._draw = process.scheduler.draw
         self._paths: dict[int, str] = {}
 
@@ -73,6 +83,9 @@ class ProcessDisk:
             if path.startswith(part):
                 most = seconds
         self._process.sleep(self._draw.random() * most)
+        for part, hang in tuple(faults.hung.items()):
+            if path.startswith(part):
+                hang.meet(self._process, call, path, is_running=self._is_running())
         if faults.strike is not None:
             self._be_struck(call, path, is_after=False)
         if faults.fail_next and (code := faults.fail_next.pop(call, None)) is not None:

@@ -58,6 +58,8 @@ RELOCATE_SHARE = 0.6
 """Of the plans with several log dirs on a broker; replicas move between them, some slowly."""
 MOVE_RATES = (None, None, 20_000, 200_000)
 """Bytes a second of a broker's moves; the lowest lets a log pass in some seconds."""
+HANGS_SHARE, HANG_LIMITS_MS = 0.3, (1_000, 2_500, 6_000, 30_000)
+"""Of the plans with faults; disks hang there."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -148,7 +150,29 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
-    return _with_log_dir_moves(draw, _with_copies(draw, plan))
+    return _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan)))
+
+
+def _with_hung_disks(draw: random.Random, plan: Plan) -> Plan:
+    """One to three log dirs hang, for a while or until the end; and how soon a node gives one up."""
+    has_hangs, count, limit_ms = draw.random() < HANGS_SHARE, draw.choice((1, 1, 2, 3)), draw.choice(HANG_LIMITS_MS)
+    if not has_hangs or not plan.faults:
+        return plan
+    hangs = [
+        Fault(
+            draw.uniform(0.5, plan.seconds),
+            Kind.HUNG_DISK,
+            draw.randrange(len(plan.nodes)),
+            0,
+            draw.choice((draw.uniform(0.2, 2.0), draw.uniform(2.0, 20.0), plan.seconds)),
+            draw.random(),
+            draw.choice((Aim.NODE, Aim.LEADER, Aim.FOLLOWER, Aim.CONTROLLER)),
+            draw.choice((0.0, WAITS_SECONDS)),
+        )
+        for _ in range(count)
+    ]
+    faults = sorted((*plan.faults, *hangs), key=lambda fault: fault.at_s)
+    return replace(plan, faults=tuple(faults), config={**plan.config, "log.dir.hang.ms.max": limit_ms})
 
 
 def _with_snapshots(draw: random.Random, plan: Plan) -> Plan:

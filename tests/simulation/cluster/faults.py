@@ -25,6 +25,7 @@ from storage.disk.file_names import (
 from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
 from tests.simulation.cluster.disk import SHORT_WRITE, Strike
+from tests.simulation.cluster.hangs import KINDS, Hang
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 if TYPE_CHECKING:
@@ -176,6 +177,26 @@ def _slow_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> 
     return lambda: machine.faults.slow_seconds.pop(log_dir, None)
 
 
+def _hung_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    """A node that gave the log dir up meanwhile is started again: it does not look at it before."""
+    log_dir, hung = _log_dir(machine, fault), machine.faults.hung
+    if log_dir in hung:
+        return _nothing
+    kind = int(fault.amount * 7919) % len(KINDS)
+    hang = hung[log_dir] = Hang(KINDS[kind], world.scheduler.now_s)
+    world.say(f"{machine.name}: {log_dir} hangs ({', '.join(sorted(hang.calls))})")
+
+    def end() -> None:
+        hang.is_over = True
+        if hung.get(log_dir) is hang:
+            del hung[log_dir]
+        if machine.node is not None and log_dir in machine.node.log_manager.calls.given_up:
+            machine.kill()
+            machine.start()
+
+    return end
+
+
 def _full_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
     log_dir = _log_dir(machine, fault)
     machine.faults.full.add(log_dir)
@@ -297,6 +318,7 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.BREAK: _break,
     Kind.STORM: _storm,
     Kind.SLOW_DISK: _slow_disk,
+    Kind.HUNG_DISK: _hung_disk,
     Kind.FULL_DISK: _full_disk,
     Kind.DEAD_DISK: _dead_disk,
     Kind.FAIL_CALL: _fail_call,

@@ -24,6 +24,8 @@ TIMEOUTS_OF_ASKERS = 2
 """So long does a voter go on asking a leader whose answers do not arrive, and the leader counts who asks (KIP-595): one
 fetch time-out, and another if a voter that has heard of the leader since refuses it a pre-vote (KIP-996)."""
 Ways = tuple[tuple[float, float], ...]
+HANG_STRETCH, HANG_SECONDS = 1.5, 4.0
+"""A watch counts time in looks, and slowly where its event loop is late."""
 LATE_SECONDS = 1.0
 """After the time-out: the controller looks now and then, and has to commit."""
 
@@ -53,6 +55,26 @@ class LivenessInvariants:
         self._fenced()
         self._resigned()
         self._calm()
+        self._hung()
+
+    def _hung(self) -> None:
+        """I53: a log dir in which a call hangs is given up. I54: no event loop walks into one that hangs."""
+        now_s = self._scheduler.now_s
+        for machine in self._machines:
+            process, node = machine.process, machine.node
+            limit_s = HANG_STRETCH * machine.config.log_dir_hang_ms_max / 1000 + HANG_SECONDS
+            for log_dir, hang in machine.faults.hung.items():
+                if hang.wrong:
+                    raise Violated(f"I54: {hang.wrong[0]}, which has hung for {now_s - hang.began_s:.1f} s")
+                if process is None or node is None or process not in hang.waiting:
+                    continue
+                if process.is_paused or process in hang.caught or machine.asked_to_stop.is_set():
+                    hang.waiting[process] = now_s
+                elif now_s - hang.waiting[process] > limit_s and log_dir not in node.log_manager.calls.given_up:
+                    waits_s = now_s - hang.waiting[process]
+                    raise Violated(
+                        f"I53: {machine.name} has waited for {log_dir} for {waits_s:.1f} s, and serves from it"
+                    )
 
     def _calm(self) -> None:
         """While nothing is wrong with links and disks, voters elect a leader, and a broker that shall stop ends."""
@@ -130,7 +152,7 @@ def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:
     for machine in machines:
         process, node, faults = machine.process, machine.node, machine.faults
         is_up = process is not None and not process.is_paused and node is not None
-        if is_up and not (faults.full or faults.failing or faults.slow_seconds or faults.fail_next):
+        if is_up and not (faults.full or faults.failing or faults.slow_seconds or faults.hung or faults.fail_next):
             assert process is not None and node is not None
             core = node.raft._core
             has_decided = (
@@ -148,7 +170,7 @@ def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
         core = machine.node.raft._core if machine.node is not None else None
         if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
             continue
-        if machine.faults.full or machine.faults.slow_seconds:
+        if machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:
             continue
         peers = [other for other in voters if other is not machine and _reach(machine, other)]
         if 1 + len(peers) <= len(voters) // 2:
@@ -172,7 +194,7 @@ def _is_calm(machines: Sequence[Machine]) -> bool:
     network = machines[0].network
     faults = [machine.faults for machine in machines]
     is_cut = any(link.is_cut for link in network._links.values())
-    is_bad = any(f.full or f.failing or f.slow_seconds or f.fail_next for f in faults)
+    is_bad = any(f.full or f.failing or f.slow_seconds or f.hung or f.fail_next for f in faults)
     is_slow = network.weather.late_seconds > CALM_WEATHER_SECONDS and network.weather.late_per_mille > 0
     return not (is_cut or is_bad or is_slow or any(m.process is not None and m.process.is_paused for m in machines))
 

@@ -80,7 +80,7 @@ class Machine:
             clock=self.time,
             random=self._random(),
             ids=RandomIds(self._random()),
-            file_system=ProcessDisk(self.disk, process, self.faults),
+            file_system=ProcessDisk(self.disk, process, self.faults, lambda: self._runs(process)),
             threads=FiberThreads(process),
             transport=lambda *given: SimulatedPeers(self.network, process, self.name, *given),
             doors=SimulatedDoors(self.network, process, self.name, self.time),
@@ -89,6 +89,9 @@ class Machine:
             thread_times=lambda: {},
             idle_processors=lambda: {},
         )
+
+    def _runs(self, process: Process) -> bool:
+        return self.process is process and self.node is not None and not self.asked_to_stop.is_set()
 
     def format(self, cluster_id: str) -> None:
         """Before the first start; takes no time."""
@@ -195,11 +198,18 @@ class Machine:
         self.faults.failing.clear()
         self.faults.full.clear()
         self.faults.slow_seconds.clear()
+        self.end_hangs()
         self.faults.fail_next.clear()
         self.faults.strike = None
         self.faults.cold_share = 0.0
         if had_failed:
             self.kill()
+
+    def end_hangs(self) -> None:
+        """Every disk answers again."""
+        for hang in self.faults.hung.values():
+            hang.is_over = True
+        self.faults.hung.clear()
 
     def pause(self) -> None:
         """SIGSTOP."""

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     BREAK = "every exchange between two machines broken"
     STORM = "slow messages everywhere"
     SLOW_DISK = "a slow log dir"
+    HUNG_DISK = "a log dir that hangs"
     FULL_DISK = "a full log dir"
     DEAD_DISK = "a log dir that fails, until the node was stopped and its disk answers again"
     FAIL_CALL = "one call to a disk that fails"
