@@ -6,11 +6,14 @@ from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
+from broker.jobs.log_dir_watch import LogDirWatch
+from broker.replication.hosting.log_creations import CreationThreads
+from storage.log.log_writer import LogWriter
 from storage.log_dirs.future_directories import MovesAtStart
 from storage.log_dirs.future_logs import _Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan
 
 _MOVER = (OperatorPlan(Task.RELOCATE, "topic-0", 0.2),)
 _MOVES = directed(operators=_MOVER, log_dirs=2)
@@ -21,8 +24,41 @@ _SLOW_MOVES = directed(
     replica_alter_log_dirs_io_max_bytes_per_second=2_000,
 )
 """Brokers are killed while copies are filled slowly."""
+_AMOUNTS = (0.2502, 0.7503)
+"""Of a fault by which names hang in the first, or the second, of two log dirs."""
+_IN_A_THREAD = 'self._of.setdefault(log_dir, DirThreads(self._threads, "log-creation", 1)).run(work, on_done)'
 _NO_CONTROLLER = directed(Fault(1.0, Kind.ISOLATE, 0, 0, 3.0, 0.5), operators=_MOVER, log_dirs=2)
 """The only controller is away."""
+
+_HUNG_LEADERS = directed(
+    *(Fault(1.0, Kind.HUNG_DISK, node, 0, 20.0, amount) for node in (1, 2) for amount in _AMOUNTS[:1]),
+    log_dirs=2,
+    log_dir_hang_ms_max=1_000,
+    seconds=12.0,
+)
+_HUNG_WHILE_TOPICS_ARE_MADE = tuple(
+    story
+    for amount in _AMOUNTS
+    for story in directed(
+        Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, amount),
+        operators=(OperatorPlan(Task.REMAKE, "topic-0", 0.5), OperatorPlan(Task.GROW, "topic-0", 0.5)),
+        log_dirs=2,
+        topics=(TopicPlan("topic-0", 4, 3, {}, TopicKind.REMADE),),
+        log_dir_hang_ms_max=30_000,
+        seconds=10.0,
+    )
+)
+_HUNG_WHILE_SEGMENTS_FILL = tuple(
+    story
+    for amount in _AMOUNTS
+    for story in directed(
+        Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, amount, Aim.LEADER),
+        log_dirs=2,
+        topics=(TopicPlan("topic-0", 2, 3, {"segment.bytes": 2048}),),
+        log_dir_hang_ms_max=30_000,
+        seconds=10.0,
+    )
+)
 
 LOG_DIRS = (
     Mutant(
@@ -83,5 +119,26 @@ LOG_DIRS = (
         ),
         (Kind.KILL, Kind.POWER),
         stories=_SLOW_MOVES,
+    ),
+    Mutant(
+        "a disk that hangs is nobody's failure",
+        "this project's own: leaders on a hung disk acked nothing for as long as it hung",
+        (Edit(LogDirWatch.look, "call.age_ms >= self._limit_ms", "False"),),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_LEADERS,
+    ),
+    Mutant(
+        "a new log is created on the event loop",
+        "this project's own: a topic that was made beside a hung dir fenced its broker",
+        (Edit(CreationThreads.run, _IN_A_THREAD, "work()\n    on_done(None)"),),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_WHILE_TOPICS_ARE_MADE,
+    ),
+    Mutant(
+        "an append rolls its segment on the event loop",
+        "this project's own: an append waited for a name",
+        (Edit(LogWriter._write, "not self._rolls_when_flushed or", "True or"),),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_WHILE_SEGMENTS_FILL,
     ),
 )
