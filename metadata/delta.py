@@ -47,6 +47,8 @@ class MetadataDelta:
         self._topics: dict[str, _TopicEdit] = {}
         self._ids_by_name: dict[str, str] = {}  # names that this delta has given
         self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
+        self.removed_topic_ids: set[str] = set()
+        """Of the records that delete a topic, also one that was made within the delta; none of a snapshot."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
 
@@ -174,6 +176,7 @@ class MetadataDelta:
 
     def drop_topic(self, topic_id: str) -> None:
         below = self.image.topics_by_id.get(topic_id)
+        self.removed_topic_ids.add(topic_id)
         edit = self._topics.pop(topic_id, None)
         name = edit.name if edit is not None else below.name if below is not None else ""
         if below is not None:

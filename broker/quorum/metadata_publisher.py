@@ -1,9 +1,11 @@
 """Carries each new image to the replicas of this broker: the partitions that it leads, follows, and no longer hosts.
 
 It handles only the partitions in the delta. With the first image after the broker has caught up, it handles all of
-them, and checks the directories on disk: those that the metadata does not know are set aside as stray. They are never
-deleted, because data is deleted by a committed record, not because a topic is missing. So it is with what a snapshot of
-the metadata lacks: after a quorum was rebuilt by hand it may be one that only the lost voters had heard of.
+them, and checks the directories on disk. Until then it notes which of the topics that are here a record has deleted:
+their logs are deleted now, as they would have been had the node run. Others that the metadata does not know are set
+aside as stray. They are never deleted, because data is deleted by a committed record, not because a topic is missing.
+So it is with what a snapshot of the metadata lacks, though its topic may be one that was deleted before: after a quorum
+was rebuilt by hand it may be one that only the lost voters had heard of.
 
 Not here: how the replicas of a topic get new settings without a stall of the event loop (reconfiguration.py).
 """
@@ -49,6 +51,9 @@ class MetadataPublisher:
         self._defaults = defaults
         self._image: MetadataImage | None = None
         """The one whose roles were taken last; None before `caught_up`."""
+        self._here = frozenset(log.topic_id for log in log_manager.logs() if log.topic_id)
+        self._deleted_meanwhile: set[str] = set()
+        """Topics with a log here that a record has deleted, before `caught_up`."""
         self.reconfiguration = Reconfiguration(self._reconfigured, now_ms, on_fatal)
 
     def caught_up(self, image: MetadataImage) -> None:
@@ -67,6 +72,7 @@ class MetadataPublisher:
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self._image is None:
+            self._deleted_meanwhile |= self._here & delta.removed_topic_ids
             return
         self._image = image
         if delta.changed_brokers:
@@ -153,7 +159,13 @@ class MetadataPublisher:
             topic = image.topic(key.topic)
             state = topic.partitions.get(key.partition) if topic is not None else None
             known = topic is not None and topic.topic_id == found.topic_id and state is not None
-            if not known or (state is not None and self._replicas.broker_id not in state.replicas):
+            if found.topic_id in self._deleted_meanwhile:
+                _log.info("%s in %s was deleted while this node did not run", key, found.directory)
+                try:
+                    self._log_manager.removal.set_aside_for_deletion(key, found.topic_id)
+                except KafkaStorageError as error:
+                    _log.error("%s was deleted, but its files are still on the disk: %s", key, error)
+            elif not known or (state is not None and self._replicas.broker_id not in state.replicas):
                 _log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
                 try:
                     self._log_manager.removal.stray(key, found.topic_id)

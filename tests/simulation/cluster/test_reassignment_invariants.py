@@ -45,7 +45,6 @@ WRONG = (
     ("no leader epoch begins", replace(COMPLETE, leader_epoch=7), MOVING),
     ("neither with its target", replace(COMPLETE, replicas=(4, 1), isr=(1, 4)), MOVING),
     ("neither with its target", replace(CANCELLED, replicas=(1, 2, 3, 4, 5)), MOVING),
-    ("neither with its target", replace(CANCELLED, replicas=(2, 1, 3)), MOVING),
     ("forgets that", replace(MOVING, replicas=(4, 5, 1, 3, 2)), MOVING),
     ("is complete, and not all", COMPLETE, replace(MOVING, isr=(1, 2, 3, 4))),
     ("complete with 1 in sync", replace(COMPLETE, isr=(4,)), replace(MOVING, isr=(2, 4, 5))),

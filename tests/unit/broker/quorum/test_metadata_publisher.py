@@ -8,8 +8,9 @@ import errno
 import pytest
 
 from broker.quorum.metadata_publisher import MetadataPublisher
+from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
-from metadata.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -25,14 +26,14 @@ ME, PARTITIONS = 1, 10
 class Broker:
     """A publisher over real replicas, with the topic `big` flushed; use it on an event loop."""
 
-    def __init__(self, fs: LosingFileSystem) -> None:
+    def __init__(self, fs: LosingFileSystem, topic_id: str = TOPIC_ID) -> None:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
         metadata = PublishedMetadata(self.replicas, self.log_manager)
         self.publish, self.take_snapshot = metadata.publish, metadata.take_snapshot
-        made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
-        self.publish(TopicRecord("big", TOPIC_ID), *made)
+        made = (PartitionRecord(topic_id, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
+        self.publish(TopicRecord("big", topic_id), *made)
         for log in self.log_manager.logs():
             log.append_as_leader(batch(b"x"), 0, NOW_MS)
             log.flush()
@@ -72,6 +73,89 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
         assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
         await group_commit.close(stop_wait())
+
+    asyncio.run(scenario())
+
+
+REAL_ID, OTHER_ID = "A" * 22, "B" * 22
+
+
+class Restarted:
+    """The node of a `Broker` that was down; it reads metadata before it has caught up."""
+
+    def __init__(self, fs: LosingFileSystem) -> None:
+        self.log_manager = open_manager(fs)
+        group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        replicas = Replicas(ME, self.log_manager, group_commit, ManualClock())
+        self.publisher = MetadataPublisher(
+            replicas.assignments, self.log_manager, {}, ManualClock().now_ms, pytest.fail
+        )
+        self.image = EMPTY_IMAGE
+
+    def read(self, *records: Record) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(self.image.offset + len(records), 1)
+        self.publisher.publish(delta, self.image)
+
+    def read_snapshot(self, *records: Record) -> None:
+        whole = MetadataDelta(EMPTY_IMAGE)
+        for record in records:
+            whole.replay(record)
+        before, self.image = self.image, whole.apply(self.image.offset + 100, 1)
+        self.publisher.publish(MetadataDelta.between(before, self.image), self.image)
+
+    def outcome(self) -> tuple[int, int, int]:
+        """Logs in use, strays, and logs that will be deleted."""
+        self.publisher.caught_up(self.image)
+        removal = self.log_manager.removal
+        return len(self.log_manager.logs()), len(removal.strays), len(removal.deleted)
+
+
+MADE = (
+    TopicRecord("big", REAL_ID),
+    *(PartitionRecord(REAL_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS)),
+)
+MADE_ANEW = (TopicRecord("big", OTHER_ID), PartitionRecord(OTHER_ID, 0, (ME + 1,), (ME + 1,), ME + 1))
+DELETED = RemoveTopicRecord(REAL_ID)
+
+
+@pytest.mark.parametrize("reads", ["one by one", "at once", "a topic made anew"])
+def test_a_topic_that_a_record_deleted_while_the_node_was_down_is_deleted_at_its_start(reads: str) -> None:
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        Broker(fs, REAL_ID)
+        node = Restarted(fs.after_crash())
+        if reads == "at once":
+            node.read(*MADE, DELETED)
+        else:
+            node.read(*MADE)
+            node.read(DELETED)
+        if reads == "a topic made anew":
+            node.read(*MADE_ANEW)
+        assert node.outcome() == (0, 0, PARTITIONS)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("knows", ["a snapshot without it", "nothing", "another topic's deletion", "a move away"])
+def test_without_the_record_of_its_deletion_a_topic_is_set_aside(knows: str) -> None:
+    """A quorum that was made anew from an older log may not have heard of the topic."""
+
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        Broker(fs, REAL_ID)
+        node = Restarted(fs.after_crash())
+        if knows == "a snapshot without it":
+            node.read(*MADE)
+            node.read_snapshot(*MADE_ANEW)
+        elif knows == "another topic's deletion":
+            node.read(*MADE_ANEW, RemoveTopicRecord(OTHER_ID))
+        elif knows == "a move away":
+            away = (PartitionRecord(REAL_ID, number, (2,), (2,), 2) for number in range(PARTITIONS))
+            node.read(TopicRecord("big", REAL_ID), *away)
+        assert node.outcome() == (0, PARTITIONS, 0)
 
     asyncio.run(scenario())
 
