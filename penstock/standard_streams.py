@@ -14,7 +14,7 @@ import os
 import sys
 
 _MODES = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
-"""Of the null device, by descriptor."""
+"""How the null device is opened, by descriptor."""
 
 
 def open_standard_streams() -> None:

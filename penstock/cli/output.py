@@ -56,7 +56,7 @@ def json_text(value: Any) -> str:
 
 
 def is_utf8(stream: object) -> bool:
-    """Whether a text stream can take every letter as it is."""
+    """True if a text stream can take every letter as it is."""
     return str(getattr(stream, "encoding", "")).lower().replace("-", "") == "utf8"
 
 

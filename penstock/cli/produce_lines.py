@@ -47,7 +47,7 @@ class BadLineError(PenstockError):
 
 
 class InputShape(Protocol):
-    """What a line becomes."""
+    """Makes records of lines."""
 
     @property
     def in_flight_max(self) -> int:
@@ -80,7 +80,7 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _read(stream: BinaryIO) -> bytes:
-    """What is there of the stream, at most a chunk: `read1` does not wait for more, so a typed line is sent at once."""
+    """The next bytes of the stream, at most a chunk: `read1` does not wait for more, so a typed line goes at once."""
     try:
         return bytes(getattr(stream, "read1", stream.read)(CHUNK_BYTES))
     except OSError as error:
@@ -97,7 +97,7 @@ class LineShape:
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int | None = None
     batch_bytes_max: int | None = None
-    """Of the topic: a record whose batch is larger is refused here, by the number of its line."""
+    """The topic's limit: a record whose batch is larger is refused here, by the number of its line."""
 
     @property
     def has_no_key(self) -> bool:
@@ -109,7 +109,7 @@ class LineShape:
         return RECORDS_IN_FLIGHT_MAX if self.headers else CHUNKS_IN_FLIGHT_MAX
 
     def send(self, producer: Producer, topic: str, lines: list[bytes], first: int = 1) -> Iterator[Sent]:
-        """As InputShape."""
+        """See InputShape."""
         bad = self._first_bad(lines)
         good = lines if bad is None else lines[: bad[0]]
         if good:
@@ -180,7 +180,7 @@ class JsonShape:
         self._topic: str | None = None
 
     def send(self, producer: Producer, topic: str, lines: list[bytes], first: int) -> Iterator[Sent]:
-        """As InputShape."""
+        """See InputShape."""
         for number, line in enumerate(lines, first):
             try:
                 record = parse_record(line)
@@ -199,7 +199,7 @@ class JsonShape:
             yield sent, 1
 
     def _check_topic(self, record: JsonRecord) -> None:
-        """What several topics had must not end up mixed in one."""
+        """Refuses records of a second topic: they would be mixed up in one."""
         if record.topic is not None and self._topic not in (None, record.topic):
             raise ConfigError(f"is a record of {record.topic!r}, and those before it are of {self._topic!r}; sort them")
         self._topic = self._topic or record.topic

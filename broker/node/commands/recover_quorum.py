@@ -44,7 +44,7 @@ METADATA_DIRECTORY = partition_directory(METADATA_PARTITION)
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """What the metadata log dir of a voter that is left says."""
+    """A voter that is left, as its metadata log dir describes it."""
 
     directory: str
     cluster_id: str
@@ -93,7 +93,7 @@ def parse_voters(text: str) -> tuple[int, ...]:
 
 
 def read_survivor(fs: FileSystem, directory: str, lost_node: int) -> Survivor:
-    """Of a metadata log dir, or a copy of one; its node may run. ConfigError where something is missing."""
+    """Reads a metadata log dir, or a copy of one; its node may run. ConfigError where something is missing."""
     directory = directory.rstrip("/")
     inside = f"{directory}/{METADATA_DIRECTORY}"
     properties = read_meta_properties(fs, directory) if fs.exists(directory) else None
@@ -234,7 +234,7 @@ def node_stopped(fs: FileSystem, config: NodeConfig) -> Iterator[None]:
 
 
 def make_names_durable(fs: FileSystem, config: NodeConfig) -> None:
-    """What an earlier run has made may not be on the disk, if that was killed: BEFORE it counts as done."""
+    """Syncs the names that an earlier run has made, BEFORE they count as done: a run that was killed may not have."""
     parents = {os.path.dirname(path) for path in config.log_dirs}
     for path in (*sorted(parents), *config.log_dirs, f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"):
         if fs.exists(path):

@@ -8,9 +8,9 @@ numbers of any size, which fail later, in the middle of a request.
 from __future__ import annotations
 
 INT32_MAX = 2**31 - 1
-"""Of ids of brokers and numbers of partitions: protobuf's int32."""
+"""The largest id of a broker and number of a partition: protobuf's int32."""
 INT64_MAX = 2**63 - 1
-"""Of offsets, times in ms, and counts of records or bytes."""
+"""The largest offset, time in ms, and count of records or bytes."""
 
 
 def parse_number(text: str, max_value: int) -> int | None:

@@ -37,7 +37,7 @@ NO_HOME = "Could not determine home directory."
 
 
 _OF_WRITING = (errno.EBADF, errno.EIO, errno.EFBIG, errno.ENOSPC, errno.EDQUOT, errno.EPIPE)
-"""What a write may fail with; Python does not say which stream or file it was."""
+"""The errors of a write; Python does not say which stream or file it was."""
 
 
 class Failure(NamedTuple):
@@ -70,7 +70,7 @@ def run_command(command: Callable[[], int | None]) -> int:
 
 
 def failure_of(error: Exception) -> Failure:
-    """How a user is told of it."""
+    """The words and the exit code for an error."""
     if isinstance(error, typer.Abort):  # a question was not answered with yes
         return _of_penstock(PenstockError("not confirmed; nothing was changed"))
     if isinstance(error, PenstockError):
@@ -110,7 +110,7 @@ def _tell_usage(error: typer.BadParameter) -> int:
 
 
 def wants_json() -> bool:
-    """Whether `--json` is among the options; what follows `--` is none."""
+    """True if `--json` is among the options; what follows `--` is none."""
     arguments = sys.argv[1:]
     return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
 
