@@ -19,7 +19,7 @@ from penstock.spark.log_client import LogClient, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import BrokerBehindError, PlannedRange, clamp_to_log, report_loss, share
 from penstock.spark.positions import Position, SourcePositions, positions_of, with_gone
-from penstock.spark.topics import earliest, latest
+from penstock.spark.topics import earliest, latest, latest_positions, subscribed
 from penstock.types import NO_EPOCH, TopicPartition
 
 
@@ -30,6 +30,23 @@ class Limits(NamedTuple):
     fail_on_data_loss: bool
     max_rows: int = 0
     max_bytes: int = 0
+
+
+def present_end(client: LogClient, subscription: Subscription) -> SourcePositions:
+    """The end of everything that is read."""
+    return latest_positions(client, subscribed(client, subscription, must_exist=False))
+
+
+def newest_end(
+    client: LogClient, subscription: Subscription, start: SourcePositions, target: SourcePositions | None = None
+) -> SourcePositions:
+    """The present end, not older than the checkpoint: `target`, unless it was asked for before that was known and is
+    older."""
+    client.remember(start)
+    end = target if target is not None and not target.is_older_than(start) else present_end(client, subscription)
+    if why := end.is_older_than(start):
+        raise behind(why)
+    return end
 
 
 def advance(client: LogClient, start: SourcePositions, target: SourcePositions, limits: Limits) -> SourcePositions:

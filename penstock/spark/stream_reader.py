@@ -29,11 +29,11 @@ from penstock.spark.batch_reader import client_for, read_task, tasks_for
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient
-from penstock.spark.micro_batch import Limits, advance, behind, planned_ranges
+from penstock.spark.micro_batch import Limits, advance, newest_end, planned_ranges, present_end
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.positions import Position, SourcePositions, positions_of
-from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
+from penstock.spark.topics import boundary_offsets, subscribed
 
 
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -78,8 +78,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far this micro-batch goes; `start` itself when there is nothing new."""
         warn_once(self._options.without_effect)
         begin = SourcePositions.from_json(start)
-        latest = self._latest_after(begin)
+        latest = newest_end(self._client(), self._options.subscription, begin, self._target)
         self._seen = latest
+        self._target = latest if self._target is not None else None
         end = advance(self._client(), begin, latest, self._limits(limit))
         is_pinned = not begin.initial or self._options.starting.kind is BoundaryKind.EARLIEST
         return start if is_pinned and end.same_places(begin) else end.to_json()
@@ -129,18 +130,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return client_for(self._options, self._clients)
 
     def _latest(self) -> SourcePositions:
-        client = self._client()
-        return latest_positions(client, subscribed(client, self._options.subscription, must_exist=False))
-
-    def _latest_after(self, begin: SourcePositions) -> SourcePositions:
-        """The end that is not older than the checkpoint. The target is asked for before Spark tells the checkpoint."""
-        self._client().remember(begin)
-        latest = self._target or self._latest()
-        if self._target is not None and latest.is_older_than(begin):
-            latest = self._target = self._latest()
-        if why := latest.is_older_than(begin):
-            raise behind(why)
-        return latest
+        return present_end(self._client(), self._options.subscription)
 
     def _find_initial(self) -> SourcePositions:
         client = self._client()

@@ -368,6 +368,8 @@ def _draw_reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
     kinds = [ReaderKind.FOLLOW, ReaderKind.FOLLOW, ReaderKind.RESTART]
     if topic.kind in (TopicKind.PLAIN, TopicKind.REMADE):
         kinds.append(ReaderKind.RANGES)
+    if topic.kind is TopicKind.PLAIN:
+        kinds.append(ReaderKind.CHECKPOINT)
     return ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5)), draw.choice(kinds))
 
 

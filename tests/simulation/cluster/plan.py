@@ -164,6 +164,7 @@ class ReaderKind(StrEnum):
     RESTART = "by polls from the beginning, and now and then again from a little before"
     RANGES = "by raw ranges of offsets"
     SHORT = "by polls from the beginning, some of which fail for want of memory"
+    CHECKPOINT = "by micro-batches, as Spark does; it often begins anew with nothing but its checkpoint"
 
 
 @dataclass(frozen=True, slots=True)

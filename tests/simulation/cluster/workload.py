@@ -14,12 +14,15 @@ from typing import Any, Protocol
 
 from metadata.image import MetadataImage
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.config import admin_config
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from penstock.types import Endpoint
 from tests.chaos.ledger import NO_KEY, Ledger, encode_value
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.clients.checkpointed import CheckpointReader
 from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
@@ -27,7 +30,16 @@ from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import CLIENTS, Network
-from tests.simulation.cluster.plan import BATCH_BYTES, Plan, Task, TopicKind, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import (
+    BATCH_BYTES,
+    Plan,
+    ReaderKind,
+    ReaderPlan,
+    Task,
+    TopicKind,
+    TopicPlan,
+    WriterPlan,
+)
 from tests.simulation.cluster.rpc import SimulatedTransport
 
 KEYS = 20
@@ -298,6 +310,12 @@ class Clients:
         self._invariants.watch(consumer._core.cluster)
         return consumer
 
+    def cluster_client(self) -> ClusterClient:
+        """For a client that is made of the parts of others."""
+        cluster = ClusterClient(tuple(self._endpoints), admin_config({}).connection(), self.environment())
+        self._invariants.watch(cluster)
+        return cluster
+
     def partitions(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, partition) for partition in range(self.counts[topic])]
 
@@ -322,9 +340,12 @@ class Clients:
     def reads(self) -> list[Coroutine[Any, Any, None]]:
         """The work of every reader, until everything that was written has been read."""
         return [
-            *(Reader(self, number, plan).read() for number, plan in enumerate(self.plan.readers)),
+            *(self._reader(number, plan).read() for number, plan in enumerate(self.plan.readers)),
             *(topic.read() for topic in self.keyed),
         ]
+
+    def _reader(self, number: int, plan: ReaderPlan) -> Reader | CheckpointReader:
+        return (CheckpointReader if plan.kind is ReaderKind.CHECKPOINT else Reader)(self, number, plan)
 
     def judge(self) -> list[str]:
         """Everything that contradicts what the clients were told. Call it once."""

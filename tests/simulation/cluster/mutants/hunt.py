@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.cluster.drawn_plan import draw_plan
+from tests.simulation.cluster.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.configs import CONFIGS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
@@ -48,6 +49,7 @@ MUTANTS = (
     *QUORUM,
     *SNAPSHOTS,
     *CLIENTS,
+    *CHECKPOINTS,
     *GROWTH,
     *CONFIGS,
 )
