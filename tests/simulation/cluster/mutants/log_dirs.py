@@ -8,12 +8,11 @@ from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from broker.jobs.log_dir_watch import LogDirWatch
 from broker.replication.hosting.log_creations import CreationThreads
-from storage.log.log_writer import LogWriter
 from storage.log_dirs.future_directories import MovesAtStart
 from storage.log_dirs.future_logs import _Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan
+from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan
 
 _MOVER = (OperatorPlan(Task.RELOCATE, "topic-0", 0.2),)
 _MOVES = directed(operators=_MOVER, log_dirs=2)
@@ -44,17 +43,6 @@ _HUNG_WHILE_TOPICS_ARE_MADE = tuple(
         operators=(OperatorPlan(Task.REMAKE, "topic-0", 0.5), OperatorPlan(Task.GROW, "topic-0", 0.5)),
         log_dirs=2,
         topics=(TopicPlan("topic-0", 4, 3, {}, TopicKind.REMADE),),
-        log_dir_hang_ms_max=30_000,
-        seconds=10.0,
-    )
-)
-_HUNG_WHILE_SEGMENTS_FILL = tuple(
-    story
-    for amount in _AMOUNTS
-    for story in directed(
-        Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, amount, Aim.LEADER),
-        log_dirs=2,
-        topics=(TopicPlan("topic-0", 2, 3, {"segment.bytes": 2048}),),
         log_dir_hang_ms_max=30_000,
         seconds=10.0,
     )
@@ -133,12 +121,5 @@ LOG_DIRS = (
         (Edit(CreationThreads.run, _IN_A_THREAD, "work()\n    on_done(None)"),),
         (Kind.HUNG_DISK,),
         stories=_HUNG_WHILE_TOPICS_ARE_MADE,
-    ),
-    Mutant(
-        "an append rolls its segment on the event loop",
-        "this project's own: an append waited for a name",
-        (Edit(LogWriter._write, "not self._rolls_when_flushed or", "True or"),),
-        (Kind.HUNG_DISK,),
-        stories=_HUNG_WHILE_SEGMENTS_FILL,
     ),
 )
