@@ -85,6 +85,8 @@ def _load(node: NodeView) -> Iterator[Reading]:
         )
     help_text = "Share of the last minute (0 to 1) in which the event loop ran or waited for a processor."
     yield Reading("penstock_event_loop_busy_ratio", help_text, load.loop_busy_ratio)
+    help_text = "Share of the last minute (0 to 1) of the node's processors that others than this node took."
+    yield Reading("penstock_neighbours_busy_ratio", help_text, load.neighbours_busy_ratio)
     for kind, seconds in load.cpu_seconds.items():
         help_text = "Processor time of the node by what it was for; together the process's own."
         yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))

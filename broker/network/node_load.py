@@ -6,7 +6,8 @@ time), over the last minute. It is near 1 when there is nothing to do, and 0 whe
 time left, no matter what took it: the node itself, gRPC's threads, another process. Own busy time is the time that the
 kind took of the loop and of threads that work for it, with their waiting in the run queue. A loop that waits for a
 processor has work of all kinds, so each kind's share of the waiting equals its share of the work. Kafka's
-RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
+RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way. A second number tells a node
+that is busy from a machine that is: the share of the processors that others than this node took.
 
 Processor time by kind adds up to the process's own: loop time that no kind counted is OTHER.
 
@@ -44,6 +45,10 @@ class _Slice:
     idle_ns: float
     """And a processor was free."""
     busy_ns: Mapping[WorkKind, float]
+    processors_ns: int
+    """The time of all processors together; 0 where that is not known."""
+    others_ns: float
+    """Of it, what neither was idle nor went to this node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class LoadStatistics:
     handler_idle_ratio: float = 1.0
     processor_idle_ratio: float = 1.0
     loop_busy_ratio: float = 0.0
+    neighbours_busy_ratio: float = 0.0
     cpu_seconds: Mapping[WorkKind, float] = field(default_factory=lambda: dict.fromkeys(WorkKind, 0.0))
 
 
@@ -83,6 +89,8 @@ class NodeLoad:
         used = {thread: _since(self._times.get(thread), total) for thread, total in times.items()}
         claimed = {kind: total - self._busy_ns.get(kind, 0) for kind, total in busy_ns.items()}
         free_ns = _free_since(self._processors_ns, processors_ns)
+        count = len(self._processors_ns.keys() & processors_ns.keys())
+        own_ns = sum(time.run_ns for time in used.values())
         self._times, self._busy_ns, self._processors_ns = times, busy_ns, processors_ns
         loop = used.pop(self._loop_thread, ThreadTime(0, 0))
         by_kind = _threads_by_kind(used, names)
@@ -93,7 +101,9 @@ class NodeLoad:
             with_waiting = max(1.0, sum(loop) / max(1, loop.run_ns, sum(claimed.values())))
             busy = {kind: claimed.get(kind, 0) * with_waiting + sum(by_kind[kind]) for kind in WorkKind}
             busy[WorkKind.NETWORK] += busy[WorkKind.NATIVE]
-            self._add(_Slice(now_ns, length_ns, rest_ns, min(rest_ns, free_ns), busy))
+            others_ns = max(0.0, count * length_ns - free_ns - own_ns) if count else 0.0
+            part = _Slice(now_ns, length_ns, rest_ns, min(rest_ns, free_ns), busy, count * length_ns, others_ns)
+            self._add(part)
         self._statistics = self._summed_up()
 
     def statistics(self) -> LoadStatistics:
@@ -120,10 +130,13 @@ class NodeLoad:
         idle_ns = sum(part.idle_ns for part in self._slices)
         rest_ns = sum(part.rest_ns for part in self._slices)
         length_ns = sum(part.length_ns for part in self._slices)
+        processors_ns = sum(part.processors_ns for part in self._slices)
+        others_ns = sum(part.others_ns for part in self._slices)
         return LoadStatistics(
             self._idle_ratio(WorkKind.HANDLERS, idle_ns),
             self._idle_ratio(WorkKind.NETWORK, idle_ns),
             1 - rest_ns / length_ns if length_ns else 0.0,
+            others_ns / processors_ns if processors_ns else 0.0,
             {kind: cpu_ns / 1e9 for kind, cpu_ns in self._cpu_ns.items()},
         )
 

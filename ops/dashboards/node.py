@@ -221,6 +221,12 @@ MACHINE = Row(
             gauge("penstock_event_loop_busy_ratio"),
         ),
         graph(
+            "Processors taken by others",
+            "The share of the node's processors that other processes took. High beside a loop at rest: a busy machine.",
+            Unit.SHARE,
+            gauge("penstock_neighbours_busy_ratio"),
+        ),
+        graph(
             "Event loop lag",
             "How much later than asked for a timer of the loop ran: a piece of work held the loop for that long.",
             Unit.SECONDS,

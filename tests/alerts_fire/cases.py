@@ -101,5 +101,5 @@ CASES = (
         "ProducersRefused",
         setting=Setting({"producer.id.max.per.partition": of_clients.PRODUCERS_MAX}),
     ),
-    Case(of_nodes.overloaded, "HandlersBusy NetworkBusy", "UnderReplicated DiskFilling"),
+    Case(of_nodes.overloaded, "HandlersBusy NetworkBusy MachineBusy", "UnderReplicated DiskFilling"),
 )

@@ -27,7 +27,7 @@ DISK_BYTES = 32 * 1024 * 1024
 RECORD_BYTES = 50_000
 WAIT_S_MAX = 240
 OWN_CLOCKS = Path(__file__).with_name("clock_of_a_node")
-OF_THE_MACHINE = frozenset({"PenstockHandlersBusy", "PenstockNetworkBusy"})
+OF_THE_MACHINE = frozenset({"PenstockHandlersBusy", "PenstockNetworkBusy", "PenstockMachineBusy"})
 """Other processes on this machine make them fire, too: they are judged only by the fault that must make them fire."""
 
 CONFIG: dict[str, object] = {

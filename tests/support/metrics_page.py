@@ -32,6 +32,10 @@ left, whoever took it: the node, its neighbours, a batch job. Read it as Kafka's
 `NetworkProcessorAvgIdlePercent`. `python -m benchmarks.idle_gauges` holds both against known loads. A name of Kafka
 beside a metric: that metric of Kafka says the same.
 
+**A busy node or a busy machine?** The idle shares say what is left. `penstock_neighbours_busy_ratio` says what others
+than the node took of its processors, and `penstock_event_loop_busy_ratio` how much the node itself had to do. Little
+idle and a busy loop: the node. Little idle, busy neighbours and a loop at rest: the machine.
+
 **I/O threads** (`num.io.threads`) read what is not in the page cache. Their processor time counts with the request
 handlers'; the time in which they wait for a disk does not, because requests that need no disk are handled meanwhile.
 `penstock_io_threads_busy` and `penstock_io_queue_size` show how much waits for disks, `penstock_cold_reads_total` how

@@ -107,6 +107,26 @@ def test_idle_is_no_more_than_what_the_processors_have_left() -> None:
     assert at.load.statistics().handler_idle_ratio == pytest.approx(0.2 / 0.4)
 
 
+def test_a_busy_machine_is_told_from_a_busy_node() -> None:
+    """Both have no capacity left, and the second number says who took it."""
+    at = Stage()
+    at.pass_seconds(10, {LOOP: 0.02}, {WorkKind.HANDLERS: 0.01}, free=0.0)
+    found = at.load.statistics()
+    assert found.handler_idle_ratio == 0.0 and found.neighbours_busy_ratio == pytest.approx(0.99)
+    at = Stage()
+    at.pass_seconds(10, {LOOP: 1.0, GRPC: 0.9}, {WorkKind.HANDLERS: 1.0}, free=0.1)
+    found = at.load.statistics()
+    assert found.handler_idle_ratio == 0.0 and found.neighbours_busy_ratio == pytest.approx(0.0)
+
+
+def test_what_neighbours_take_is_unknown_where_nobody_says_what_the_processors_have_left() -> None:
+    at = Stage()
+    at.processors = {}
+    at.sample()
+    at.pass_seconds(10, {LOOP: 0.5})
+    assert at.load.statistics().neighbours_busy_ratio == 0.0
+
+
 def test_idle_is_that_of_the_loop_where_nobody_says_what_the_processors_have_left() -> None:
     at = Stage()
     at.processors = {}
