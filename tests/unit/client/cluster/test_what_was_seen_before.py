@@ -107,6 +107,29 @@ def test_the_first_contact_waits_a_moment_for_a_better_answer_than_an_old_one() 
     with_nodes(story)
 
 
+def test_a_quorum_that_was_made_anew_from_an_older_log_is_believed_once_it_has_passed_what_was_seen() -> None:
+    """ops/procedures/lose-the-quorum.md says what to do: every broker lacks what only the lost voters had."""
+
+    async def story(nodes: FakeNodes, begin: Callable[[], ClusterClient]) -> None:
+        lived_on, told = begin(), begin()
+        await lived_on.refresh((TOPIC,))
+        nodes.cluster.frozen_metadata.clear()
+        seen = nodes.cluster.heard_offset + 10_000
+        for cluster in (lived_on, told):  # the second one by a checkpoint of Spark
+            cluster.cache.note_offset(nodes.cluster.cluster_id, seen)
+            with pytest.raises(ReplicaNotAvailableError, match=f"and {seen} was seen before"):
+                await cluster.refresh((TOPIC,))
+        begun_anew = begin()
+        await begun_anew.refresh((TOPIC,))
+        assert begun_anew.cache.leader(TP) == (2, 1)
+        nodes.cluster.heard_offset = seen
+        for cluster in (lived_on, told):
+            await cluster.refresh((TOPIC,))
+            assert cluster.cache.leader(TP) == (2, 1)
+
+    with_nodes(story)
+
+
 def test_another_cluster_is_not_measured_by_what_was_seen_of_the_first() -> None:
     cache = cache_with(1, 4)
     cache.note_offset("another", 99)
