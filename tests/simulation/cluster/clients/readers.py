@@ -1,11 +1,11 @@
 """The readers of a simulated cluster: each reads one topic, as its plan says, and tells the ledger what it was given.
 
 `FOLLOW` polls from the beginning. `RESTART` does too, and now and then goes back a little, by a seek or as a new
-consumer. `RANGES` asks for raw ranges of offsets, drawn from what can be read. `SHORT` follows, and some of its polls
-fail for want of memory. A reader may be refused for a while and asks again; what it may not do is go past a record.
-Nothing may be gone but what somebody may have deleted, of which the ledger knows. Where a topic is deleted and made
-anew, its readers begin again with the new log. Partitions that a topic gets are read from offset 0: by those that
-follow, with a consumer that finds their first record by itself.
+consumer, and pauses and resumes partitions. `RANGES` asks for raw ranges of offsets, drawn from what can be read.
+`SHORT` follows, and some of its polls fail for want of memory. A reader may be refused for a while and asks again; what
+it may not do is go past a record. Nothing may be gone but what somebody may have deleted, of which the ledger knows.
+Where a topic is deleted and made anew, its readers begin again with the new log. Partitions that a topic gets are read
+from offset 0: by those that follow, with a consumer that finds their first record by itself.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ RESTART_SHARE = 0.05
 """Of its polls, after so many a `RESTART` reader begins again."""
 LOOK_SHARE = 0.1
 """Of its polls, before so many a reader looks whether its topic has more partitions, where it has."""
+PAUSE_SHARE = 0.1
+"""Of its polls, before so many a `RESTART` reader pauses a partition, or resumes those that are paused."""
 SHORT_SHARE = 0.1
 """Of the pieces that a `SHORT` reader decodes, so many find no memory."""
 RANGE_MAX = 400
@@ -184,7 +186,10 @@ class Reader:
     async def _poll(self, consumer: AsyncConsumer, log: int) -> bool:
         """False: what came is of an earlier topic of that name. A broker that does not hear of the newer one, because
         the disk of its metadata is full, still serves it to whoever asks that broker first."""
+        self._maybe_pause(consumer)
         records = await consumer.poll(200, max_records=POLL_RECORDS_MAX)
+        if given := {record.partition for record in records} & {tp.partition for tp in consumer.paused()}:
+            self.clients.ledger.report("paused-read", f"{self.name} was given records of {given}, which are paused")
         if not self._is_current(log):
             return True
         topic_id, states = self.clients.topic_ids[self.plan.topic], consumer._core.positions.states
@@ -194,6 +199,14 @@ class Reader:
         for record in records:
             self.clients.ledger.read(self.name, log, record.partition, (record.offset,), (record.value,))
         return True
+
+    def _maybe_pause(self, consumer: AsyncConsumer) -> None:
+        """At the end nothing stays paused."""
+        paused = consumer.paused()
+        if paused and (self.clients.ends is not None or self._draw.random() < PAUSE_SHARE):
+            consumer.resume(paused)
+        elif self.plan.kind is ReaderKind.RESTART and self.clients.ends is None and self._draw.random() < PAUSE_SHARE:
+            consumer.pause([self._draw.choice(consumer.assignment())])
 
     async def _skip_deleted(self, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]) -> bool:
         """Goes to the beginning of what is left where the reader is behind it; False: nothing may have been deleted."""

@@ -54,7 +54,28 @@ UNKNOWING_LEADER = tuple(
     )
 )
 """A leader is killed, and who leads next hears of that late; clients have heard of it from the third."""
+PAUSING = directed(readers=(ReaderPlan("topic-0", 0.0, ReaderKind.RESTART),))
 CLIENTS = (
+    Mutant(
+        "what was fetched of a partition before it was paused is thrown away",
+        "seam: a consumer pauses",
+        (
+            Edit(
+                Reader.resume,
+                "self._resumed[state.topic_partition] = None",
+                "del self._held[state.topic_partition]; state.is_held = False",
+            ),
+        ),
+        CUTS,
+        stories=PAUSING,
+    ),
+    Mutant(
+        "a poll gives what a paused partition has",
+        "seam: a consumer pauses",
+        (Edit(Reader.next_piece, "if state.paused:", "if False:"),),
+        CUTS,
+        stories=PAUSING,
+    ),
     Mutant(
         "a producer drops a batch that was refused",
         "seam: client retries",
@@ -203,7 +224,7 @@ CLIENTS = (
             Edit(FetchLink.touch, "if wanted and not self._session.knows(wanted):", "if False:"),
         ),
         (*CUTS, Kind.BREAK),
-        stories=directed(readers=(ReaderPlan("topic-0", 0.0, ReaderKind.RESTART),)),
+        stories=PAUSING,
     ),
     Mutant(
         "a consumer does not hear of a truncation",
