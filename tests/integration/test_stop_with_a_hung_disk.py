@@ -36,7 +36,8 @@ log_manager = LogManager.open(config.log_dirs, settings, environment.machine())
 
 def stop_when_it_hangs(fault):
     fault.was_met.wait()
-    os.kill(os.getpid(), signal.SIGTERM)
+    if sys.argv[3] == "stop":
+        os.kill(os.getpid(), signal.SIGTERM)
 
 hanging = fs.standing_still("rename", "/hung/recovery-point")
 fault = hanging.__enter__()  # and never left: the disk hangs for longer than the process lives
@@ -46,18 +47,32 @@ sys.exit(uvloop.run(run_node(reload, log_manager, environment, pages, int(sys.ar
 """
 
 
-def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
+def run_until_it_ends(tmp_path: Path, then: str) -> tuple[subprocess.CompletedProcess[str], Path, Path]:
+    """The node, and its log dirs; the first, which has the metadata log, hangs."""
     layout = new_layout(tmp_path, 1, None)
     hung, good = log_dirs = [layout.node_directory(0) / name for name in ("hung", "good")]
     own: dict[str, object] = {
         "log.dirs": [str(path) for path in log_dirs],
         "log.flush.offset.checkpoint.interval.ms": 50,  # the metadata log, in the first dir, always has something new
+        "log.dir.hang.ms.max": 30_000 if then == "stop" else 1_000,
     }
     layout.write([own])
     format_node(load_config(str(layout.config_path(0))), layout.cluster_id, OsFileSystem(), IDS)
-    command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS), then]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False), hung, good
+
+
+def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
+    done, hung, good = run_until_it_ends(tmp_path, "stop")
     assert done.returncode == 1, done.stderr
     given_up = [line for line in done.stderr.splitlines() if "hangs: the stop has waited" in line]
     assert len(given_up) == 1 and str(hung) in given_up[0], done.stderr
     assert (good / CLEAN_SHUTDOWN).exists() and not (hung / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_node_ends_by_itself_when_the_disk_of_its_metadata_log_hangs(tmp_path: Path) -> None:
+    done, hung, _ = run_until_it_ends(tmp_path, "wait")
+    assert done.returncode == 1, done.stderr
+    failed = [line for line in done.stderr.splitlines() if f"{hung} has failed: it hangs: a call (rename)" in line]
+    assert len(failed) == 1 and "log.dir.hang.ms.max = 1000" in failed[0], done.stderr
+    assert not (hung / CLEAN_SHUTDOWN).exists()
