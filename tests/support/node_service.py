@@ -96,6 +96,7 @@ class NodeService:
     async def _produce(self, stream: ServedStream) -> None:
         while True:
             body = produce.request_from_pb(produce.PRODUCED.split(await stream.read()))
+            body.answer_in_parts = False  # requests are asked one at a time here, so each gets one answer
             answer = await self._network.ask(self._endpoint, "Produce", body, produce.response_to_pb)
             await stream.write(answer.SerializeToString())
 
