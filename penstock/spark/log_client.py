@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.client.consumer.raw_buffer import RawBuffer
@@ -152,7 +152,10 @@ class PenstockLogClient:
             environment = given_or_system(None)
             config = admin_config(options_of(AdminConfig, self._options))
             bootstrap = parse_bootstrap(self._bootstrap, "Spark source")
-            self._cluster = ClusterClient(bootstrap, config.connection(), environment)
+            connection = config.connection()
+            patience_ms = min(connection.bootstrap_timeout_ms, config.default_api_timeout_ms)
+            connection = replace(connection, bootstrap_timeout_ms=patience_ms)
+            self._cluster = ClusterClient(bootstrap, connection, environment)
             self._questions = LogQuestions(self._cluster, config.default_api_timeout_ms)
             self._background = environment.background()
         return self._background.run(question(self._questions))
