@@ -20,6 +20,8 @@ from penstock.errors import (
     CalledInCallbackError,
     ClientClosedError,
     ConfigError,
+    ForkedClientError,
+    GreenThreadsError,
     LogTruncationError,
     MissingDependencyError,
     PenstockError,
@@ -41,7 +43,8 @@ shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options
 a `dict[str, Any]` as `**options`; every value is checked when the client is made. For annotations there are
 `penstock.RecordFuture`, which `send` returns, `BulkFuture` of `send_many`, `RecordMetadata` and `ConsumerRecord`.
 [What users of other clients write](from-other-clients.md) has a page of its own, and so has
-[going on after a restart](resuming.md).
+[going on after a restart](resuming.md), [tables of Arrow and pandas](arrow.md) and [servers that fork](forking.md).
+A client that is dropped without `close` sends what it took, with a `ResourceWarning` about records on their way.
 """
 
 ERRORS_HEAD = """
@@ -73,6 +76,8 @@ CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
     TopicRecreatedError,
     PositionsTakenError,
     UndecodableBatchError,
+    ForkedClientError,
+    GreenThreadsError,
     MissingDependencyError,
 )
 
