@@ -2,7 +2,8 @@
 
 A log dir hangs as hanging_fs.py says. A record that was sent meanwhile, to a partition without a replica in that log
 dir, has to be acked within BESIDE_S. Nothing else is wrong with its replicas, because the fault begins when every ISR
-is whole. What goes to the hung dir may take as long as it likes.
+is whole. A producer may still have a backlog of the fault before, so a record counts from when the one before it was
+acked, of its producer and partition. What goes to the hung dir may take as long as it likes.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class HungDisks:
         self._admin, self._ledger = admin, ledger
         self._beside: frozenset[TopicPartition] = frozenset()
         self._since = self._until = inf
+        self._acked_at: dict[tuple[int, TopicPartition], float] = {}
+        """By producer: the newest ack."""
         self.worst_ack_s = 0.0
         """Of a record that was sent, while a log dir hung, to a partition without a replica there."""
         self.acked_beside = 0
@@ -62,11 +65,13 @@ class HungDisks:
             self._until = time.monotonic()
             flag.unlink()
 
-    def acked(self, tp: TopicPartition, sent_at: float) -> None:
-        """A record of any producer."""
+    def acked(self, producer: int, tp: TopicPartition, sent_at: float) -> None:
+        """A record is."""
+        now = time.monotonic()
+        before, self._acked_at[producer, tp] = self._acked_at.get((producer, tp), 0.0), now
         if tp not in self._beside or not self._since <= sent_at < self._until:
             return
-        took_s = time.monotonic() - sent_at
+        took_s = now - max(sent_at, before)
         self.acked_beside += 1
         self.worst_ack_s = max(self.worst_ack_s, took_s)
         if took_s > BESIDE_S:

@@ -152,7 +152,7 @@ class Operator:
         self._pause.wait(SETTLE_S)
         if self.hung_disks.has_failed(node, directory):
             self.history.write("log dir failed", node=node, log_dir=fault.log_dir)
-            self._stop(node, by_kill=fault.by_kill)
+            self._stop(node, by_kill=fault.by_kill, lacks_dir=True)
             self._start([node])
 
     def _partitions(self) -> list[TopicPartition]:
@@ -234,14 +234,15 @@ class Operator:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def _stop(self, node: int, *, by_kill: bool) -> None:
+    def _stop(self, node: int, *, by_kill: bool, lacks_dir: bool = False) -> None:
+        """A node that `lacks_dir`, because one has failed, ends in order and says so: with 1."""
         self.down.add(node)
         self.counts.take(self.cluster.metrics_url(node))
         if by_kill:
             self.cluster.kill(node)
             return
         code = self.cluster.stop(node)
-        if code not in (0, None):
+        if code not in (0, None, int(lacks_dir)):
             self.ledger.report("bad-stop", f"node {node} was stopped in order and ended with {code}")
 
     def _start(self, nodes: Sequence[int], *options: str, wait: bool = True) -> None:

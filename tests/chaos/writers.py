@@ -127,7 +127,7 @@ class Writers:
                 self._failed(number, first, error, BURST_RECORDS)
             else:
                 waiting.append((future, first, sent_at))
-                future.add_done_callback(partial(self._note_bulk, sent_at))
+                future.add_done_callback(partial(self._note_bulk, number, sent_at))
 
         self._run(number, tick, linger_ms=0, batch_size=SMALL_BATCH_BYTES)
         for item in waiting:
@@ -170,14 +170,14 @@ class Writers:
         queue = core.accumulator.queue(TopicPartition(metadata.topic, metadata.partition), None)
         in_flight = len(queue.in_flight) + 1  # this one is answered
         self.in_flight_max[number] = max(self.in_flight_max.get(number, 0), in_flight)
-        self.hung_disks.acked(TopicPartition(metadata.topic, metadata.partition), sent_at)
+        self.hung_disks.acked(number, TopicPartition(metadata.topic, metadata.partition), sent_at)
         self._acked(number, sequence, metadata.partition, metadata.offset, 1, sent_at)
 
-    def _note_bulk(self, sent_at: float, future: BulkFuture) -> None:
+    def _note_bulk(self, number: int, sent_at: float, future: BulkFuture) -> None:
         """At once; `_bulk_done` comes in the order of the sends."""
         if future.exception(0) is None:
             for found in future.ranges(0):
-                self.hung_disks.acked(TopicPartition(found.topic, found.partition), sent_at)
+                self.hung_disks.acked(number, TopicPartition(found.topic, found.partition), sent_at)
 
     def _bulk_done(self, number: int, future: BulkFuture, first: int, sent_at: float) -> None:
         try:
