@@ -45,6 +45,13 @@ a `dict[str, Any]` as `**options`; every value is checked when the client is mad
 [What users of other clients write](from-other-clients.md) has a page of its own, and so has
 [going on after a restart](resuming.md), [tables of Arrow and pandas](arrow.md) and [servers that fork](forking.md).
 A client that is dropped without `close` sends what it took, with a `ResourceWarning` about records on their way.
+[going on after a restart](resuming.md).
+
+A first call waits `bootstrap_timeout_ms` for a broker that starts later. When the brokers that a client knows do not
+answer, it asks the bootstrap addresses again, so brokers may move behind a fixed name (KIP-899). Where a broker
+advertises an address that does not exist at the client, errors and `waiting_for()` name it. A call that waits ends with
+`ClientClosedError` when another thread, task or signal handler closes its client. A program that cancels all tasks of
+its event loop cancels those of its async clients too: they say so in the log, go on at their next use, and close.
 """
 
 ERRORS_HEAD = """
