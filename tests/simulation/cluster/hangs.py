@@ -13,7 +13,8 @@ from tests.simulation.cluster.scheduler import Process
 
 SYNCS = frozenset({"fdatasync", "fsync_dir"})
 NAMES = SYNCS | {"create", "rename", "mkdir", "unlink", "rmdir", "truncate", "lock"}
-PAGE_CACHE = frozenset({"write", "open", "pread", "read_file", "size", "drop_cache"})
+PAGE_CACHE = frozenset({"write", "open", "pread", "read_file", "size", "drop_cache", "truncate"})
+"""With the cut by which an append that a full disk refused is taken back: it belongs to the append."""
 EVERYTHING = NAMES | PAGE_CACHE | {"listdir", "entries", "exists", "is_directory", "room", "modified_ms"}
 KINDS = (SYNCS, NAMES, NAMES, EVERYTHING)
 """What hangs: a cache that takes writes, a frozen file system, a server that is gone."""
