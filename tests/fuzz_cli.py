@@ -181,7 +181,7 @@ def run(case: Case, place: Place) -> str:
         return _run_process(case, place)
     try:
         done = penstock(*case.path, *case.arguments, stdin=b"a\n", bootstrap=place.bootstrap)
-    except BaseException as error:
+    except Exception as error:  # a Ctrl-C ends the whole run
         return f"raised {error!r}"
     return _judged(done.returncode, done.stdout + done.stderr)
 
