@@ -8,8 +8,9 @@ written again, and several batches may be with the broker at a time.
   the oldest goes out until all of them are resolved. Batches count against the five until all before them are
   resolved, acked or not: the broker has to know the oldest one again.
 - The epoch is over if the oldest batch does not follow what the log has: the log has lost something, or a batch before
-  it has failed and was not written. Once nothing is with the broker, the unresolved batches begin the next epoch at
-  sequence 0. The first of them that is written shuts out every late copy of the old epoch.
+  it has failed and was not written. Batches before that gap may be written, so they are resolved first, under their own
+  epoch. Once nothing is with the broker, the unresolved batches begin the next epoch at sequence 0. The first of them
+  that is written shuts out every late copy of the old epoch.
 - A batch that may have been written under an epoch that is over may be written again; `doubts` counts that.
 
 Brokers compare epochs within a partition only, so each partition counts its own. A partition that was forgotten because
@@ -57,6 +58,7 @@ class SequencePlace:
         "epochs_over",
         "in_flight",
         "is_resolved",
+        "leaves_gap",
         "may_be_written",
         "record_count",
         "sequence",
@@ -70,6 +72,7 @@ class SequencePlace:
         self.as_oldest = False  # nothing unresolved was before it when it was sent the last time
         self.may_be_written = False  # by an attempt under the present epoch whose outcome is unknown, or that is acked
         self.is_resolved = False  # acked, or failed for good
+        self.leaves_gap = False  # it will not be written as it is: in this epoch nothing behind it can be
         self.was_refused = False  # since the last attempt whose outcome is unknown
         self.epochs_over = 0  # epochs under which it was sent in vain
         self.doubts = 0  # those of them under which it may have been written
@@ -133,7 +136,7 @@ class PartitionSequences:
             if not place.is_resolved:
                 place.doubts += is_doubtful
                 place.epochs_over += 1
-                place.may_be_written = False
+                place.may_be_written = place.leaves_gap = False
                 place.sequence = self._take(place.record_count)
                 self._window.append(place)
 
@@ -147,6 +150,8 @@ class PartitionSequences:
             return False
         if place is not None:
             return place is self._window[0]
+        if any(p.leaves_gap for p in self._window):
+            return False
         return len(self._window) < self.in_flight_max and all(p.in_flight or p.is_resolved for p in self._window)
 
     def on_sent(self, place: SequencePlace | None, record_count: int) -> tuple[ProducerIdAndEpoch, SequencePlace]:
@@ -189,13 +194,19 @@ class PartitionSequences:
     def on_failed(self, place: SequencePlace) -> None:
         """It will not be sent again. If it was not written, nothing behind it follows what the log has: what is sent
         next will tell, if that is not known yet."""
-        self._is_over |= not place.may_be_written
+        place.leaves_gap |= not place.may_be_written
         self._resolve(place)
 
     def _resolve(self, place: SequencePlace) -> None:
         place.in_flight, place.is_resolved = False, True
+        self._note_gap()
         while self._window and self._window[0].is_resolved:
             del self._window[0]
+            self._note_gap()
+
+    def _note_gap(self) -> None:
+        """The epoch is over AFTER all before the gap is resolved: under another one it would be written again."""
+        self._is_over |= bool(self._window) and self._window[0].leaves_gap
 
     def split(self, place: SequencePlace, record_counts: Sequence[int]) -> list[SequencePlace]:
         """The places of a batch's parts: they keep its sequence numbers."""
@@ -211,9 +222,10 @@ class PartitionSequences:
 
     def shrink(self, place: SequencePlace, record_count: int) -> SequencePlace:
         """The place of a batch that was refused and goes on with fewer records. What was sent behind it does not follow
-        them, so the epoch is over."""
+        them, so the epoch is over as soon as this is the oldest."""
         (shrunk,) = self.split(place, [record_count])
-        self._is_over = True
+        shrunk.leaves_gap = True
+        self._note_gap()
         return shrunk
 
     def is_before(self, one: SequencePlace, other: SequencePlace) -> bool:

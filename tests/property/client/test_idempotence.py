@@ -21,8 +21,8 @@ STEPS = 1_500
 SEEDS = 15
 
 
-def run(seed: int, *, is_calm: bool = False, keeps_order: bool = True) -> Walk:
-    walk = Walk(seed, is_calm=is_calm, keeps_order=keeps_order)
+def run(seed: int, *, is_calm: bool = False, has_bad_records: bool = False, keeps_order: bool = True) -> Walk:
+    walk = Walk(seed, is_calm=is_calm, has_bad_records=has_bad_records, keeps_order=keeps_order)
     for _ in range(STEPS):
         walk.step()
     walk.finish()
@@ -32,6 +32,11 @@ def run(seed: int, *, is_calm: bool = False, keeps_order: bool = True) -> Walk:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_without_a_lasting_failure_each_record_is_written_once_and_in_order(seed: int) -> None:
     run(seed, is_calm=True)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_refused_batches_double_no_other_one(seed: int) -> None:
+    run(seed, is_calm=True, has_bad_records=True)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -106,11 +111,17 @@ MISTAKES = (
     ),
     mistake(
         "a failed batch's sequences are given to the next one",
-        Edit(PartitionSequences.on_failed, "self._is_over |= not place.may_be_written", "self._next = place.sequence"),
+        Edit(
+            PartitionSequences.on_failed, "place.leaves_gap |= not place.may_be_written", "self._next = place.sequence"
+        ),
     ),
     mistake(
-        "a batch that may be written is not counted in the next epoch",
-        Edit(PartitionSequences._begin, "place.doubts += is_doubtful", "pass"),
+        "a batch that failed ends the epoch of those before it, too",
+        Edit(
+            PartitionSequences._note_gap,
+            "bool(self._window) and self._window[0].leaves_gap",
+            "any(place.leaves_gap for place in self._window)",
+        ),
     ),
     mistake(
         "the halves of a batch have the same sequence",
@@ -140,4 +151,5 @@ def test_a_mistake_is_noticed(mutant: Mutant) -> None:
     with switched_on(mutant), pytest.raises((AssertionError, PenstockError, ValueError)):
         for seed in range(40):
             run(seed, is_calm=True)
+            run(seed, is_calm=True, has_bad_records=True)
             run(seed)

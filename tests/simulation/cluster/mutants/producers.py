@@ -175,7 +175,7 @@ PRODUCERS = (
         (
             Edit(
                 PartitionSequences.on_failed,
-                "self._is_over |= not place.may_be_written",
+                "place.leaves_gap |= not place.may_be_written",
                 "self._next = place.sequence",
             ),
         ),

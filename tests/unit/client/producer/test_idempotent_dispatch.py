@@ -31,6 +31,7 @@ from penstock.errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
+    RequestTimedOutError,
     TimedOutError,
     UnsupportedVersionError,
 )
@@ -292,3 +293,22 @@ def test_a_batch_that_is_sent_again_behind_younger_ones_expires_in_time() -> Non
     bench.drain(NOW_MS + 5_000)
     bench.dispatcher.expire(NOW_MS + 5_000)
     assert bench.dispatcher.expiry_ms == NOW_MS + 10_000
+
+
+@pytest.mark.parametrize("named", [{}, {0: "a key is missing"}])
+def test_a_refusal_does_not_write_the_batch_before_it_a_second_time(named: dict[int, str]) -> None:
+    """The first waits for a slow follower and times out, but is written; the second has a bad record."""
+    bench = Bench()
+    first, second = bench.add(2), bench.add(2)
+    waiting, refused = bench.drain()
+    error = InvalidRecordError("bad")
+    error.record_errors = tuple(named.items())
+    error.nothing_written = True
+    bench.answer(refused, error)
+    assert isinstance(bench.answer(waiting, RequestTimedOutError()), Again)
+    (again,) = bench.drain(NOW_MS + 200)
+    assert again.entries[0][1] is first and triple(first) == (ID, 0, 0), "the broker knows it again"
+    assert isinstance(bench.answer(again), Acked) and not first.possible_duplicates(is_acked=True)
+    follower = second.halves[0] if named else bench.add()
+    bench.drain(NOW_MS + 200)
+    assert triple(follower) == (ID, 1, 0)

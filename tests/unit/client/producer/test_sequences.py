@@ -200,6 +200,39 @@ def test_a_failed_batch_that_may_be_written_leaves_the_answer_to_those_behind_it
     assert order.settle(ID) and order.on_sent(None, 1)[0] == ID, "it was written"
 
 
+def test_a_failed_batch_ends_the_epoch_only_behind_those_that_may_be_written() -> None:
+    """Under another epoch the first would be written a second time."""
+    order = partition()
+    first, second, third = sent(order, 2, 3, 1)
+    order.on_back(second, is_unknown=False)
+    order.on_failed(second)
+    assert not order.may_send(None), "nothing new follows what the log has"
+    order.on_back(third, is_unknown=False)
+    order.on_back(first, is_unknown=True)
+    assert order.settle(ID) and again(order, first) == (ID, 0)
+    assert not order.may_send(third) and not order.may_send(None)
+    order.on_acked(first)
+    assert order.settle(ID) and again(order, third) == ((7, 1), 0)
+    assert (first.doubts, third.doubts) == (0, 0)
+
+
+def test_a_batch_that_lost_records_ends_the_epoch_only_behind_those_that_may_be_written() -> None:
+    order = partition()
+    first, second, third = sent(order, 2, 3, 1)
+    order.on_back(second, is_unknown=False)
+    rest = order.shrink(second, 2)
+    order.on_back(third, is_unknown=False)
+    order.on_back(first, is_unknown=True)
+    assert order.settle(ID) and again(order, first) == (ID, 0)
+    order.on_acked(first)
+    assert not order.may_send(rest), "fewer records have other sequences"
+    assert order.settle(ID) and again(order, rest) == ((7, 1), 0)
+    order.on_acked(rest)
+    assert again(order, third) == ((7, 1), 2)
+    order.on_acked(third)
+    assert order.may_send(None)
+
+
 def test_a_foreign_epoch_asks_for_another_producer_id() -> None:
     order = partition()
     first, second = sent(order, 1, 1)
