@@ -42,7 +42,7 @@ class LogCheckpoints:
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
             lambda: {LogId.of(log): log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
-            self._offline_in(directory) | self._vanished_from(directory),
+            lambda: self._offline_in(directory) | self._vanished_from(directory),
         )
 
     def write_log_starts(self) -> None:
@@ -61,7 +61,7 @@ class LogCheckpoints:
                 for log in self._table.logs_in(directory.path)
                 if self._needs_line(log)
             },
-            self._names_offline_in(directory),
+            lambda: self._names_offline_in(directory),
         )
 
     @staticmethod
@@ -91,7 +91,7 @@ class LogCheckpoints:
             offsets = {tp: known.get(LogId(tp, topic_id), before.get(tp)) for tp, topic_id in logs.items()}
             return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
-        directory.checkpoint_high_watermarks(lines, self._names_offline_in(directory))
+        directory.checkpoint_high_watermarks(lines, lambda: self._names_offline_in(directory))
 
     def high_watermarks(self) -> dict[LogId, int]:
         """The last written high watermarks, each at most its log's end."""

@@ -42,6 +42,7 @@ from storage.log_dirs.log_table import LogId
 from storage.recovery.recovery import LastKnown
 
 Offsets = Mapping[TopicPartition, int]
+Names = Collection[TopicPartition]
 
 
 class LogDirectory:
@@ -113,7 +114,9 @@ class LogDirectory:
             return set()
         return {LogId(tp, points.topic_ids.get(tp, "")) for tp, offset in points.offsets.items() if offset > 0}
 
-    def checkpoint_recovery_points(self, read: Callable[[], Mapping[LogId, int]], offline: Collection[LogId]) -> None:
+    def checkpoint_recovery_points(
+        self, read: Callable[[], Mapping[LogId, int]], offline: Callable[[], Collection[LogId]]
+    ) -> None:
         """Write the recovery points that `read` returns.
 
         A truncation lowers the file before it cuts anything. `read` is called while that cannot come between, and what
@@ -121,11 +124,16 @@ class LogDirectory:
 
         Logs that are `offline` keep theirs: without it, the next start would take their rot for a torn tail. Where it
         is not known, because there is no good checkpoint, there must be none until they are repaired or set aside.
+        `offline` is called AFTER `read`: a log that goes offline meanwhile is in either.
         """
+        points = self._recovery_points
+
+        def lines() -> OffsetLines | None:
+            found, kept = read(), offline()
+            return _lines(_kept(points, kept), found) if points.is_good or not kept else None
+
         with self._mutex:
-            points = self._recovery_points
-            if points.is_good or not offline:
-                self._write(points, lambda: _lines(_kept(points, offline), read()))
+            self._write(points, lines)
 
     def checkpoint_recovery_point(self, log_id: LogId, offset: int) -> None:
         """The log goes offline, and no later checkpoint will say how far it was flushed."""
@@ -135,26 +143,30 @@ class LogDirectory:
                 every = {LogId(tp, ""): before for tp, before in points.offsets.items()}
                 self._write(points, lambda: _lines(_kept(points, every), {log_id: offset}))
 
-    def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
+    def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Callable[[], Names]) -> None:
         with self._mutex:
             self._write_keeping(self._log_starts, offline, read)
 
-    def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
+    def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Callable[[], Names]) -> None:
         with self._mutex:
             self._write_keeping(self._high_watermarks, offline, read)
 
     def _write_keeping(
-        self, checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], read: Callable[[], Offsets]
+        self, checkpoint: OffsetCheckpoint, offline: Callable[[], Names], read: Callable[[], Offsets]
     ) -> None:
         def lines() -> OffsetLines:
-            return OffsetLines({tp: at for tp, at in checkpoint.offsets.items() if tp in kept} | dict(read()), NO_IDS)
+            found, kept = read(), offline()  # in this order, as for recovery points
+            return OffsetLines({tp: at for tp, at in checkpoint.offsets.items() if tp in kept} | dict(found), NO_IDS)
 
         self._write(checkpoint, lines)
 
-    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], OffsetLines]) -> None:
-        """The lines that `read` returns; they count as claimed BEFORE they are. A file without lines is not begun."""
+    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], OffsetLines | None]) -> None:
+        """The lines that `read` returns, if any; they count as claimed BEFORE they are. A file without lines is not
+        begun."""
         with self._claims:
             lines = read()
+            if lines is None:
+                return
             self._under_way = lines.offsets
         try:
             if lines.offsets or checkpoint.offsets or checkpoint is self._recovery_points:

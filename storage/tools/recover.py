@@ -210,7 +210,7 @@ class _Recovery:
         others = {LogId(tp, "") for tp in here if tp is not None} | directory.flushed_logs()
         kept = [log_id for log_id in others if log_id.topic_partition not in recovered]
         points = {LogId(tp, self._topic_id(log.directory)): log.log_end_offset for tp, log in recovered.items()}
-        directory.checkpoint_recovery_points(lambda: points, kept)
+        directory.checkpoint_recovery_points(lambda: points, lambda: kept)
 
     def _topic_id(self, path: str) -> str:
         with contextlib.suppress(CorruptFileError):

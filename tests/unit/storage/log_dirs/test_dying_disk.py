@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from penstock.types import TopicPartition
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from storage.log_dirs.log_table import LogId
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
@@ -59,4 +65,43 @@ def test_a_log_dir_fails_at_once_while_a_flush_in_it_hangs_with_a_small_file(tmp
         assert not failing.is_alive(), "the event loop waits for the disk"
     flush.join(WAIT_S)
     assert not flush.is_alive()
+    manager.close(clean=False)
+
+
+@pytest.mark.parametrize("name", [RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT])
+def test_a_checkpoint_that_waits_while_its_log_dir_fails_keeps_the_lines_of_its_logs(tmp_path: Path, name: str) -> None:
+    """Without them the next start takes flushed records that the disk has lost for a torn tail."""
+    fs, data = FaultyFileSystem(), str(tmp_path / "data")
+    manager = open_manager(fs, (data,))
+    log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
+    log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    log.flush()
+    log.advance_log_start(1)
+    checkpoints = manager.checkpoints
+    for write in (checkpoints.write_recovery_points, checkpoints.write_log_starts):
+        write()
+    checkpoints.write_high_watermarks(lambda: {LogId(PARTITION, TOPIC_ID): 2})
+    before = read_offsets(fs, f"{data}/{name}")
+    assert before and before[PARTITION]
+    other = LOG_START_CHECKPOINT if name == HIGH_WATERMARK_CHECKPOINT else HIGH_WATERMARK_CHECKPOINT
+    writes: dict[str, Callable[[], object]] = {
+        RECOVERY_POINT_CHECKPOINT: lambda: checkpoints.try_recovery_points(data),
+        LOG_START_CHECKPOINT: lambda: checkpoints.try_log_starts(data),
+        HIGH_WATERMARK_CHECKPOINT: lambda: checkpoints.try_high_watermarks(data, dict),
+    }
+    directory = manager.checkpoints._directories[data]
+    with fs.standing_still("fdatasync", other) as fault:
+        lines = {TopicPartition("t", 1): 1}
+        slow = (
+            directory.checkpoint_log_starts if other == LOG_START_CHECKPOINT else directory.checkpoint_high_watermarks
+        )
+        writer = started(threading.Thread(target=lambda: slow(lambda: lines, tuple), daemon=True))
+        assert fault.was_met.wait(WAIT_S)
+        waiting = started(threading.Thread(target=writes[name], daemon=True))
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        manager.fail_log_dir(data, OSError(errno.EIO, "dying"))
+    for thread in (writer, waiting):
+        thread.join(WAIT_S)
+    assert read_offsets(fs, f"{data}/{name}") == before
     manager.close(clean=False)

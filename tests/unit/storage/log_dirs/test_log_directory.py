@@ -49,7 +49,7 @@ def test_while_a_checkpoint_is_written_a_new_log_does_not_wait_and_one_that_it_c
         LOG_START_CHECKPOINT: directory.checkpoint_log_starts,
     }[name]
     with fs.standing_still("fdatasync", name) as fault:
-        writer = started(lambda: write(lambda: {OLD: 5}, ()))
+        writer = started(lambda: write(lambda: {OLD: 5}, tuple))
         assert fault.was_met.wait(WAIT_S)
         created = started(lambda: directory.lower_checkpoints(NEW, 0))
         created.join(WAIT_S)
@@ -96,10 +96,10 @@ def test_a_checkpoint_whose_directory_found_no_descriptor_counts_as_written_and_
     directory = LogDirectory(fs, str(tmp_path), THREADS)
     write = {
         RECOVERY_POINT_CHECKPOINT: lambda offset: directory.checkpoint_recovery_points(
-            lambda: by_id({OLD: offset}), ()
+            lambda: by_id({OLD: offset}), tuple
         ),
-        HIGH_WATERMARK_CHECKPOINT: lambda offset: directory.checkpoint_high_watermarks(lambda: {OLD: offset}, ()),
-        LOG_START_CHECKPOINT: lambda offset: directory.checkpoint_log_starts(lambda: {OLD: offset}, ()),
+        HIGH_WATERMARK_CHECKPOINT: lambda offset: directory.checkpoint_high_watermarks(lambda: {OLD: offset}, tuple),
+        LOG_START_CHECKPOINT: lambda offset: directory.checkpoint_log_starts(lambda: {OLD: offset}, tuple),
         CLEANER_OFFSET_CHECKPOINT: lambda offset: directory.cleaner_checkpoint.put(OLD, offset, 0),
     }[name]
     write(5)
@@ -120,7 +120,7 @@ def test_a_truncation_keeps_the_lines_of_other_logs_that_are_in_doubt(tmp_path: 
     fs = FaultyFileSystem()
     directory = LogDirectory(fs, str(tmp_path), THREADS)
     with fs.failing("fsync_dir", str(tmp_path), errno.ENFILE), pytest.raises(OSError):
-        directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 4}), ())
+        directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 4}), tuple)
     directory.lower_checkpoints(OLD, 3)
     assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 4}
     directory.close(clean=False, broker_epoch=0)
@@ -131,8 +131,8 @@ def test_cuts_that_are_expected_together_share_one_write_of_each_checkpoint(tmp_
     directory = LogDirectory(fs, str(tmp_path), THREADS)
     logs = [TopicPartition("t", number) for number in range(42)]
     not_cut, superseded = logs[40:]
-    directory.checkpoint_recovery_points(lambda: by_id(dict.fromkeys(logs, 9)), ())
-    directory.checkpoint_high_watermarks(lambda: dict.fromkeys(logs, 8), ())
+    directory.checkpoint_recovery_points(lambda: by_id(dict.fromkeys(logs, 9)), tuple)
+    directory.checkpoint_high_watermarks(lambda: dict.fromkeys(logs, 8), tuple)
     before = fs.calls_of("fsync_dir", str(tmp_path))
     for log in logs[:40]:
         directory.expect_cut(log, 5, lambda: True)
@@ -154,10 +154,10 @@ def test_a_cut_that_was_expected_lowers_its_line_again_when_a_checkpoint_came_be
     directory = LogDirectory(fs, str(tmp_path), THREADS)
     for key in (OLD, NEW):
         directory.expect_cut(key, 3, lambda: True)
-    directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 5}), ())
+    directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 5}), tuple)
     directory.lower_checkpoints(OLD, 3)
     assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 3}
-    directory.checkpoint_recovery_points(lambda: by_id({OLD: 3, NEW: 5}), ())
+    directory.checkpoint_recovery_points(lambda: by_id({OLD: 3, NEW: 5}), tuple)
     directory.lower_checkpoints(NEW, 2)
     assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 2}
     directory.lower_checkpoints(OLD, 1)
