@@ -32,6 +32,7 @@ from storage.log.log import Log
 from storage.log_dirs.future_directories import FoundMoves, MoveGoingOn, MovesAtStart
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
+from storage.log_dirs.unfinished_logs import without_unfinished
 
 _log = logging.getLogger(__name__)
 
@@ -70,8 +71,9 @@ class Findings:
 def find_logs(
     fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf, *, all_dirs_answer: bool = True
 ) -> Findings:
-    """Unknown names are not touched. Logs with one name but different topic ids are different logs: a dir that had
-    failed may come back with the log of a topic that was deleted meanwhile and made anew."""
+    """Unknown names are not touched. A log that was never in use goes if another log dir has the log. Logs with one
+    name but different topic ids are different logs: a dir that had failed may come back with the log of a topic that
+    was deleted meanwhile and made anew."""
     findings, moves = Findings(), FoundMoves()
     paths: dict[TopicPartition, list[str]] = {}
     for directory in directories:
@@ -86,6 +88,8 @@ def find_logs(
     by_path = {directory.path: directory for directory in directories}
     for topic_partition, found in paths.items():
         at = [by_path[path] for path in found]
+        if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
+            at = without_unfinished(fs, topic_partition, at)
         if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
             findings.copies[topic_partition] = at
         else:

@@ -19,7 +19,7 @@ from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import Fault, FaultyFileSystem
 from tests.support.machine import THREADS, stop_wait
 from tests.support.replicas import PublishedMetadata, Replicas
-from tests.support.storage import open_manager
+from tests.support.storage import NOW_MS, batch, open_manager
 
 ME = 1
 ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
@@ -188,3 +188,31 @@ def test_many_logs_that_are_begun_together_are_spread_over_the_log_dirs(tmp_path
             assert all(broker.find(TopicPartition("orders", number)) is not None for number in numbers)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("operation", "part"), [("create", "/a/orders-0/0000"), ("rename", "/a/orders-0")])
+def test_the_next_start_finds_the_log_that_was_created_instead(tmp_path: Path, operation: str, part: str) -> None:
+    """The disk has done late what its thread waited for: a directory with the topic's id is in both dirs."""
+
+    async def scenario() -> tuple[str, str]:
+        async with started(tmp_path) as broker:
+            with hangs(broker.fs, operation, part) as fault:
+                broker.publish(*made(ORDERS, OLD))
+                await meets(fault)
+                broker.log_manager.calls.give_up(broker.dirs[0])
+                broker.replicas.failures.directory_failed(broker.dirs[0], OSError(errno.ETIMEDOUT, "hangs"))
+                broker.replicas.revive_lost()
+                await broker.until_created()
+                partition = broker.find(ORDERS)
+                assert partition is not None
+                partition.log.append_as_leader(batch(b"value"), 1, NOW_MS)
+                partition.log.flush()
+            return broker.dirs
+
+    dirs = asyncio.run(scenario())
+    assert (Path(dirs[0]) / "orders-0").exists()
+    manager = open_manager(FaultyFileSystem(), dirs)
+    (log,) = manager.logs()
+    assert (log.log_dir, log.log_end_offset, log.topic_id) == (dirs[1], 1, OLD)
+    assert not (Path(dirs[0]) / "orders-0").exists()
+    manager.close()

@@ -1,0 +1,89 @@
+"""A log that was never in use goes at a start if another log dir has the log, and nothing else does."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from penstock.types import TopicPartition
+from storage.disk.file_names import PARTITION_METADATA
+from storage.log.partition_metadata import note_topic_id
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
+
+TP = TopicPartition("t", 0)
+LEFT, LOG = "/a/t-0", "/b/t-0"
+DIRS = ("/a", "/b")
+
+
+class Refusing(LosingFileSystem):
+    """Removes no file in /a/t-0 once it is dying."""
+
+    is_dying = False
+
+    def unlink(self, path: str) -> None:
+        if self.is_dying and path.startswith(LEFT):
+            raise OSError(errno.EIO, "dying", path)
+        super().unlink(path)
+
+
+def left_behind(fs: LosingFileSystem) -> None:
+    """What a creation that hangs leaves, beside a log with records."""
+    manager = open_manager(fs, DIRS)
+    log = manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b")
+    log.append_as_leader(batch(b"value"), 1, NOW_MS)
+    log.flush()
+    manager.close(clean=False)
+    fs.mkdir(LEFT)
+    note_topic_id(fs, LEFT, TOPIC_ID)
+    fs.close(fs.open(f"{LEFT}/00000000000000000000.log", create=True))
+
+
+def places(fs: LosingFileSystem) -> list[str]:
+    """Of the logs in use after a start."""
+    manager = open_manager(fs, DIRS)
+    found = [log.directory for log in manager.logs()]
+    manager.close(clean=False)
+    return found
+
+
+def test_what_a_creation_left_is_removed_beside_the_log() -> None:
+    fs = LosingFileSystem()
+    left_behind(fs)
+    assert places(fs) == [LOG] and not fs.exists(LEFT)
+    assert places(fs) == [LOG]
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000007.log", "leader-epoch-checkpoint"])
+def test_a_directory_that_may_have_been_in_use_is_kept_and_a_person_decides(name: str) -> None:
+    fs = LosingFileSystem()
+    left_behind(fs)
+    fd = fs.open(f"{LEFT}/{name}", create=not fs.exists(f"{LEFT}/{name}"))
+    fs.pwritev(fd, (b"x",), 0)
+    fs.close(fd)
+    assert places(fs) == [] and fs.exists(LEFT) and fs.exists(LOG)
+
+
+def test_two_that_were_never_in_use_leave_one() -> None:
+    fs = LosingFileSystem()
+    open_manager(fs, DIRS).close(clean=False)
+    for path in (LEFT, LOG):
+        fs.mkdir(path)
+        note_topic_id(fs, path, TOPIC_ID)
+    assert places(fs) == [LOG]
+
+
+def test_one_that_stands_alone_is_the_log() -> None:
+    fs = LosingFileSystem()
+    open_manager(fs, DIRS).close(clean=False)
+    fs.mkdir(LEFT)
+    note_topic_id(fs, LEFT, TOPIC_ID)
+    assert places(fs) == [LEFT] and fs.exists(f"{LEFT}/{PARTITION_METADATA}")
+
+
+def test_one_that_cannot_be_removed_leaves_the_decision_to_a_person() -> None:
+    fs = Refusing()
+    left_behind(fs)
+    fs.is_dying = True
+    assert places(fs) == [] and fs.exists(LOG)
