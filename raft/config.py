@@ -23,6 +23,8 @@ class RaftConfig:
     cluster_id: str
     node_id: int
     voters: tuple[int, ...]
+    incarnation_id: str = ""
+    """Names this process to the leader from which it fetches; a process registers its broker by the same id."""
     election_timeout_ms: int = 1_000
     """A voter without a leader waits this long, times a random 1 to 2, before it asks for pre-votes."""
     fetch_timeout_ms: int = 2_000

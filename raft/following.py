@@ -80,7 +80,7 @@ class Following:
         config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
         self._fetch_at_ms = None
         if (part := self._snapshot) is not None:
-            place = (part.snapshot_id, part.position, config.fetch_max_bytes)
+            place = (part.snapshot_id, part.position, config.fetch_max_bytes, config.incarnation_id)
             self._shared.outbox.ask(
                 quorum.leader_id, FetchSnapshotRequest(config.cluster_id, config.node_id, quorum.epoch, *place)
             )
@@ -95,6 +95,7 @@ class Following:
             # heard of its high watermark.
             0 if self._failures or not self.has_fetched else config.fetch_wait_ms,
             config.fetch_max_bytes,
+            config.incarnation_id,
         )
         followed = quorum.leader_id in config.voters
         self._shared.outbox.ask(quorum.leader_id if followed else self._another_voter(), request)

@@ -34,7 +34,7 @@ from raft.shared import NEVER_MS, Shared
 from raft.validation import Objection
 
 OBSERVERS_MAX = 1_000
-"""With more, the observer that fetched longest ago is forgotten; it is only missing in `describe` then."""
+"""With more, the observer that fetched longest ago is forgotten: `describe` lacks it, `sent_end_besides` is high."""
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 64
 """Upper bounds of what framing adds in a v2 batch, so that limits can be checked before anything is encoded."""
@@ -59,6 +59,7 @@ class Leadership:
             for voter in shared.config.other_voters
         }
         self._observers: dict[int, ReplicaProgress] = {}
+        self._sent_end_of_forgotten = 0
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
         self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
         self._uncommitted_bytes = 0
@@ -86,6 +87,20 @@ class Leadership:
 
     def observers(self) -> Sequence[ReplicaProgress]:
         return tuple(self._observers.values())
+
+    def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
+        """No process of that node but this one was sent a record at this offset or behind it, by any leader.
+
+        Invariant: not below the start of this epoch. What stands before may be an earlier leader's, and what that one
+        has sent is not known here. A record from this offset on was appended by this leader, and nobody else sends it.
+        """
+        config, log = self._shared.config, self._shared.log
+        replica = self._voters.get(node_id) or self._observers.get(node_id)
+        if node_id == config.node_id:  # its own log; it takes no fetches from its own id (validation.py)
+            sent_end = 0 if incarnation_id and incarnation_id == config.incarnation_id else log.log_end_offset
+        else:
+            sent_end = replica.sent_end_besides(incarnation_id) if replica else self._sent_end_of_forgotten
+        return max(self.epoch_start_offset, sent_end)
 
     def propose(self, values: Sequence[bytes]) -> int:
         """Append one batch of `values`; the offset of the last. Nothing is appended when a limit would be passed."""
@@ -133,12 +148,13 @@ class Leadership:
     def on_fetch_snapshot(self, request_id: int, request: FetchSnapshotRequest, now_ms: int) -> None:
         """A replica that lags behind the log's start reads a snapshot; that is contact, as a fetch is (KIP-630)."""
         shared = self._shared
-        self._contacted(request.replica_id, now_ms)
+        replica = self._contacted(request.replica_id, now_ms)
         if not shared.log.has_snapshot(request.snapshot_id):
             shared.refuse(
                 request_id, request, SnapshotNotFoundError, f"snapshot {request.snapshot_id} is not kept here"
             )
             return
+        replica.note_sent(request.incarnation_id, request.snapshot_id.end_offset)
         response = FetchSnapshotResponse(
             shared.config.node_id, self.epoch, request.snapshot_id, position=request.position
         )
@@ -243,7 +259,9 @@ class Leadership:
             oldest = min(self._observers.values(), key=lambda seen: seen.last_fetch_ms or 0)
             self._unpark(oldest.replica_id)
             del self._observers[oldest.replica_id]
-        return self._observers.setdefault(replica_id, ReplicaProgress(replica_id))
+            self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
+        known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
+        return self._observers.setdefault(replica_id, known)
 
     def _has_news(self, replica: ReplicaProgress, request: FetchRequest) -> bool:
         log = self._shared.log
@@ -270,6 +288,7 @@ class Leadership:
         shared.counters.fetches_answered += 1
         if diverging is None and snapshot_id is None:
             replica.sent_high_watermark = log.high_watermark
+            replica.note_sent(request.incarnation_id, log.log_end_offset)
         if diverging is not None or snapshot_id is not None or request.fetch_offset >= log.log_end_offset:
             shared.outbox.reply(request_id, response)
             return

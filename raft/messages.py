@@ -87,6 +87,7 @@ class FetchRequest:
     last_fetched_epoch: int
     max_wait_ms: int
     max_bytes: int
+    incarnation_id: str = ""  # of the process that asks; "" from an older node
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class FetchResponse:
     log_end_offset: int = 0  # the leader's; 0 where it does not say, for a leader's own log is never empty
 
 
+INCARNATION_ID_MAX = 255
+"""Characters; a leader keeps one for each node."""
 SNAPSHOT_BYTES_MAX = 1 << 30
 """A leader that names a larger one is wrong."""
 
@@ -117,6 +120,7 @@ class FetchSnapshotRequest:
     snapshot_id: EpochEndOffset
     position: int
     max_bytes: int
+    incarnation_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

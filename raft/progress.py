@@ -23,6 +23,23 @@ class ReplicaProgress:
     sent_high_watermark: int = NO_OFFSET
     begin_at_ms: int | None = None  # when to tell it again who leads; None: the notice is under way
     begin_failures: int = 0
+    incarnation_id: str = ""  # of the process that was sent something last; an older node names none
+    sent_end: int = 0  # that process may have been sent every record below, other processes of the node those
+    sent_end_of_others: int = 0
+
+    def note_sent(self, incarnation_id: str, end_offset: int) -> None:
+        """A process of the node is about to be sent records, all of them below `end_offset`."""
+        if incarnation_id != self.incarnation_id:
+            self.sent_end_of_others = max(self.sent_end_of_others, self.sent_end)
+            self.incarnation_id, self.sent_end = incarnation_id, 0
+        self.sent_end = max(self.sent_end, end_offset)
+
+    def sent_end_besides(self, incarnation_id: str) -> int:
+        """The end of what any process of the node but this one may have been sent. Never too low: where processes
+        take turns, this one's own part counts too."""
+        if incarnation_id and incarnation_id == self.incarnation_id:
+            return self.sent_end_of_others
+        return max(self.sent_end_of_others, self.sent_end)
 
 
 def majority_offset(acked_offsets: Sequence[int], majority: int) -> int:

@@ -16,6 +16,7 @@ from penstock.errors import (
 from penstock.types import NO_EPOCH, NO_LEADER
 from raft.config import VOTERS_MAX, RaftConfig
 from raft.messages import (
+    INCARNATION_ID_MAX,
     SNAPSHOT_BYTES_MAX,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -89,10 +90,15 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchRequest():
             position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
-            return position and request.replica_id >= 0 and request.replica_id != config.node_id
+            return position and _from_another(request, config)
         case FetchSnapshotRequest():
             position = 0 <= request.position < SNAPSHOT_BYTES_MAX and request.snapshot_id.end_offset > 0
-            return position and request.replica_id >= 0 and request.replica_id != config.node_id
+            return position and _from_another(request, config)
+
+
+def _from_another(request: FetchRequest | FetchSnapshotRequest, config: RaftConfig) -> bool:
+    named = len(request.incarnation_id) <= INCARNATION_ID_MAX
+    return named and request.replica_id >= 0 and request.replica_id != config.node_id
 
 
 def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig) -> bool:

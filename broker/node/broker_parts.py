@@ -98,6 +98,7 @@ class NodeParts:
     """The parts and values of its node that the broker role needs."""
 
     cluster_id: str
+    incarnation_id: str
     dynamic: DynamicBrokerConfig
     log_manager: LogManager
     loader: MetadataLoader
@@ -281,7 +282,7 @@ class BrokerParts:
         config, node = self.config, self._node
         self._announcements: set[asyncio.Task[None]] = set()
         self.lifecycle = BrokerLifecycle(
-            registration(config, node.cluster_id, self._environment.ids.new_id(), node.log_manager),
+            registration(config, node.cluster_id, node.incarnation_id, node.log_manager),
             node.controller,
             node.loader,
             self._environment.ids,

@@ -101,6 +101,8 @@ class Node:
         )
         self._executor = threads.executor("raft-disk", 2)
         self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
+        """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = self._make_raft()
         self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
         self._channel = ControllerChannel(
@@ -134,11 +136,13 @@ class Node:
         before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
         beginning = find_beginning(metadata_log, snapshots, before_cut)
         raft_log = MetadataLog(metadata_log, self._clock, on_flushed, snapshots, beginning, before_cut)
+        surroundings = self._clock, self._environment.random, self._executor, self._on_fatal, self._busy.raft.timed
         raft = RaftDriver(
             RaftConfig(
                 cluster_id=self.cluster_id,
                 node_id=config.node_id,
                 voters=tuple(sorted(config.voters)),
+                incarnation_id=self.incarnation_id,
                 election_timeout_ms=config.controller_quorum_election_timeout_ms,
                 fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
                 batch_max_bytes=METADATA_BATCH_BYTES_MAX,
@@ -147,11 +151,7 @@ class Node:
             raft_log,
             quorum_state,
             ClusterGuard(self._peers, config.node_id, self.cluster_id, config.voters, self._on_fatal),
-            self._clock,
-            self._environment.random,
-            self._executor,
-            self._on_fatal,
-            self._busy.raft.timed,
+            *surroundings,
         )
         limits = SnapshotLimits(
             config.metadata_log_max_record_bytes_between_snapshots,
@@ -206,6 +206,7 @@ class Node:
     def _make_broker(self) -> BrokerParts:
         parts = NodeParts(
             self.cluster_id,
+            self.incarnation_id,
             self.dynamic,
             self.log_manager,
             self.loader,

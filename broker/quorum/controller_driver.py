@@ -169,7 +169,8 @@ class ControllerDriver:
             case AllocateProducerIdsRequest():
                 result = controller.allocate_producer_ids(request, now_ms, self._raft.leader_and_epoch[1])
             case RegisterBrokerRequest():
-                result = controller.register_broker(request, now_ms, self._raft.next_offset)
+                unheard_from = self._raft.sent_end_besides(request.broker_id, request.incarnation_id)
+                result = controller.register_broker(request, now_ms, self._raft.next_offset, unheard_from)
             case CreateTopicsRequest():
                 result = controller.create_topics(request, now_ms)
             case CreatePartitionsRequest():

@@ -125,10 +125,12 @@ class Controller:
         return self._state.replica_is_online(broker_id, partition)
 
     def register_broker(
-        self, request: RegisterBrokerRequest, now_ms: int, next_offset: int
+        self, request: RegisterBrokerRequest, now_ms: int, next_offset: int, unheard_from: int | None = None
     ) -> ControllerResult[RegisterBrokerResponse]:
+        """`unheard_from`: no other process of the broker was sent a metadata record at this offset or behind it. None:
+        that is not known."""
         existing = self._state.find_broker(request.broker_id)
-        result = registration.register_broker(self._context, request, now_ms, next_offset)
+        result = registration.register_broker(self._context, request, now_ms, next_offset, unheard_from)
         if existing is not None and result.records and not ended_cleanly(existing, request):
             self._unclean_registrations += existing.incarnation_id != request.incarnation_id
         return result

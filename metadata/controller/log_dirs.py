@@ -8,11 +8,12 @@ A broker names the replicas in each of its dirs when it registers. The metadata 
 has another dir, or none, it is corrected (KIP-858). A replica in a lost dir has no dir any more.
 
 If a dir is lost, a partition is marked `log_lost` if the broker is its last ISR member, does not name it, and had it
-in that dir. If no dir was assigned to it, it counts as lost with any dir. If it was about to leave the lost dir, the
-metadata may have its new dir already; the broker has found its unfinished copy there, and says that it is lost. The
-member stays in the ISR, because no other replica is known to have every acked record. It is never elected: an empty log
-would silently replace those records. The mark is removed when the broker registers with that replica in one of its
-dirs, by an unclean election if the topic allows one, or with the topic. The broker left all other ISRs when it
+in that dir. If no dir was assigned to it, it counts as lost with any dir. If no process of the broker before this one
+can have heard of the partition, there was no log, and none is lost (ADR 0016). If the replica was about to leave the
+lost dir, the metadata may have its new dir already; the broker has found its unfinished copy there, and says that it is
+lost. The member stays in the ISR, because no other replica is known to have every acked record. It is never elected: an
+empty log would silently replace those records. The mark is removed when the broker registers with that replica in one
+of its dirs, by an unclean election if the topic allows one, or with the topic. The broker left all other ISRs when it
 registered, and joins them again as a new replica does.
 """
 
@@ -78,15 +79,19 @@ def changes_of_last_copies(
     existing: BrokerRegistration,
     request: RegisterBrokerRequest,
     changes: Iterable[PartitionChangeRecord],
+    unheard_from: int | None,
 ) -> list[PartitionChangeRecord]:
-    """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave."""
+    """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave. No process of the
+    broker before this one was sent a record at `unheard_from` or behind it; None if that is not known."""
     lost, held, told_lost = _lost(existing, request), held_replicas(request), _told_lost(existing, request)
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     for partition in context.state.partitions_with_isr_member(request.broker_id):
         change = merged.get(partition.key, PartitionChangeRecord(*partition.key))
         directory = partition.directory_of(request.broker_id)
-        was_in_lost = partition.key in told_lost or (directory in lost if directory else bool(lost))
-        log_lost = partition.key not in held and (was_in_lost or partition.log_lost)
+        had_log = unheard_from is None or not context.state.was_made_from(unheard_from, partition.key)
+        was_in_lost = had_log and (directory in lost if directory else bool(lost))
+        is_lost = was_in_lost or partition.key in told_lost or partition.log_lost
+        log_lost = is_lost and partition.key not in held
         if change.isr is None and log_lost != partition.log_lost:
             leader_id = NO_LEADER if log_lost and partition.has_leader else change.leader_id
             merged[partition.key] = replace(change, log_lost=log_lost, leader_id=leader_id)

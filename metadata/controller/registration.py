@@ -58,8 +58,11 @@ class _Standing(NamedTuple):
 _NEW: Final = _Standing()
 
 
-def register_broker(context: DecisionContext, request: RegisterBrokerRequest, now_ms: int, next_offset: int) -> Result:
-    """Registers the process; `next_offset` is where the first record of the result will stand in the log."""
+def register_broker(
+    context: DecisionContext, request: RegisterBrokerRequest, now_ms: int, next_offset: int, unheard_from: int | None
+) -> Result:
+    """Registers the process; `next_offset` is where the first record of the result will stand in the log. No process
+    of the broker before it was sent a record at `unheard_from` or behind, where that is known."""
     context.check_cluster_id(request.cluster_id)
     _check_request(request)
     check_replica_count(context, request)
@@ -72,7 +75,7 @@ def register_broker(context: DecisionContext, request: RegisterBrokerRequest, no
         result = _register_again(context, existing, request, next_offset)
     else:
         _check_predecessor_is_gone(context, existing, request, now_ms)
-        result = _register_successor(context, existing, request, next_offset)
+        result = _register_successor(context, existing, request, next_offset, unheard_from)
     context.sessions.touch(request.broker_id, now_ms)
     return result
 
@@ -114,12 +117,16 @@ def _register_again(
 
 
 def _register_successor(
-    context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int
+    context: DecisionContext,
+    existing: BrokerRegistration,
+    request: RegisterBrokerRequest,
+    next_offset: int,
+    unheard_from: int | None,
 ) -> Result:
     """A new process of a known broker. Partitions change BEFORE the registration, so that I11 holds at every record."""
     log_dirs = log_dirs_after(existing, request)
     leaving = changes_when_leaving(context, (request.broker_id,), doubts=doubts_about(context, existing, request))
-    marked = changes_of_last_copies(context, existing, request, leaving)
+    marked = changes_of_last_copies(context, existing, request, leaving, unheard_from)
     changes = with_directories(context, existing, request, marked)
     unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
     standing = _Standing(offline_log_dirs=tuple(sorted(dead_log_dirs(existing, request))))

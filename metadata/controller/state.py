@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.image import MetadataImage, TopicImage
-from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, Record, RegisterBrokerRecord
+from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, PartitionRecord, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
@@ -77,6 +77,7 @@ class ControllerState:
         self._leaderless: set[PartitionKey] = set()
         self._reassigning: set[PartitionKey] = set()
         self._lost_leadership_at: dict[int, int] = {}
+        self._made_at: dict[PartitionKey, int] = {}  # not of those that the image had: it does not say
         self._loaded_offset = self._offset = image.offset
         self._take(image)
 
@@ -103,6 +104,8 @@ class ControllerState:
             raise InvariantViolation(f"{record} stands at offset {offset}, which must be its broker epoch")
         self._offset = offset
         replay(self, record)
+        if isinstance(record, PartitionRecord):
+            self._made_at[PartitionKey(record.topic_id, record.partition)] = offset
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image; copies everything, for comparison."""
@@ -188,6 +191,10 @@ class ControllerState:
         """The offset of the last record that took a leadership from the broker; an upper bound if that was long ago."""
         return self._lost_leadership_at.get(broker_id, self._loaded_offset)
 
+    def was_made_from(self, offset: int, key: PartitionKey) -> bool:
+        """Whether the record that made the partition is known to stand at this offset or behind it."""
+        return self._made_at.get(key, -1) >= offset
+
     def __repr__(self) -> str:
         return (
             f"ControllerState(offset={self._offset}, brokers={len(self.brokers)}, topics={len(self.topics)},"
@@ -225,6 +232,7 @@ class ControllerState:
         self.partition_count -= len(topic.partitions)
         for partition in topic.partitions.values():
             self._unindex(partition)
+            self._made_at.pop(partition.key, None)
 
     def find_partition(self, key: PartitionKey) -> PartitionRegistration | None:
         topic = self.topics.get(key.topic_id)

@@ -204,6 +204,12 @@ class RaftDriver:
         """The offset that the next proposed value gets; exact until the caller awaits."""
         return self._core.log_end_offset if self._core is not None else self._log.log_end_offset
 
+    def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
+        """No process of that node but this one was sent a metadata record at this offset or behind it; where this node
+        does not lead, that is known of none of the records."""
+        leadership = self._core.leadership if self._core is not None else None
+        return self.next_offset if leadership is None else leadership.sent_end_besides(node_id, incarnation_id)
+
     @property
     def leader_and_epoch(self) -> tuple[int, int]:
         """The leader as far as this node knows (-1: none), and the epoch."""

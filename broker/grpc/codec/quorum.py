@@ -32,13 +32,14 @@ def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchRequest:
         m.last_fetched_epoch,
         m.max_wait_ms,
         m.max_bytes,
+        m.incarnation_id,
     )
 
 
 def fetch_snapshot_from_pb(m: quorum_pb2.FetchSnapshotRequest) -> raft.FetchSnapshotRequest:
     snapshot_id = EpochEndOffset(m.snapshot_id.epoch, m.snapshot_id.end_offset)
-    epoch = m.current_leader_epoch
-    return raft.FetchSnapshotRequest(m.cluster_id, m.replica_id, epoch, snapshot_id, m.position, m.max_bytes)
+    epoch, process = m.current_leader_epoch, m.incarnation_id
+    return raft.FetchSnapshotRequest(m.cluster_id, m.replica_id, epoch, snapshot_id, m.position, m.max_bytes, process)
 
 
 def request_to_pb(request: raft.Request) -> Any:
@@ -77,6 +78,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 last_fetched_epoch=request.last_fetched_epoch,
                 max_wait_ms=request.max_wait_ms,
                 max_bytes=request.max_bytes,
+                incarnation_id=request.incarnation_id,
             )
         case raft.FetchSnapshotRequest():
             epoch, end_offset = request.snapshot_id
@@ -87,6 +89,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 snapshot_id=common_pb2.EpochEndOffset(epoch=epoch, end_offset=end_offset),
                 position=request.position,
                 max_bytes=request.max_bytes,
+                incarnation_id=request.incarnation_id,
             )
 
 

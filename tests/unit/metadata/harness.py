@@ -67,6 +67,8 @@ class Cluster:
         self.leaders: dict[tuple[PartitionKey, int], int] = {}
         self._rng = random.Random(seed)
         self._incarnations = 0
+        self.unheard_from: int | None = None
+        """No process of a broker before the one that registers was sent a record at this offset or behind it."""
         self.leader_epoch = 0  # of the quorum
         self.controller = self._activate()
         for broker_id in range(1, brokers + 1):
@@ -112,7 +114,8 @@ class Cluster:
             "flush_policy": "fsync",
         }
         request = RegisterBrokerRequest(CLUSTER_ID, broker_id, port=9192, **{**wanted, **fields})  # type: ignore[arg-type]
-        return self.commit(self.controller.register_broker(request, self.now_ms, self.next_offset)).broker_epoch
+        registered = self.controller.register_broker(request, self.now_ms, self.next_offset, self.unheard_from)
+        return self.commit(registered).broker_epoch
 
     def held_by(self, broker_id: int) -> tuple[HostedReplicas, ...]:
         """All replicas that the broker should have."""

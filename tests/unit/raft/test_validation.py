@@ -63,6 +63,8 @@ ROWS: list[tuple[Request, dict[str, Any], int]] = [
     (FETCH, {"replica_id": -1}, 42),
     (FETCH, {"replica_id": 1}, 42),
     (FETCH, {"fetch_offset": -1}, 42),
+    (FETCH, {"incarnation_id": "x" * 256}, 42),
+    (FETCH, {"incarnation_id": "x" * 255}, 6),
     (FETCH, {"last_fetched_epoch": -2}, 42),
     (FETCH, {"current_leader_epoch": -1}, 74),
     (FETCH, {"current_leader_epoch": 4}, 74),

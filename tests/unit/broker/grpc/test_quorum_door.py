@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
@@ -12,9 +13,10 @@ from broker.grpc.codec import quorum
 from broker.grpc.controller_door import QuorumDoor
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.pb import quorum_pb2 as pb
+from penstock.types import EpochEndOffset
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, Request, Response, VoteRequest
+from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, Request, Response, VoteRequest
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryStore
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -85,3 +87,18 @@ def test_answers_without_fields_elect_nobody_and_end_nothing(forgotten: Forgotte
         await driver.stop()
 
     run_virtual(scenario())
+
+
+@pytest.mark.parametrize(
+    ("asked", "back"),
+    [
+        (FetchRequest("c", 2, 5, 7, 4, 500, 1 << 20, "process"), quorum.fetch_from_pb),
+        (FetchSnapshotRequest("c", 2, 5, EpochEndOffset(4, 7), 3, 100, "process"), quorum.fetch_snapshot_from_pb),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_fetch_brings_all_that_it_says_and_one_of_an_older_node_names_no_process(asked: Any, back: Any) -> None:
+    message = quorum.request_to_pb(asked)
+    assert back(message) == asked
+    message.ClearField("incarnation_id")
+    assert back(message) == replace(asked, incarnation_id="")

@@ -166,6 +166,33 @@ def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() 
     assert sum(offset == len(VALUES) for offset in told["durable"]) >= 2, "acks=all: on the disks of the ISR"
 
 
+def test_a_leader_knows_what_it_sent_to_each_broker_by_the_process_that_is_registered() -> None:
+    """So a registration of another process is judged by what this one was sent."""
+
+    async def sent(cluster: MemoryCluster) -> set[tuple[bool, bool]]:
+        cluster.format()
+        await cluster.start()
+        await written(cluster)
+        (leader,) = (node for node in cluster.nodes if node.raft.is_leader)
+        brokers = leader.loader.image.brokers
+        found = {
+            (
+                leader.raft.sent_end_besides(at, broker.incarnation_id) < broker.broker_epoch,
+                before < broker.broker_epoch,
+            )
+            for at, broker in brokers.items()
+            for before in [leader.raft.sent_end_besides(at, "another process")]
+        }
+        (follower, *_) = (node for node in cluster.nodes if node is not leader)
+        assert follower.raft.sent_end_besides(follower.config.node_id, follower.incarnation_id) == (
+            follower.raft.next_offset
+        ), "it does not lead, and knows of nothing"
+        await cluster.stop()
+        return found
+
+    assert run_in_memory(1, sent) == {(True, False)}
+
+
 def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and_cuts() -> None:
     async def digests(cluster: MemoryCluster) -> int:
         async def told(index: int, offset: int) -> str:

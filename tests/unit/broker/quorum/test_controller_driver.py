@@ -16,7 +16,13 @@ from metadata.controller.result import ControllerResult
 from metadata.controller.state import LeaderChange
 from metadata.records import TopicRecord
 from metadata.registrations import PartitionRegistration
-from metadata.requests import CreateTopicsRequest, CreateTopicsResponse, TickResponse
+from metadata.requests import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    TickResponse,
+)
 from penstock.errors import KafkaStorageError, RequestTimedOutError
 from penstock.types import NO_LEADER
 from raft.driver.driver import RaftDriver
@@ -36,6 +42,9 @@ class FakeQuorum:
         self.no_room: NoRoomError | None = None
         self.refuses: KafkaStorageError | None = None
         self.proposed: list[asyncio.Future[int]] = []
+
+    def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
+        return {(7, "process"): 70}[node_id, incarnation_id]
 
     def propose(self, values: list[bytes]) -> asyncio.Future[int]:
         if self.refuses is not None:
@@ -57,6 +66,11 @@ class FakeController:
 
     def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return ControllerResult(() if self.is_done else (TopicRecord("t", "id"),), CreateTopicsResponse())
+
+    def register_broker(
+        self, _request: RegisterBrokerRequest, _now_ms: int, _next_offset: int, unheard_from: int
+    ) -> ControllerResult[RegisterBrokerResponse]:
+        return ControllerResult((), RegisterBrokerResponse(unheard_from))
 
     def tick(self, _now_ms: int) -> ControllerResult[TickResponse]:
         fenced, given_back = self.expires, self.gives_back
@@ -135,6 +149,15 @@ def test_a_request_that_finds_all_done_names_an_offset_that_covers_what_it_found
         stage.driver.resign()
 
     run_virtual(scenario())
+
+
+def test_a_registration_is_decided_with_what_was_sent_to_the_other_processes_of_the_broker() -> None:
+    async def scenario() -> int:
+        request = RegisterBrokerRequest("c", 7, "process", "h", 9)
+        answer: RegisterBrokerResponse = await Stage().driver.handle(request)
+        return answer.broker_epoch
+
+    assert run_virtual(scenario()) == 70
 
 
 def test_a_decision_that_a_full_disk_refuses_is_answered_with_the_disk_and_not_replayed() -> None:

@@ -188,5 +188,5 @@ def test_registration_is_decided_without_changing_the_state() -> None:
     cluster.create("t")
     cluster.now_ms = SESSION_TIMEOUT_MS
     before = cluster.controller.to_image(1)
-    register_broker(cluster.controller._context, replace(GOOD, log_dirs=()), cluster.now_ms, cluster.next_offset)
+    register_broker(cluster.controller._context, replace(GOOD, log_dirs=()), cluster.now_ms, cluster.next_offset, None)
     assert cluster.controller.to_image(1) == before
