@@ -63,7 +63,7 @@ class PositionFile:
         """Replaces the positions of these partitions, and keeps the others. On stable storage when it returns."""
         by_topic: dict[str, dict[str, str]] = {}
         for tp, position in sorted({**self.load(), **positions}.items()):
-            by_topic.setdefault(tp.topic, {})[str(tp.partition)] = str(position)
+            by_topic.setdefault(tp.topic, {})[str(tp.partition)] = _text(tp, position)
         waiting = self._path.with_name(self._path.name + ".tmp")
         with open(waiting, "w", encoding="utf-8") as file:
             json.dump({"version": VERSION, "positions": by_topic}, file, indent=1)
@@ -131,7 +131,7 @@ class SqlPositions:
         PositionsTakenError where another program has saved some of them under this name since `load`: roll back.
         """
         for tp, position in positions.items():
-            text, before = str(position), self._known.get(tp)
+            text, before = _text(tp, position), self._known.get(tp)
             if text != before:
                 self._write(tp, text, before)
                 self._known[tp] = text
@@ -159,6 +159,13 @@ class SqlPositions:
 
     def __repr__(self) -> str:
         return f"SqlPositions({self._reader!r}, table={self._table!r})"
+
+
+def _text(tp: TopicPartition, position: Position) -> str:
+    """As it is kept. TypeError for an offset alone, which would be refused at the next `load`, after a restart."""
+    if not isinstance(position, Position):
+        raise TypeError(f"{tp}: save a Position, not {position!r}; take consumer.position(tp) or record.position")
+    return str(position)
 
 
 def _paramstyle(connection: Any) -> str:

@@ -30,6 +30,16 @@ def test_a_file_gives_back_what_was_saved_and_keeps_other_partitions(tmp_path: P
     assert os.listdir(tmp_path) == ["kept"]
 
 
+def test_an_offset_alone_is_refused_when_it_is_saved_and_not_at_the_next_load(tmp_path: Path) -> None:
+    kept = PositionFile(tmp_path / "kept")
+    rows = SqlPositions(sqlite3.connect(":memory:"), "r")
+    rows.create_table()
+    for save in (kept.save, rows.save):
+        with pytest.raises(TypeError, match=r"a-0: save a Position, not 9; take consumer.position\(tp\)"):
+            save({A0: 9})  # type: ignore[dict-item]
+    assert kept.load() == {} and rows.load() == {}
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_save_that_fails_on_its_way_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
