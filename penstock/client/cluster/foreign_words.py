@@ -71,6 +71,7 @@ CONSUMER_METHODS = {
     "commit": GROUPS,
     "committed": GROUPS,
     "consume": "write consumer.poll(timeout_ms=1000, max_records=100)",
+    "currentLag": "write consumer.lag(partition)",
     "get_watermark_offsets": "write beginning_offsets([partition]) and end_offsets([partition])",
     "getmany": "write await consumer.poll(timeout_ms=1000)",
     "getone": "write record = await anext(consumer)",
