@@ -77,8 +77,7 @@ def dev(
     nodes, port = as_before(data, nodes, port)
     cluster = Cluster(nodes, directory=data, port=port, host=checked_host(host), defaults={})
     if print_config:
-        for path, text in cluster.planned_configs():
-            print(f"# {path}\n{text}")
+        _print_configs(cluster.planned_configs(), as_json)
         return
     try:
         cluster.open()
@@ -101,6 +100,14 @@ def dev(
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def _print_configs(planned: list[tuple[Path, str]], as_json: bool) -> None:
+    if as_json:
+        print_json({str(path): text for path, text in planned})
+        return
+    for path, text in planned:
+        print(f"# {path}\n{text}")
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> set[int]:

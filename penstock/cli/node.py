@@ -68,7 +68,8 @@ def start(
 def check(config: ConfigFile) -> None:
     """Check all that a start checks before it opens a log, and start nothing: keys, ports, log dirs, voters.
 
-    Exit codes: 0 the node could start, with warnings on stdout; 2 it would be refused, for the reason given.
+    Exit codes: 0 the node could start, or only lacks `penstock node format`, with warnings on stdout; 2 it would be
+    refused, for the reason given.
     """
     _become(node_command("check", "--config", config))
 

@@ -191,7 +191,10 @@ class JsonShape:
             except UnknownTopicOrPartitionError as error:
                 error.args = (f"line {number}: {error}; `--by-key` leaves the partition to the key",)
                 raise BadLineError(error) from None
-            except (ConfigError, InvalidRecordError, MessageTooLargeError) as error:
+            except MessageTooLargeError as error:
+                error.args = (f"line {number}: {error}, from max.message.bytes of the topic",)
+                raise BadLineError(error) from None
+            except (ConfigError, InvalidRecordError) as error:
                 error.args = (f"line {number}: {error}",)
                 raise BadLineError(error) from None
             except (ValueError, TypeError) as error:  # the client's words for a value that it does not take

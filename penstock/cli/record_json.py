@@ -88,8 +88,9 @@ def _check_fields(found: object, known: tuple[str, ...], what: str) -> None:
 
 
 def _header(found: object) -> tuple[str, bytes | None]:
+    if not isinstance(found, dict):
+        raise ConfigError(f"headers must be a list of objects with name and value, not of {json.dumps(found)[:40]}")
     _check_fields(found, HEADER_FIELDS, "a header")
-    assert isinstance(found, dict)
     name = found.get("name")
     if not isinstance(name, str):
         raise ConfigError("a header needs a name")

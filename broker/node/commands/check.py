@@ -37,7 +37,7 @@ def main(config_path: str) -> int:
     try:
         with node_stopped(fs, config):
             check_ports(config)
-        state = "could start"
+        state = "could start" if is_formatted(config, fs) else "could start once its log dirs are formatted"
     except MetaPropertiesError:
         state = "runs, and could start again"
     for warning in warnings:
@@ -46,9 +46,14 @@ def main(config_path: str) -> int:
     return 0
 
 
+def is_formatted(config: NodeConfig, fs: FileSystem) -> bool:
+    """False before `penstock node format`: a start is refused then, and everything else can be checked."""
+    return any(fs.exists(path) and "meta.properties" in fs.listdir(path) for path in config.log_dirs)
+
+
 def check_log_dirs(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
     """Warnings; MetaPropertiesError, ConfigError or CorruptFileError where the start is refused."""
-    if not any(fs.exists(path) and "meta.properties" in fs.listdir(path) for path in config.log_dirs):
+    if not is_formatted(config, fs):
         for path in config.log_dirs:
             require_empty(fs, path)
         yield "no log dir is formatted yet: `penstock node format --config FILE` comes before the first start"

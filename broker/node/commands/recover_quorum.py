@@ -174,7 +174,12 @@ def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) 
             f"--lost-voters {named}: node.id = {config.node_id} is not among them; run this with the configuration of a"
             " controller that is lost, on its new log dirs"
         )
-    if not set(lost) < set(voters):
+    unknown = sorted(set(lost) - set(voters))
+    if unknown:
+        raise ConfigError(
+            f"--lost-voters {named}: controller.quorum.voters has {voters}, and {unknown[0]} is not there"
+        )
+    if len(lost) == len(voters):
         raise ConfigError(f"--lost-voters {named}: controller.quorum.voters has {voters}, and one must be left")
     if survivor.node_id in lost or survivor.node_id not in voters:
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,4 +112,8 @@ def test_the_configuration_is_printed_and_nothing_is_started(
     dev(2, tmp_path / "data", 20_000, "box.example", print_config=True)
     said = capsys.readouterr().out
     assert f"# {tmp_path}/data/node-1/node.toml" in said and "advertised.listeners" in said
+    dev(2, tmp_path / "data", 20_000, print_config=True, as_json=True)
+    files = json.loads(capsys.readouterr().out)
+    assert list(files) == [f"{tmp_path}/data/node-{index}/node.toml" for index in range(2)]
+    assert "node.id = 1" in files[f"{tmp_path}/data/node-1/node.toml"]
     assert not (tmp_path / "data").exists()

@@ -47,6 +47,7 @@ BAD = {
     "true": (b'{"value": null, "partition": true}', "partition must be a whole number from 0"),
     "a time of text": (b'{"value": null, "timestamp_ms": "now"}', "timestamp_ms must be a whole number"),
     "headers": (b'{"value": null, "headers": {"a": "b"}}', "headers must be a list"),
+    "a header as a list": (b'{"value": null, "headers": [["a", "b"]]}', "headers must be a list of objects"),
     "a header without a name": (b'{"value": null, "headers": [{"value": "b"}]}', "a header needs a name"),
     "deep": (b"[" * 100_000, "is no JSON"),
 }

@@ -34,7 +34,9 @@ def test_a_new_node_could_start_once_it_is_formatted(layout: Layout, capsys: pyt
     before = files(layout)
     assert main(str(layout.config_path(0))) == 0
     said = capsys.readouterr().out
-    assert "warning: no log dir is formatted yet" in said and said.endswith("node 0 could start; 1 warning\n")
+    assert "warning: no log dir is formatted yet" in said and said.endswith(
+        "could start once its log dirs are formatted; 1 warning\n"
+    )
     assert files(layout) == before
     format_node(load_config(str(layout.config_path(0))), CLUSTER, OsFileSystem(), system_ids())
     assert main(str(layout.config_path(0))) == 0

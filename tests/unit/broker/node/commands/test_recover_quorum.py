@@ -167,6 +167,7 @@ def test_what_would_do_harm_is_refused_and_nothing_is_changed(configs: list[Node
     assert "are left, which is a majority; use `penstock node format --rejoin`" in refused(configs[2], fs, lost=(2,))
     assert "node.id = 0 is not among them" in refused(configs[0], fs)
     assert "and one must be left" in refused(configs[1], fs, lost=(0, 1, 2))
+    assert "controller.quorum.voters has [0, 1, 2], and 7 is not there" in refused(configs[1], fs, lost=(1, 7))
     assert "must be a controller that is left" in refused(configs[1], fs, replace(SURVIVOR, node_id=2))
     assert fs.files() == before
 
