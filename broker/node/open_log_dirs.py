@@ -49,6 +49,7 @@ def open_log_dirs(
                 config.producer_id_max_per_node,
             ),
             rolls_when_flushed=True,
+            gave_up_dirs=bool(config.lost_log_dirs),
             before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
         ),
         environment.machine(),

@@ -69,11 +69,16 @@ class Findings:
 
 
 def find_logs(
-    fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf, *, all_dirs_answer: bool = True
+    fs: FileSystem,
+    directories: Sequence[LogDirectory],
+    topic_id_of: TopicIdOf,
+    *,
+    all_dirs_answer: bool = True,
+    gave_up_dirs: bool = False,
 ) -> Findings:
-    """Unknown names are not touched. A log that was never in use goes if another log dir has the log. Logs with one
-    name but different topic ids are different logs: a dir that had failed may come back with the log of a topic that
-    was deleted meanwhile and made anew."""
+    """Unknown names are not touched. A log that was never in use goes if another log dir has the log, or may have it:
+    one that does not answer, or was given up. Logs with one name but different topic ids are different logs: a dir that
+    had failed may come back with the log of a topic that was deleted meanwhile and made anew."""
     findings, moves = Findings(), FoundMoves()
     paths: dict[TopicPartition, list[str]] = {}
     for directory in directories:
@@ -84,12 +89,13 @@ def find_logs(
             refuse_without_descriptors("list the log dir", directory.path, error)
             findings.failed[directory.path] = error
     at_start = MovesAtStart(fs, paths, findings.set_aside, all_dirs_answer and not findings.failed, findings.failed)
+    is_partial = gave_up_dirs or not at_start.all_dirs_answer
     findings.going_on = at_start.settle(moves)
     by_path = {directory.path: directory for directory in directories}
     for topic_partition, found in paths.items():
         at = [by_path[path] for path in found]
-        if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
-            at = without_unfinished(fs, topic_partition, at)
+        if is_partial or (len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of)):
+            at = without_unfinished(fs, topic_partition, at, may_be_elsewhere=is_partial)
         if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
             findings.copies[topic_partition] = at
         else:

@@ -112,6 +112,7 @@ class LogManager:
             tuple(self._directories.values()),
             self._opener.topic_id_if_known,
             all_dirs_answer=not self.offline_log_dirs,
+            gave_up_dirs=self._config.gave_up_dirs,
         )
         self.futures.going_on = found.going_on
         for path, error in found.failed.items():

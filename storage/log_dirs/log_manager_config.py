@@ -74,6 +74,8 @@ class LogManagerConfig:
     open_files_max: int | None = None
     """How many segments of all logs have their files open; None: half of `Machine.descriptors_max`."""
     producer_ids: ProducerIdConfig = field(default_factory=ProducerIdConfig)
+    gave_up_dirs: bool = False
+    """Log dirs that the node had are lost, with logs that may be found unfinished in others (`unfinished_logs.py`)."""
     rolls_when_flushed: bool = False
     """See `LogOptions`; for a node, whose event loop must not wait for a disk that hangs."""
     before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None

@@ -1,13 +1,14 @@
-"""Removes, at a start, a log that was never in use and stands beside another one of its name.
+"""Removes, at a start, a log that was never in use, where the log is or may be in another log dir.
 
 A disk hangs, or fails, while a log is created there. Its log dir fails, and the log is created in another dir. The
-first directory stays behind with the topic's id. When its dir is back, nobody could say which of the two counts.
+first directory stays behind with the topic's id. When its dir is back, nobody could say which of the two counts. If the
+other dir does not answer then, or is given up, the broker would name the empty log as its replica, and lead with it.
 
 Nothing was ever flushed in such a directory: it has no epochs, which are durable BEFORE any record, no line in a
 checkpoint, and its files are empty. After a clean stop there is none, because a dir that failed gets no marker.
 
-Not here: what a failed creation removes while the node runs (log_opener.py). A directory that stands alone is not
-touched, although it may have been left so: it may as well be a new log.
+Where all log dirs are here, a directory that stands alone is the log, though a new one. Not here: what a failed
+creation removes while the node runs (log_opener.py), and which partitions may be created anew (log_creation.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from penstock.types import TopicPartition
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.file_names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -35,16 +36,16 @@ _TOPIC_ID = {PARTITION_METADATA, PARTITION_METADATA + TMP_SUFFIX}
 
 
 def without_unfinished(
-    fs: FileSystem, topic_partition: TopicPartition, found: Sequence[LogDirectory]
+    fs: FileSystem, topic_partition: TopicPartition, found: Sequence[LogDirectory], *, may_be_elsewhere: bool = False
 ) -> list[LogDirectory]:
-    """The log dirs that have the partition's log, without those whose directory was removed: at least one. A removal
-    need not be durable: the next start does it again."""
+    """The log dirs that have the partition's log, without those whose directory was removed: at least one, unless it
+    `may_be_elsewhere`. A removal need not be durable: the next start does it again."""
     left = list(found)
     for directory in found:
         path = f"{directory.path}/{partition_directory(topic_partition)}"
         try:
-            if len(left) > 1 and _is_unfinished(fs, directory, topic_partition):
-                _log.warning("%s was never in use, and the log is in another log dir: it is removed", path)
+            if (len(left) > 1 or may_be_elsewhere) and _is_unfinished(fs, directory, topic_partition):
+                _log.warning("%s was never in use, and another log dir has or may have the log: it is removed", path)
                 remove_tree(fs, path)
                 left.remove(directory)
         except OSError as error:
@@ -54,7 +55,7 @@ def without_unfinished(
 
 def _is_unfinished(fs: FileSystem, directory: LogDirectory, topic_partition: TopicPartition) -> bool:
     known = directory.last_known(topic_partition)
-    if known.clean or known.recovery_point != 0 or known.log_start_offset:
+    if topic_partition.topic == METADATA_TOPIC or known.clean or known.recovery_point != 0 or known.log_start_offset:
         return False
     path = f"{directory.path}/{partition_directory(topic_partition)}"
     names = set(fs.listdir(path))

@@ -6,6 +6,8 @@ import errno
 
 import pytest
 
+from broker.node.broker_registration import hosted_replicas
+from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.file_names import PARTITION_METADATA
 from storage.log.partition_metadata import note_topic_id
@@ -26,6 +28,17 @@ class Refusing(LosingFileSystem):
         if self.is_dying and path.startswith(LEFT):
             raise OSError(errno.EIO, "dying", path)
         super().unlink(path)
+
+
+class Gone(LosingFileSystem):
+    """/b does not answer once it is gone."""
+
+    is_gone = False
+
+    def entries(self, path: str) -> dict[str, bool]:
+        if self.is_gone and path == "/b":
+            raise OSError(errno.EIO, "gone", path)
+        return super().entries(path)
 
 
 def left_behind(fs: LosingFileSystem) -> None:
@@ -87,3 +100,17 @@ def test_one_that_cannot_be_removed_leaves_the_decision_to_a_person() -> None:
     left_behind(fs)
     fs.is_dying = True
     assert places(fs) == [] and fs.exists(LOG)
+
+
+@pytest.mark.parametrize("gave_up", [True, False], ids=["given up", "silent"])
+def test_where_the_other_log_dir_is_gone_it_does_not_count_as_the_replica(gave_up: bool) -> None:
+    """The controller would let it lead, as the last copy: with an empty log in place of acked records."""
+    fs = Gone()
+    left_behind(fs)
+    fs.is_gone = not gave_up
+    manager = open_manager(fs, DIRS[:1] if gave_up else DIRS, gave_up_dirs=gave_up)
+    assert hosted_replicas(manager) == () and not fs.exists(LEFT)
+    if not gave_up:
+        with pytest.raises(KafkaStorageError, match="may be in a failed one: /b"):
+            manager.get_or_create(TP, TOPIC_ID, SMALL)
+    manager.close(clean=False)
