@@ -18,7 +18,7 @@ IN_SERVICE = Row(
         Stat("Under min ISR", "Refuse writes with acks=all.", "sum(penstock_under_min_isr_partitions)"),
         Stat("Under-replicated", "A replica is missing from the ISR.", "sum(penstock_under_replicated_partitions)"),
         Stat("Fenced brokers", "Registered, but not in service.", "max(penstock_fenced_brokers)"),
-        Stat("Failed log dirs", "The disk gave an error.", "sum(penstock_failed_log_dirs)"),
+        Stat("Failed log dirs", "The disk gave an error or hung.", "sum(penstock_failed_log_dirs)"),
         Stat(
             "Logs without room",
             "Their flush or their appends wait for room on a disk.",
