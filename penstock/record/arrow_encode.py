@@ -71,12 +71,16 @@ def build_batch_from_arrow(
 
 def as_binary(column: Any) -> Any:
     """A column of keys or values as the bytes that are sent: one array of Arrow's binary type, strings as UTF-8."""
+    if isinstance(column, (pa.Table, pa.RecordBatch)):
+        raise TypeError(f"a {type(column).__name__} has columns; give one of them, like table['value']")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     try:
         return column.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRecordError(f"a column of type {column.type} is not binary: {error}") from error
+        raise InvalidRecordError(
+            f"a column of type {column.type} is not binary: {error}; make text or bytes of it first"
+        ) from error
 
 
 def _times(timestamps_ms: Any) -> Longs:

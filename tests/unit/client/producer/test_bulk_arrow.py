@@ -62,8 +62,9 @@ def sent(plan: Plan, values: Any, keys: Any, monkeypatch: pytest.MonkeyPatch) ->
         pa.array,
         lambda keys: pa.chunked_array([keys[:5], keys[5:]]),
         lambda keys: pa.array(keys).cast(pa.large_string()),
+        lambda keys: pa.chunked_array([pa.array(keys).dictionary_encode()]),
     ],
-    ids=["list", "iterator", "array", "chunks", "strings"],
+    ids=["list", "iterator", "array", "chunks", "strings", "dictionary"],
 )
 @pytest.mark.parametrize(
     "plan",
@@ -80,6 +81,14 @@ def test_a_column_that_is_neither_text_nor_bytes_is_named(plan: Plan, monkeypatc
     for values, keys in ((pa.array(VALUES), pa.array(range(COUNT))), (pa.array(range(COUNT)), pa.array(KEYS))):
         with pytest.raises(InvalidRecordError, match="a column of type int64 is not binary"):
             sent(plan, values, keys, monkeypatch)
+
+
+@pytest.mark.parametrize("plan", [Plan(has_partition=True), Plan(has_partitioner=True), Plan()])
+def test_a_table_in_place_of_a_column_is_refused(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"value": VALUES})
+    for values in (table, table.to_batches()[0]):
+        with pytest.raises(TypeError, match=r"has columns; give one of them, like table\['value'\]"):
+            sent(plan, values, pa.array(KEYS), monkeypatch)
 
 
 def test_columns_of_different_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
