@@ -191,6 +191,11 @@ class KnownProducers:
         """The last append of the producer that was silent longest, as far as is known; None if there is none."""
         return next((producer.silent_since_ms for producer in self._producers.values()), None)
 
+    @property
+    def surely_silent_since_ms(self) -> int | None:
+        """That producer's last append was not later, whatever the times of its records; None if there is none."""
+        return next((producer.last_append_ms for producer in self._producers.values()), None)
+
     def silent_before(self, time_ms: int) -> list[int]:
         """The ids of those whose last append is older. All are looked at: a clock may have been set back."""
         return [producer_id for producer_id, known in self._producers.items() if known.last_append_ms < time_ms]

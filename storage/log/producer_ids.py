@@ -6,7 +6,7 @@ than a client retries (`SILENT_MS`): so no batch of it can come again. Otherwise
 again. At the bound of the node several make room together, because it takes a look at every log to find out who was
 silent longest. Batches from a leader are never refused: a follower above the bound of one log forgets the longest
 silent one, which its leader has forgotten too. Above the bound of the node, a log that reads batches forgets its own
-that are silent.
+that are surely silent: by the file's time, not by that of their records. A producer of old records writes now.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """

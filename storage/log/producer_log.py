@@ -182,7 +182,7 @@ class ProducerLog:
             known.forget_oldest()
         self._recount()
         for _ in range(min(ids.above_bound, len(known))):
-            if not ids.is_silent(known.silent_since_ms):
+            if not ids.is_silent(known.surely_silent_since_ms):
                 break
             known.forget_oldest()
         if len(known) < count:

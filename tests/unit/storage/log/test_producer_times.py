@@ -219,8 +219,8 @@ def test_a_rebuilt_replica_does_not_shut_out_the_producers_of_other_partitions()
 
 
 @pytest.mark.parametrize("way", ["fetched", "replayed"])
-def test_what_a_node_knows_stays_within_its_bound_however_many_producers_its_logs_have(way: str) -> None:
-    """But for those that may have written within the last ten minutes."""
+def test_no_producer_of_old_records_is_forgotten_while_they_are_read(way: str) -> None:
+    """It may write them at this moment, and send a batch again. Those that were silent longest go for a new one."""
     source = a_producer_each_minute(count=60)
     write(source, 60)
     if way == "replayed":
@@ -230,8 +230,20 @@ def test_what_a_node_knows_stays_within_its_bound_however_many_producers_its_log
         node = Node(config=ONE_SEGMENT, max_per_node=5)
         node.clock.advance(60 * MINUTE)
         node.log.append_as_follower(fetched(source))
-    assert list(node.log.producers.known) == list(range(51, 61))
-    assert len(node.manager.producer_ids) == 10
-    if way == "replayed":
-        node.log.producers.known.take_back()  # nobody is left who would come back, nor the memory for them
-        assert len(node.log.producers) == 10
+    assert list(node.log.producers.known) == list(range(61))
+
+    write(node, 100)
+    assert list(node.log.producers.known) == [*range(51, 61), 100]
+    assert len(node.manager.producer_ids) == 11
+
+
+def test_what_a_node_knows_of_old_files_stays_within_its_bound() -> None:
+    """But for those that may have written within the last ten minutes, by the times of the files."""
+    source = a_producer_each_minute(SMALL)
+    source._bounds["max_per_node"] = 5
+    node = killed(source)
+    kept = list(node.log.producers.known)
+    assert kept == list(range(kept[0], 60)) and 40 < kept[0] <= 51
+    assert len(node.manager.producer_ids) == len(kept)
+    node.log.producers.known.take_back()  # nobody is left who would come back, nor the memory for them
+    assert list(node.log.producers.known) == kept
