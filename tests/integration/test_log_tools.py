@@ -57,9 +57,9 @@ def test_a_killed_node_is_dumped_verified_recovered_and_started(tmp_path: Path) 
         refused = subprocess.run([*PENSTOCK, "log", "recover", str(data)], capture_output=True, check=False)
         assert refused.returncode == 2 and b"in use by another process" in refused.stderr
         cluster.kill(0)
-        newest = max((data / f"{TOPIC}-0").glob("*.log"))
-        whole = newest.read_bytes()
-        newest.write_bytes(whole + whole[:100])  # a batch that was half written
+        *_, newest = files = sorted((data / f"{TOPIC}-0").glob("*.log"))
+        batch = next(whole for file in reversed(files) if (whole := file.read_bytes()))  # the newest one may be empty
+        newest.write_bytes(newest.read_bytes() + batch[:100])  # a batch that was half written
 
         code, rows = log("dump", data / f"{TOPIC}-0", "--records")
         assert code == 1 and rows[-1]["type"] == "problem"

@@ -37,7 +37,9 @@ from tests.support.prometheus import query, running_prometheus, write_config
 EXPOSURE_MAX = 2.0
 """systemd calls everything up to 2.0 safe, and up to 4.0 acceptable."""
 OPS = Path(__file__).resolve().parents[2] / "ops"
-BATCH = BatchFigures(rows=30, seconds=1.5, ended_at_seconds=100.0, late_rows=2, duplicate_rows=3, lag=11)
+BATCH = BatchFigures(
+    rows=30, seconds=1.5, ended_at_seconds=100.0, late_rows=2, duplicate_rows=3, lag=11, dead_letters={"early": 1}
+)
 NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
 
 

@@ -52,6 +52,8 @@ def pushdown(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[st
 def topic(cluster: Cluster, fill_topic: FillTopic) -> str:
     """Records with a time of their own, out of order within each partition."""
     name = fill_topic(partitions=PARTITIONS)
+    with Admin(cluster.bootstrap) as admin:  # the times are of 1970: retention would take the records
+        admin.alter_topic_config(name, {"retention.ms": "-1"})
     with Producer(cluster.bootstrap) as producer:
         for partition in range(PARTITIONS):
             for offset in range(PER_PARTITION):
