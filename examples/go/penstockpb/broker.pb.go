@@ -37,6 +37,7 @@ const (
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_MIN_ISR    PartitionTroubleKind = 2
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_REPLICATED PartitionTroubleKind = 3
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNSERVED         PartitionTroubleKind = 4 // the broker that answers should lead it, and cannot
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_STALLED          PartitionTroubleKind = 5 // the broker that answers leads it, and the disk under it does not answer
 )
 
 // Enum value maps for PartitionTroubleKind.
@@ -47,6 +48,7 @@ var (
 		2: "PARTITION_TROUBLE_KIND_UNDER_MIN_ISR",
 		3: "PARTITION_TROUBLE_KIND_UNDER_REPLICATED",
 		4: "PARTITION_TROUBLE_KIND_UNSERVED",
+		5: "PARTITION_TROUBLE_KIND_STALLED",
 	}
 	PartitionTroubleKind_value = map[string]int32{
 		"PARTITION_TROUBLE_KIND_UNSPECIFIED":      0,
@@ -54,6 +56,7 @@ var (
 		"PARTITION_TROUBLE_KIND_UNDER_MIN_ISR":    2,
 		"PARTITION_TROUBLE_KIND_UNDER_REPLICATED": 3,
 		"PARTITION_TROUBLE_KIND_UNSERVED":         4,
+		"PARTITION_TROUBLE_KIND_STALLED":          5,
 	}
 )
 
@@ -2930,6 +2933,7 @@ type NodeStanding struct {
 	Unserved        int32                  `protobuf:"varint,10,opt,name=unserved,proto3" json:"unserved,omitempty"`                                      // of the lost ones, those that it should lead: nobody can read or write them
 	RefusingAppends int32                  `protobuf:"varint,11,opt,name=refusing_appends,json=refusingAppends,proto3" json:"refusing_appends,omitempty"` // replicas whose last append found no room on the disk, or no file descriptor
 	RefusingWrites  int32                  `protobuf:"varint,12,opt,name=refusing_writes,json=refusingWrites,proto3" json:"refusing_writes,omitempty"`    // of these, those that it leads: producers are refused
+	SilentLogDirs   []*SilentLogDir        `protobuf:"bytes,13,rep,name=silent_log_dirs,json=silentLogDirs,proto3" json:"silent_log_dirs,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3048,6 +3052,73 @@ func (x *NodeStanding) GetRefusingWrites() int32 {
 	return 0
 }
 
+func (x *NodeStanding) GetSilentLogDirs() []*SilentLogDir {
+	if x != nil {
+		return x.SilentLogDirs
+	}
+	return nil
+}
+
+type SilentLogDir struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	SilentMs      int64                  `protobuf:"varint,2,opt,name=silent_ms,json=silentMs,proto3" json:"silent_ms,omitempty"` // so long the oldest call to its disk has not come back; at log.dir.hang.ms.max the dir fails
+	Stalled       int32                  `protobuf:"varint,3,opt,name=stalled,proto3" json:"stalled,omitempty"`                   // partitions that the broker leads there and that have records which wait for it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SilentLogDir) Reset() {
+	*x = SilentLogDir{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SilentLogDir) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SilentLogDir) ProtoMessage() {}
+
+func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
+func (*SilentLogDir) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *SilentLogDir) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SilentLogDir) GetSilentMs() int64 {
+	if x != nil {
+		return x.SilentMs
+	}
+	return 0
+}
+
+func (x *SilentLogDir) GetStalled() int32 {
+	if x != nil {
+		return x.Stalled
+	}
+	return 0
+}
+
 type PartitionTrouble struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Topic             string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -3063,7 +3134,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3146,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3159,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3148,7 +3219,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +3231,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +3244,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 type DescribeQuorumResponse struct {
@@ -3190,7 +3261,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3273,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3286,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3271,7 +3342,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3354,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3367,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3334,7 +3405,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3417,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3430,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3398,7 +3469,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3481,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3494,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3745,7 +3816,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xad\x03\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xf0\x03\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -3761,7 +3832,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\bunserved\x18\n" +
 	" \x01(\x05R\bunserved\x12)\n" +
 	"\x10refusing_appends\x18\v \x01(\x05R\x0frefusingAppends\x12'\n" +
-	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\"\xfa\x01\n" +
+	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\x12A\n" +
+	"\x0fsilent_log_dirs\x18\r \x03(\v2\x19.penstock.v1.SilentLogDirR\rsilentLogDirs\"Y\n" +
+	"\fSilentLogDir\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
+	"\tsilent_ms\x18\x02 \x01(\x03R\bsilentMs\x12\x18\n" +
+	"\astalled\x18\x03 \x01(\x05R\astalled\"\xfa\x01\n" +
 	"\x10PartitionTrouble\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x125\n" +
@@ -3794,13 +3870,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06sha256\x18\x05 \x01(\tR\x06sha256\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x06 \x01(\x03R\tsizeBytes\x12\x14\n" +
-	"\x05lines\x18\a \x01(\fR\x05lines*\xde\x01\n" +
+	"\x05lines\x18\a \x01(\fR\x05lines*\x82\x02\n" +
 	"\x14PartitionTroubleKind\x12&\n" +
 	"\"PARTITION_TROUBLE_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xaa\x0e\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xaa\x0e\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3836,7 +3913,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -3882,120 +3959,122 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeClusterRequest)(nil),              // 41: penstock.v1.DescribeClusterRequest
 	(*DescribeClusterResponse)(nil),             // 42: penstock.v1.DescribeClusterResponse
 	(*NodeStanding)(nil),                        // 43: penstock.v1.NodeStanding
-	(*PartitionTrouble)(nil),                    // 44: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 45: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 46: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 47: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 48: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 49: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 50: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 51: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 52: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                               // 53: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 54: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 55: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 56: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 57: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 58: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 59: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 60: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 61: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 62: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 63: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 64: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 65: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 66: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 67: penstock.v1.AlterReplicaLogDirsResponse
+	(*SilentLogDir)(nil),                        // 44: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                    // 45: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 46: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 47: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 48: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 49: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 50: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 51: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 52: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 53: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                               // 54: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 55: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 56: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 57: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 58: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 59: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 60: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 61: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 62: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 63: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 64: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 65: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 66: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 67: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 68: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	53, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	53, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	54, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	54, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	53, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	53, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	54, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	54, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	54, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	55, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	53, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	54, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	53, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	55, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	54, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	56, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	53, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	54, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	50, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	53, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	51, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	54, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	51, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	52, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	53, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	54, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	53, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	53, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	55, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	54, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	54, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	56, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
 	43, // 37: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	52, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	44, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	0,  // 40: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	47, // 41: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	47, // 42: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 43: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,  // 44: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	11, // 45: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	15, // 46: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	19, // 47: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	23, // 48: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	28, // 49: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	31, // 50: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	33, // 51: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	37, // 52: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	56, // 53: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	57, // 54: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	58, // 55: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	39, // 56: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	59, // 57: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	41, // 58: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	45, // 59: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	48, // 60: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	60, // 61: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	61, // 62: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 63: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 64: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 65: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 66: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 67: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 68: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 69: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 70: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 71: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 72: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	62, // 73: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	63, // 74: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	64, // 75: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	40, // 76: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	65, // 77: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	42, // 78: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	46, // 79: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	49, // 80: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	66, // 81: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	67, // 82: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	63, // [63:83] is the sub-list for method output_type
-	43, // [43:63] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	53, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	45, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	44, // 40: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	0,  // 41: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	48, // 42: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	48, // 43: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 44: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,  // 45: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	11, // 46: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	15, // 47: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	19, // 48: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	23, // 49: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	28, // 50: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	31, // 51: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	33, // 52: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	37, // 53: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	57, // 54: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	58, // 55: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	59, // 56: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	39, // 57: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	60, // 58: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	41, // 59: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	46, // 60: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	49, // 61: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	61, // 62: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	62, // 63: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 64: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 65: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 66: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 67: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 68: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 69: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 70: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 71: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 72: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 73: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	63, // 74: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	64, // 75: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	65, // 76: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	40, // 77: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	66, // 78: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	42, // 79: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	47, // 80: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	50, // 81: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	67, // 82: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	68, // 83: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	64, // [64:84] is the sub-list for method output_type
+	44, // [44:64] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4014,7 +4093,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
