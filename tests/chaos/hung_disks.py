@@ -71,7 +71,8 @@ class HungDisks:
         before, self._acked_at[producer, tp] = self._acked_at.get((producer, tp), 0.0), now
         if tp not in self._beside or not self._since <= sent_at < self._until:
             return
-        took_s = now - max(sent_at, before)
+        ended_at = min(now, self._until + SETTLE_S)  # what waits for longer may wait for the next fault
+        took_s = max(ended_at - max(sent_at, before), 0.0)
         self.acked_beside += 1
         self.worst_ack_s = max(self.worst_ack_s, took_s)
         if took_s > BESIDE_S:
