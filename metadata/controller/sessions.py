@@ -52,7 +52,7 @@ class BrokerSessions:
         return [broker_id for broker_id in self._sessions if self.stands_still(broker_id, now_ms)]
 
     def stands_still(self, broker_id: int, now_ms: int) -> bool:
-        """Whether that is one of them."""
+        """True if that is one of them."""
         session = self._sessions.get(broker_id)
         since_ms = None if session is None else session.behind_since_ms
         return since_ms is not None and now_ms >= since_ms + STANDSTILL_SESSIONS * self._timeout_ms

@@ -192,7 +192,7 @@ class ControllerState:
         return self._lost_leadership_at.get(broker_id, self._loaded_offset)
 
     def was_made_from(self, offset: int, key: PartitionKey) -> bool:
-        """Whether the record that made the partition is known to stand at this offset or behind it."""
+        """True if the record that made the partition is known to stand at this offset or behind it."""
         return self._made_at.get(key, -1) >= offset
 
     def __repr__(self) -> str:

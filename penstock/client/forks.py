@@ -68,7 +68,7 @@ def generation() -> int:
 
 
 def is_grpc_used() -> bool:
-    """Whether a channel of gRPC's library was made in this process."""
+    """True if a channel of gRPC's library was made in this process."""
     return _is_grpc_used
 
 
@@ -79,7 +79,7 @@ def grpc_is_used_now() -> None:
 
 
 def must_avoid_grpc() -> bool:
-    """Whether gRPC's library came here by a fork from a process that used it, or the user wants gRPC's own support of
+    """True if gRPC's library came here by a fork from a process that used it, or the user wants gRPC's own support of
     forks, whose handlers end children with SIGSEGV while a channel is busy."""
     return _is_grpc_spoiled or os.environ.get(FORK_SUPPORT, "0").lower() in ("1", "true", "yes", "on")
 
@@ -167,7 +167,7 @@ def _make_inert(client: Any, names: tuple[str, ...], parent: int) -> None:
 
 
 def _uses_grpc() -> bool:
-    """Whether this process has gRPC's threads: another library than this one may have used it."""
+    """True if this process has gRPC's threads: another library than this one may have used it."""
     if _is_grpc_used or _is_grpc_spoiled or "grpc" not in sys.modules:
         return _is_grpc_used
     with contextlib.suppress(OSError):  # no such directory: not Linux

@@ -84,7 +84,7 @@ class SourcePositions:
                 yield TopicPartition(name, partition), position
 
     def same_places(self, other: SourcePositions) -> bool:
-        """Whether no offset has changed and nothing is to be read; leader epochs and metadata do not count."""
+        """True if no offset has changed and nothing is to be read; leader epochs and metadata do not count."""
         return (
             {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()}
             and all(self.same_topic(other, topic) for topic in self.topics)

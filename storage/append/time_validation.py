@@ -42,7 +42,7 @@ def check_times(
 
 
 def has_bad_times(records: Bytes, config: LogConfig, now_ms: int) -> bool:
-    """Whether the first batch's times are out of range, and naming its records takes long."""
+    """True if the first batch's times are out of range, and naming its records takes long."""
     if len(records) < HEADER_BYTES or config.message_timestamp_type == "LogAppendTime":
         return False
     first, largest = _TIMES.unpack_from(records, _TIMES_AT)

@@ -270,7 +270,7 @@ class Log:
         return self._flushing.recovery_point < self._segments.active.base_offset
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether a roll, flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
+        """True if a roll, flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
         return self.has_unflushed_segment or self._flush_schedule.is_due(
             self.log_end_offset - self.recovery_point, self.config, now_ms
         )

@@ -104,7 +104,7 @@ class ProducerIds:
         return max(self._total - self.config.max_per_node, 0)
 
     def is_silent(self, since_ms: int | None) -> bool:
-        """Whether a producer that last appended then may make room."""
+        """True if a producer that last appended then may make room."""
         return _is_silent(since_ms, self.clock.wall_ms())
 
     def make_room(self, known: int, silent_since_ms: int | None) -> None:

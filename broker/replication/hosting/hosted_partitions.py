@@ -42,7 +42,7 @@ class HostedPartitions:
         return self._partitions.get(partition)
 
     def is_of(self, partition: TopicPartition, topic_id: str) -> bool:
-        """Whether a partition of exactly that topic is hosted."""
+        """True if a partition of exactly that topic is hosted."""
         found = self._partitions.get(partition)
         return found is not None and found.topic_id == topic_id
 

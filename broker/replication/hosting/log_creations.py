@@ -88,7 +88,7 @@ class LogCreations:
         self._start(new.log_dir)
 
     def postpones(self, partition: TopicPartition, topic_id: str, *, is_new: bool) -> bool:
-        """Whether a log of that name is being created: the topic's own, or another topic's, after which it is the
+        """True if a log of that name is being created: the topic's own, or another topic's, after which it is the
         turn of this one."""
         new = self._creation.begun(partition)
         if new is not None and new.topic_id != topic_id:

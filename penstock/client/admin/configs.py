@@ -161,7 +161,7 @@ def done_but(done: str) -> Iterator[None]:
 
 
 def is_in_vain(cluster: ClusterClient, in_vain_ms: int) -> bool:
-    """Whether waiting for the brokers is in vain, since that time: the addresses that they advertise are of another
+    """True if waiting for the brokers is in vain, since that time: the addresses that they advertise are of another
     place."""
     return cluster.clock.now_ms() >= in_vain_ms and cluster.connections.are_foreign()
 

@@ -50,7 +50,7 @@ class ClientConnections:
         return tuple(reach.trouble for reach in self._reaches() if reach.trouble)
 
     def are_foreign(self) -> bool:
-        """Whether no address that the brokers in service advertise was ever reached: waiting for them is in vain."""
+        """True if no address that the brokers in service advertise was ever reached: waiting for them is in vain."""
         reaches = list(self._reaches())
         return bool(reaches) and all(reach.is_foreign for reach in reaches)
 

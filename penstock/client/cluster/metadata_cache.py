@@ -67,7 +67,7 @@ class MetadataCache:
         self.updated_ms = -1
 
     def is_stale(self, snapshot: ClusterSnapshot) -> bool:
-        """Whether the node that answered had heard less of the metadata log than was seen before."""
+        """True if the node that answered had heard less of the metadata log than was seen before."""
         return bool(self.why_stale(snapshot))
 
     def why_stale(self, snapshot: ClusterSnapshot) -> str:

@@ -69,7 +69,7 @@ class FetchSessionView:
                 self._told[tp] = self._told[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
 
     def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
-        """Whether the broker waits for all of `wanted`, or will with the requests that follow anyway. It may wait for
+        """True if the broker waits for all of `wanted`, or will with the requests that follow anyway. It may wait for
         more, of which the next request says that it is not wanted: that is no reason to give up the one under way."""
         return self._untold or all(self._told.get(tp) == part for tp, part in wanted.items())
 

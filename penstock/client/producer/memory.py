@@ -56,7 +56,7 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits for memory: the sender then closes batches early. While half of it is free, the caller
+        """True if somebody waits for memory: the sender then closes batches early. While half of it is free, the caller
         waits for a partition that stands still, and no early batch helps that."""
         return bool(self._waiters) and self._available < self.total_bytes // 2
 
@@ -113,7 +113,7 @@ class MemoryPool:
 
 
 def stands_still(queue: PartitionQueue, now_ms: int) -> bool:
-    """Whether a batch of the partition was sent, and none was acked since for so long."""
+    """True if a batch of the partition was sent, and none was acked since for so long."""
     return queue.still_since_ms is not None and now_ms - queue.still_since_ms >= STILL_MS
 
 
@@ -129,7 +129,7 @@ class BufferShare:
         self._acked_ms = now_ms
 
     def allows(self, queue: PartitionQueue, size_bytes: int, now_ms: int) -> bool:
-        """Whether the partition may take so much more, as far as the others are concerned."""
+        """True if the partition may take so much more, as far as the others are concerned."""
         if not stands_still(queue, now_ms) or now_ms - self._acked_ms >= STILL_MS:
             return True
         return self._held_bytes(now_ms) + size_bytes <= self._bytes_max

@@ -36,7 +36,7 @@ class Reachability:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the address was told by a broker, and nobody ever answered there."""
+        """True if the address was told by a broker, and nobody ever answered there."""
         return bool(self._origin and self.trouble) and not self._is_reached
 
     def __repr__(self) -> str:

@@ -116,7 +116,7 @@ class CheckpointShape:
         return ShapeFile(self.checkpoint / CHECKPOINT_SHAPE, self.checkpoint, self.remedy)
 
     def is_begun(self) -> bool:
-        """Whether Spark has planned a micro-batch, which a later run would go on from."""
+        """True if Spark has planned a micro-batch, which a later run would go on from."""
         return any(self._offsets(query) for query in self.queries)
 
     def _offsets(self, query: str) -> bool:
