@@ -108,7 +108,7 @@ class ClientCalls:
         self._channel.request_sent(request)
         if request.error is not None:
             await abort(context, request.error)
-        return request.encoded(lambda: encode(request.response))
+        return request.encoded(encode)
 
     async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = list_offsets.request_from_pb(request)

@@ -62,11 +62,11 @@ class _StreamKind:
     pipelined_max: int
     parse: Callable[[bytes], Any] | None = None
 
-    def message(self, request: Request) -> bytes:
-        """The bytes of its answer, or of a part of it."""
+    def message(self, request: Request, answer: Any) -> bytes:
+        """The bytes of its error, or else of its answer or a part of it."""
         if request.error is not None:
             return self.encode_error(request.body, request.error)
-        return self.encode(request.take_answer())
+        return self.encode(answer)
 
 
 def _produce_error(body: Any, error: ApiError) -> bytes:
@@ -241,7 +241,7 @@ class BrokerDoor(ClientCalls):
     ) -> None:
         is_last = request.is_complete
         try:
-            message = request.encoded(lambda: kind.message(request))
+            message = request.encoded(lambda answer: kind.message(request, answer))
             request.response = None  # the message has a copy of its records, and may be written for long
             self._writing[processor] = self._channel.now_ns()
             if processor.client is not None:

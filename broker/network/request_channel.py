@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from broker.network.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
@@ -158,14 +158,16 @@ class Request:
             self.error, self.failures = without_frames(error), (error,)
             self.complete(None)
 
-    def encoded(self, encode: Callable[[], T]) -> T:
-        """What `encode` makes of the answer, while each error in it names its leader's endpoint at the listener of this
-        request. Afterwards the errors are as before: one error may be in the answers of several requests."""
+    def encoded(self, encode: Callable[[Any], T]) -> T:
+        """What `encode` makes of the answer that there is to write, while each error in it names its leader's endpoint
+        at the listener of this request. Afterwards the errors are as before: one error may be in the answers of several
+        requests."""
+        answer = self.take_answer()  # BEFORE its errors are looked at: a part brings its own
         hints = [(error, error.leader) for error in self.failures if error.leader is not None]
         try:
             for error, hint in hints:
                 error.leader = hint.at(self.listener)
-            return encode()
+            return encode(answer)
         finally:
             for error, hint in hints:
                 error.leader = hint

@@ -71,7 +71,7 @@ class MemoryNetwork:
         """A client's call at a broker's listener: returns the answer, `encode`d, or raises its typed error."""
         await self.wait_carried()
         request = await self.broker(endpoint).call(api, body, endpoint)
-        answer = request.encoded(lambda: encode(request.response))
+        answer = request.encoded(encode)
         await self.wait_carried()
         return answer
 
@@ -307,7 +307,7 @@ class MemoryFetchStream:
         try:
             while (request := await processor.next_response()) is not None:
                 answered = _over(service, request)
-                encoded = answered.encoded(lambda answered=answered: fetch.response_to_bytes(answered.response))
+                encoded = answered.encoded(fetch.response_to_bytes)
                 await self._network.wait_carried()
                 self._answers.put_nowait(encoded)
         except ApiError as error:

@@ -12,6 +12,7 @@ import pytest
 
 from broker.apis.delayed_produce import PART_AFTER_MS
 from broker.apis.produce import ProduceApi
+from broker.grpc.codec import produce
 from broker.network import processor as processors
 from broker.network.busy_time import BusyTimes
 from broker.network.processor import Processor
@@ -19,8 +20,9 @@ from broker.network.request_channel import RequestChannel
 from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
+from penstock.error_message import error_in_message
 from penstock.errors import KafkaStorageError, RequestTimedOutError
-from penstock.types import TopicPartition
+from penstock.types import CLIENT_LISTENER, Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 from tests.support.virtual_time import run_virtual
@@ -34,7 +36,7 @@ Told = tuple[int, list[int], bool]
 class Stage:
     """One connection, and partitions that this broker leads alone; the test flushes them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, listener: str) -> None:
         self.partitions = {key: make_partition(path / str(key)) for key in KEYS}
         for partition in self.partitions.values():
             partition.become_leader(state(isr=(1,)), 0)
@@ -43,7 +45,7 @@ class Stage:
         )
         self.api = ProduceApi(fake, fake, Traffic(), ManualClock())
         self.channel = RequestChannel(100, BusyTimes(NOW_NS), NOW_NS)
-        self.processor = Processor(self.channel, "client", 4)
+        self.processor = Processor(self.channel, "client", 4, listener)
         self.asked = 0
 
     async def ask(self, *keys: TopicPartition, acks: int = -1, timeout_ms: int = 30_000, parts: bool = True) -> None:
@@ -69,13 +71,21 @@ class Stage:
         response = await self.told()
         return response.correlation_id, [r.partition.partition for r in response.partitions], response.more_follows
 
+    async def told_leaders(self) -> list[tuple[int, Endpoint | None]]:
+        """Of the partitions that the next answer, or part of one, speaks of: where it says that their leader is."""
+        request = await asyncio.wait_for(self.processor.next_response(), 60)
+        assert request is not None
+        told = request.encoded(produce.response_to_pb)
+        errors = [(result.partition, error_in_message(result.error)) for result in told.partitions]
+        return [(number, error.leader.endpoint) for number, error in errors if error is not None and error.leader]
+
     def is_silent(self) -> bool:
         return not self.processor._ready
 
 
-def shown(story: Callable[[Stage], Awaitable[None]], path: Path) -> None:
+def shown(story: Callable[[Stage], Awaitable[None]], path: Path, listener: str = CLIENT_LISTENER) -> None:
     async def run() -> None:
-        stage = Stage(path)
+        stage = Stage(path, listener)
         await story(stage)
         stage.processor.close()
         assert stage.channel.statistics().response_queue_size == 0
@@ -223,3 +233,21 @@ def test_the_errors_of_all_parts_are_counted_once(tmp_path: Path) -> None:
         assert [str(error) for error in request.failures] == ["first", "then"]
 
     shown(story, tmp_path)
+
+
+@pytest.mark.parametrize(("listener", "address"), [("OUTSIDE", Endpoint("outside", 2)), ("LAB", None)])
+def test_each_part_names_new_leaders_at_the_clients_own_listener(
+    tmp_path: Path, listener: str, address: Endpoint | None
+) -> None:
+    """Two partitions move while the third hangs, each told in a part of its own; the third is told with the end."""
+    hint = LeaderHint(2, 6, Endpoint("inside", 1), TOPIC_ID, (ListenerEndpoint("OUTSIDE", Endpoint("outside", 2)),))
+
+    async def story(at: Stage) -> None:
+        await at.ask(HUNG, WELL, SLOW)
+        assert await at.told_leaders() == []
+        for key in (WELL, SLOW, HUNG):
+            at.partitions[key].become_follower(state(leader_id=2, leader_epoch=6), hint)
+            assert await at.told_leaders() == [(key.partition, address)]
+            assert at.partitions[key].leader_hint is hint, "which the answers to others have too"
+
+    shown(story, tmp_path, listener)

@@ -190,7 +190,7 @@ def test_one_error_in_the_answers_of_two_listeners_names_the_endpoint_of_each() 
     def told(listener: str) -> Endpoint | None:
         request = Request("Produce", None, _Sink(), "a", NOW_NS, None, listener)
         request.fail(error)
-        return request.encoded(lambda: error.leader.endpoint if error.leader is not None else None)
+        return request.encoded(lambda _: error.leader.endpoint if error.leader is not None else None)
 
     assert [told(name) for name in ("OUTSIDE", "BROKER", "LAB", "OUTSIDE")] == [
         ("outside", 2),
