@@ -346,8 +346,8 @@ class BrokerParts:
     async def start(self) -> None:
         """Take requests, then ask the controller to be unfenced."""
         self.dispatcher.start()
-        self.alter_partition.start()
-        self.directories.start()
+        self.alter_partition.calls.start()
+        self.directories.calls.start()
         self.producer_ids.start()
         await self.listeners.start()
         self.scheduler.start()
@@ -383,8 +383,8 @@ class BrokerParts:
         await self.forwarded.stop()
         await self.fetchers.stop()
         await self.log_starts.close(wait)
-        await self.alter_partition.stop()
-        await self.directories.stop()
+        await self.alter_partition.calls.stop()
+        await self.directories.calls.stop()
         await self.producer_ids.stop()
         self.cleaner.stop()
         self.log_dir_moves.stop()

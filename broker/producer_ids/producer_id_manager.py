@@ -1,7 +1,7 @@
 """Gives producer ids to the requests for them, and asks the controller for blocks: the driver of id_blocks.py.
 
-One call to the controller is under way at a time. After a failure the next one waits for the back-off; requests without
-an id wait meanwhile. Belongs to the event loop. Not here: finding the controller (broker/quorum/controller_channel.py).
+One call to the controller is under way at a time (broker/call_queue.py). Requests without an id wait meanwhile. Belongs
+to the event loop. Not here: finding the controller (broker/quorum/controller_channel.py).
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any
 
+from broker.call_queue import CallQueue
 from broker.producer_ids.id_blocks import ProducerIdBlocks, ProducerIdStatistics
-from metadata.requests import AllocateProducerIdsRequest
+from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError
-from penstock.tasks import watch
 
 _log = logging.getLogger(__name__)
 
@@ -35,63 +34,54 @@ class ProducerIdManager:
         self,
         broker_id: int,
         broker_epoch: Callable[[], int],
-        call: Callable[[AllocateProducerIdsRequest], Awaitable[Any]],
+        call: Callable[[AllocateProducerIdsRequest], Awaitable[AllocateProducerIdsResponse]],
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
         random: Random,
     ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
-        self._call = call
         self._clock = clock
-        self._on_fatal = on_fatal
-        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._blocks: ProducerIdBlocks[Answer] = ProducerIdBlocks()
-        self._has_work = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._calls = CallQueue("producer-ids", self, call, Backoff(RETRY_MS, RETRY_MS_MAX, random), on_fatal)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="producer-ids")
-        watch(self._task, self._on_fatal)
+        self._calls.start()
 
     async def stop(self) -> None:
         """Requests that wait get no answer: the doors are closed by then."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._calls.stop()
 
     def request(self, answer: Answer) -> None:
         """Gives `answer` an id, now or once there is a block; ResourceExhaustedError if too many wait already."""
         producer_id = self._blocks.request(answer, self._clock.now_ms())
         if self._blocks.wants_block:
-            self._has_work.set()
+            self._calls.wake()
         if producer_id is not None:
             answer(producer_id)
         elif self._timer is None:
             self._wait_for_deadline()
 
-    async def _run(self) -> None:
-        failures = 0
-        while True:
-            await self._has_work.wait()
-            self._has_work.clear()
-            while self._blocks.wants_block:
-                try:
-                    block = await self._call(AllocateProducerIdsRequest(self._broker_id, self._broker_epoch()))
-                    answered = self._blocks.block_came(block.first_producer_id, block.count)
-                except ApiError as error:
-                    failures += 1
-                    if failures == 1:
-                        _log.warning("no block of producer ids: %s; retrying", error)
-                    self._blocks.block_refused(error)
-                    await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
-                    continue
-                failures = 0
-                for answer, producer_id in answered:
-                    answer(producer_id)
+    def next_request(self) -> AllocateProducerIdsRequest | None:
+        return AllocateProducerIdsRequest(self._broker_id, self._broker_epoch()) if self._blocks.wants_block else None
+
+    def failed(self, error: ApiError, attempt: int) -> None:
+        if attempt == 1:
+            _log.warning("no block of producer ids: %s; retrying", error)
+        self._blocks.block_refused(error)
+
+    def answered(self, block: AllocateProducerIdsResponse, attempt: int) -> bool:
+        try:
+            given = self._blocks.block_came(block.first_producer_id, block.count)
+        except ApiError as error:
+            self.failed(error, attempt)
+            return False
+        for answer, producer_id in given:
+            answer(producer_id)
+        return True
 
     def _wait_for_deadline(self) -> None:
         deadline_ms = self._blocks.next_deadline_ms

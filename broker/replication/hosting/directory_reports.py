@@ -9,26 +9,25 @@ A replica that moves to another log dir is announced: its new dir is reported BE
 knows which replicas go with a dir that fails. While it is announced, that dir alone is reported, whatever the metadata
 says. When the announcement is over, the dir where the replica is by then is reported once more.
 
-One request is under way at a time. Not here: the choice of a log dir (log_manager.py).
+One request is under way at a time (broker/call_queue.py). Not here: the choice of a log dir (log_manager.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
-from typing import Any
 
+from broker.call_queue import CallQueue
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.requests import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.backoff import Backoff
 from penstock.errors import ApiError
-from penstock.tasks import watch
-from penstock.types import TopicPartition
+from penstock.types import NO_EPOCH, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class DirectoryReports:
         broker_id: int,
         broker_epoch: Callable[[], int],
         directory_id: Callable[[str], str],
-        call: Callable[[AssignReplicasToDirsRequest], Awaitable[Any]],
+        call: Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]],
         on_fatal: Callable[[BaseException], None],
         random: Random,
     ) -> None:
@@ -67,23 +66,12 @@ class DirectoryReports:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._directory_id = directory_id
-        self._call = call
-        self._on_fatal = on_fatal
-        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
-        self._failures = 0
         self._pending: dict[TopicPartition, Partition] = {}
         self._announced: dict[TopicPartition, Announcement] = {}
-        self._has_work = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="directory-reports")
-        watch(self._task, self._on_fatal)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._asked: dict[TopicPartition, tuple[Partition, str]] = {}
+        """The replicas of the last request, and the log dirs that it named."""
+        self._asked_epoch = NO_EPOCH
+        self.calls = CallQueue("directory-reports", self, call, Backoff(RETRY_MS, RETRY_MS_MAX, random), on_fatal)
 
     def check(self, partition: Partition, state: PartitionRegistration) -> None:
         """The replica is served over its log; `state` is the newest metadata of it."""
@@ -96,7 +84,7 @@ class DirectoryReports:
 
     def _report(self, partition: Partition) -> None:
         self._pending[partition.topic_partition] = partition
-        self._has_work.set()
+        self.calls.wake()
 
     def forget(self, key: TopicPartition) -> None:
         """The replica is served here no longer."""
@@ -133,62 +121,45 @@ class DirectoryReports:
 
     # -- reports -------------------------------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        while True:
-            await self._has_work.wait()
-            self._has_work.clear()
-            wanted = dict(islice(self._pending.items(), REPLICAS_MAX))
-            if not wanted:
-                continue
-            told = {key: self._place(partition) for key, partition in wanted.items()}
-            request = self._request(wanted, told)
-            try:
-                refused = self._answered(wanted, told, request.broker_epoch, await self._call(request))
-            except ApiError as error:
-                refused = error
-            if self._pending:
-                self._has_work.set()
-            if refused is None:
-                self._failures = 0
-                continue
-            self._failures += 1
-            if self._failures == 1:
-                _log.warning("the log dirs of %d replicas were not recorded: %s; retrying", len(wanted), refused)
-            await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
-
-    def _request(
-        self, wanted: Mapping[TopicPartition, Partition], told: Mapping[TopicPartition, str]
-    ) -> AssignReplicasToDirsRequest:
+    def next_request(self) -> AssignReplicasToDirsRequest | None:
+        """The reports that wait longest."""
+        wanted = islice(self._pending.items(), REPLICAS_MAX)
+        self._asked = {key: (partition, self._place(partition)) for key, partition in wanted}
+        if not self._asked:
+            return None
         numbers: dict[tuple[str, str], list[int]] = {}
-        for key, partition in wanted.items():
-            log_dir = self._directory_id(told[key])
-            numbers.setdefault((partition.topic_id, log_dir), []).append(key.partition)
+        for key, (partition, told) in self._asked.items():
+            numbers.setdefault((partition.topic_id, self._directory_id(told)), []).append(key.partition)
         held = (HostedReplicas(topic_id, tuple(found), log_dir) for (topic_id, log_dir), found in numbers.items())
-        return AssignReplicasToDirsRequest(self._broker_id, self._broker_epoch(), tuple(held))
+        self._asked_epoch = self._broker_epoch()
+        return AssignReplicasToDirsRequest(self._broker_id, self._asked_epoch, tuple(held))
 
-    def _answered(
-        self,
-        wanted: Mapping[TopicPartition, Partition],
-        told: Mapping[TopicPartition, str],
-        broker_epoch: int,
-        response: AssignReplicasToDirsResponse,
-    ) -> ApiError | None:
-        """An error of one of the replicas. Those with an error are reported again, AFTER those that wait, and so are
-        those for which another log dir is to be reported by now than was `told`."""
-        by_id = {PartitionKey(partition.topic_id, key.partition): key for key, partition in wanted.items()}
+    def failed(self, error: ApiError, attempt: int) -> None:
+        if attempt == 1:
+            _log.warning("the log dirs of %d replicas were not recorded: %s; retrying", len(self._asked), error)
+
+    def answered(self, answer: AssignReplicasToDirsResponse, attempt: int) -> bool:
+        """Replicas with an error are reported again, AFTER those that wait, and so are those for which another log dir
+        is to be reported by now than was told."""
+        by_id = {PartitionKey(partition.topic_id, key.partition): key for key, (partition, _) in self._asked.items()}
         refused = None
-        for result in response.replicas:
+        for result in answer.replicas:
             key = by_id.get(PartitionKey(result.topic_id, result.partition))
-            if key is None or self._pending.get(key) is not wanted[key]:
+            if key is None:
                 continue
-            partition = self._pending.pop(key)
-            if result.error is not None or self._place(partition) != told[key]:
+            partition, told = self._asked[key]
+            if self._pending.get(key) is not partition:
+                continue
+            del self._pending[key]
+            if result.error is not None or self._place(partition) != told:
                 refused = result.error or refused
                 self._pending[key] = partition
             elif (announcement := self._announced.get(key)) is not None:
-                announcement.broker_epoch = broker_epoch
+                announcement.broker_epoch = self._asked_epoch
                 announcement.over.set()
-        return refused
+        if refused is not None:
+            self.failed(refused, attempt)
+        return refused is None
 
     def __len__(self) -> int:
         """How many replicas are to be reported."""

@@ -1,21 +1,20 @@
 """Sends proposed ISRs to the controller, and gives its answers to the partitions.
 
-One request is under way at a time and carries all partitions that have a proposal, up to a limit (KIP-497).
-While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again
-until the controller has accepted or refused it, or the partition has moved to another epoch. A refusal with
+One request is under way at a time (broker/call_queue.py) and carries all partitions that have a proposal, up to a limit
+(KIP-497). While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is
+sent again until the controller has accepted or refused it, or the partition has moved to another epoch. A refusal with
 INELIGIBLE_REPLICA ends it at once (KIP-841): the controller has raised the partition epoch before it answered, so that
 no earlier copy of the request can be accepted later.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from random import Random
-from typing import Any
 
+from broker.call_queue import CallQueue
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from metadata.requests import (
@@ -26,7 +25,6 @@ from metadata.requests import (
 )
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
-from penstock.tasks import watch
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -47,90 +45,54 @@ class AlterPartitionManager:
         self,
         broker_id: int,
         broker_epoch: Callable[[], int],
-        call: Callable[[AlterPartitionRequest], Awaitable[Any]],
+        call: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
         on_fatal: Callable[[BaseException], None],
         random: Random,
     ) -> None:
-        self._on_fatal = on_fatal
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
-        self._call = call
-        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
-        self._failures = 0
         self._proposals: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
-        self._has_work = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="alter-partition")
-        watch(self._task, self._on_fatal)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._asked: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
+        self.calls = CallQueue("alter-partition", self, call, Backoff(RETRY_MS, RETRY_MS_MAX, random), on_fatal)
 
     def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
         self._proposals[partition.topic_partition] = (partition, proposed)
-        self._has_work.set()
+        self.calls.wake()
 
-    async def _run(self) -> None:
-        while True:
-            await self._has_work.wait()
-            self._has_work.clear()
-            self._proposals = {
-                key: (partition, proposed)
-                for key, (partition, proposed) in self._proposals.items()
-                if partition.leading is not None and partition.leading.proposed == proposed
-            }
-            wanted = dict(islice(self._proposals.items(), PARTITIONS_MAX))
-            if not wanted:
-                continue
-            try:
-                response = await self._call(self._request(wanted))
-            except ApiError as error:
-                _log.warning("AlterPartition for %d partitions: %s; retrying", len(wanted), error)
-                self._has_work.set()
-                await self._pause()
-                continue
-            self._answered(wanted, response)
-            if self._proposals:
-                self._has_work.set()
-            is_refused = any(isinstance(result.error, IneligibleReplicaError) for result in response.partitions)
-            if is_refused or self._proposals.keys() & wanted.keys():
-                await self._pause()
-            else:
-                self._failures = 0
-
-    async def _pause(self) -> None:
-        """Before something is proposed again, or refused again."""
-        self._failures += 1
-        await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
-
-    def _request(self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]]) -> AlterPartitionRequest:
-        return AlterPartitionRequest(
-            self._broker_id,
-            self._broker_epoch(),
-            tuple(
-                AlterPartitionData(
-                    partition.log.topic_id,
-                    key.partition,
-                    partition.state.leader_epoch,
-                    proposed.partition_epoch,
-                    proposed.members,
-                )
-                for key, (partition, proposed) in wanted.items()
-            ),
+    def next_request(self) -> AlterPartitionRequest | None:
+        """The oldest proposals, without those that their partitions do not make any more."""
+        self._proposals = {
+            key: (partition, proposed)
+            for key, (partition, proposed) in self._proposals.items()
+            if partition.leading is not None and partition.leading.proposed == proposed
+        }
+        self._asked = dict(islice(self._proposals.items(), PARTITIONS_MAX))
+        if not self._asked:
+            return None
+        proposals = (
+            AlterPartitionData(
+                partition.log.topic_id,
+                key.partition,
+                partition.state.leader_epoch,
+                proposed.partition_epoch,
+                proposed.members,
+            )
+            for key, (partition, proposed) in self._asked.items()
         )
+        return AlterPartitionRequest(self._broker_id, self._broker_epoch(), tuple(proposals))
 
-    def _answered(
-        self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]], response: AlterPartitionResponse
-    ) -> None:
-        by_id = {(p.log.topic_id, key.partition): (p, proposed) for key, (p, proposed) in wanted.items()}
-        for result in response.partitions:
+    def failed(self, error: ApiError, _attempt: int) -> None:
+        _log.warning("AlterPartition for %d partitions: %s; retrying", len(self._asked), error)
+
+    def answered(self, answer: AlterPartitionResponse, _attempt: int) -> bool:
+        """False before something is proposed again, or refused again."""
+        by_id = {(p.log.topic_id, key.partition): (p, proposed) for key, (p, proposed) in self._asked.items()}
+        for result in answer.partitions:
             found = by_id.get((result.topic_id, result.partition))
             if found is not None:
                 self._one_answered(*found, result)
+        is_refused = any(isinstance(result.error, IneligibleReplicaError) for result in answer.partitions)
+        return not is_refused and self._proposals.keys().isdisjoint(self._asked)
 
     def _one_answered(self, partition: Partition, proposed: ProposedIsr, result: AlterPartitionResult) -> None:
         key = partition.topic_partition

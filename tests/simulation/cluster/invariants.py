@@ -135,7 +135,7 @@ class Invariants:
                 self._lives[process] = life
                 self.producers.begun(node)
                 if node.broker is not None:
-                    proposals = node.broker.alter_partition
+                    proposals = node.broker.alter_partition.calls
                     proposals._call = self.claims.listen(proposals._call, life.partitions.values)
                     dispatcher = node.broker.dispatcher
                     dispatcher._handle = self.clients.listen(machine, dispatcher._handle, partitions)

@@ -259,9 +259,9 @@ class Scene:
 
     def run(self, story: Any) -> None:
         async def scenario() -> None:
-            self.reports.start()
+            self.reports.calls.start()
             await story()
-            await self.reports.stop()
+            await self.reports.calls.stop()
 
         run_virtual(scenario())
 
@@ -320,12 +320,12 @@ def test_an_answer_that_comes_after_the_announcement_was_taken_back_counts_for_n
         asked, may_answer = asyncio.Event(), asyncio.Event()
 
         async def late(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
-            scene.reports._call = scene._call
+            scene.reports.calls._call = scene._call
             asked.set()
             await may_answer.wait()
             return await scene._call(request)
 
-        scene.reports._call = late
+        scene.reports.calls._call = late
         first = scene.reports.announce(scene.partition, "/b")
         await asked.wait()
         scene.reports.withdraw(first)
@@ -342,11 +342,11 @@ def test_a_lost_answer_is_asked_for_again() -> None:
 
     async def story() -> None:
         async def lost(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
-            scene.reports._call = scene._call
+            scene.reports.calls._call = scene._call
             await scene._call(request)
             raise RequestTimedOutError("no answer")
 
-        scene.reports._call = lost
+        scene.reports.calls._call = lost
         assert await scene.announcements.acknowledged(scene.move, scene.partition)
         assert scene.told == ["/b", "/b"]
 

@@ -142,16 +142,6 @@ def test_a_controller_that_gives_blocks_again_is_asked_until_one_is_new() -> Non
     on_stage(story)
 
 
-def test_a_bug_ends_the_node() -> None:
-    async def story(stage: Stage) -> None:
-        stage.errors = [ZeroDivisionError("a bug")]
-        stage.ask()
-        await asyncio.sleep(0.1)
-        assert [type(error) for error in stage.fatal] == [ZeroDivisionError]
-
-    on_stage(story)
-
-
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_stop_leaves_no_task_and_no_timer(answered: bool) -> None:
     async def story(stage: Stage) -> None:

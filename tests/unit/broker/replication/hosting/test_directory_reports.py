@@ -48,11 +48,11 @@ class Told:
         """How many replicas each request named."""
 
         async def scenario() -> None:
-            self.reports.start()
+            self.reports.calls.start()
             for partition, state in checks:
                 self.reports.check(partition, state)
             await asyncio.sleep(seconds)
-            await self.reports.stop()
+            await self.reports.calls.stop()
 
         run_virtual(scenario())
         return [sum(len(held.partitions) for held in request.replicas) for request in self.requests]

@@ -58,12 +58,12 @@ def sent(partitions: list[Led], errors: list[ApiError | None]) -> list[int]:
 
     async def scenario() -> None:
         manager = AlterPartitionManager(1, lambda: 101, controller, pytest.fail, Random(0))
-        manager.start()
+        manager.calls.start()
         for partition in partitions:
             manager.propose(cast(Partition, partition), PROPOSED)
         for partition in partitions:
             await partition.done.wait()
-        await manager.stop()
+        await manager.calls.stop()
 
     run_virtual(asyncio.wait_for(scenario(), 10))
     return sizes
@@ -93,11 +93,11 @@ def test_what_is_refused_is_proposed_again_soon_at_first_then_less_often(is_fina
             return AlterPartitionResponse((AlterPartitionResult(data.topic_id, data.partition, refusal),))
 
         manager = AlterPartitionManager(1, lambda: 101, controller, pytest.fail, Random(0))
-        manager.start()
+        manager.calls.start()
         partition = cast(Partition, Stubborn(0, manager))
         manager.propose(partition, PROPOSED)
         await asyncio.sleep(1)
-        await manager.stop()
+        await manager.calls.stop()
         return asked_ms
 
     waits = [later - earlier for earlier, later in pairwise(run_virtual(scenario()))]
