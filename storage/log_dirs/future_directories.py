@@ -48,6 +48,7 @@ from storage.disk.file_names import (
 )
 from storage.disk.file_system import FileSystem
 from storage.log.partition_metadata import read_topic_id
+from storage.log_dirs.log_table import LogId
 
 _log = logging.getLogger(__name__)
 
@@ -118,6 +119,11 @@ class MovesAtStart:
         for future in sorted(futures.values()):
             self._settle_future(future, going_on)
         return going_on
+
+    def logs_in(self, moved: Sequence[MoveDirectory]) -> frozenset[LogId]:
+        """The logs in directories that a crash left without the log's own name."""
+        ids = ((side.topic_partition, self._topic_id(side.path(MOVED_DIRECTORY_SUFFIX))) for side in moved)
+        return frozenset(LogId(topic_partition, topic_id) for topic_partition, topic_id in ids if topic_id)
 
     def _settle_moved(self, moved: MoveDirectory, future: MoveDirectory | None) -> None:
         old, homes = moved.path(MOVED_DIRECTORY_SUFFIX), self.homes.setdefault(moved.topic_partition, [])

@@ -32,7 +32,7 @@ from storage.log.log import Log
 from storage.log_dirs.future_directories import FoundMoves, MoveGoingOn, MovesAtStart
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
-from storage.log_dirs.unfinished_logs import without_unfinished
+from storage.log_dirs.unfinished_logs import TopicIdOf, UnfinishedLogs, are_of_different_topics
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ class FoundLog(NamedTuple):
     topic_partition: TopicPartition
 
 
-TopicIdOf = Callable[[LogDirectory, TopicPartition], str | None]
-"""The topic id of a log; None if it cannot be read."""
 Opened = Log | PenstockError
 """The result for one log: the log, or why it is offline."""
 
@@ -62,6 +60,8 @@ class Findings:
     """Partitions of one topic that are in several log dirs: it is not known which directory is the log."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Path to suffix, of directories that were set aside by an earlier run."""
+    cannot_go: dict[TopicPartition, tuple[str, OSError]] = field(default_factory=dict)
+    """Directories that count for nothing, but cannot be removed (`unfinished_logs.py`): the path, and why."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log dirs that cannot be listed."""
     going_on: dict[TopicPartition, MoveGoingOn] = field(default_factory=dict)
@@ -77,8 +77,9 @@ def find_logs(
     gave_up_dirs: bool = False,
 ) -> Findings:
     """Unknown names are not touched. A log that was never in use goes if another log dir has the log, or may have it:
-    one that does not answer, or was given up. Logs with one name but different topic ids are different logs: a dir that
-    had failed may come back with the log of a topic that was deleted meanwhile and made anew."""
+    one that does not answer, was given up, or has it under another name. Logs with one name but different topic ids are
+    different logs: a dir that had failed may come back with the log of a topic that was deleted meanwhile and made
+    anew."""
     findings, moves = Findings(), FoundMoves()
     paths: dict[TopicPartition, list[str]] = {}
     for directory in directories:
@@ -90,13 +91,17 @@ def find_logs(
             findings.failed[directory.path] = error
     at_start = MovesAtStart(fs, paths, findings.set_aside, all_dirs_answer and not findings.failed, findings.failed)
     is_partial = gave_up_dirs or not at_start.all_dirs_answer
-    findings.going_on = at_start.settle(moves)
+    unfinished = UnfinishedLogs(fs, topic_id_of, at_start.logs_in(moves.moved), is_partial=is_partial)
+    findings.cannot_go = unfinished.cannot_go
     by_path = {directory.path: directory for directory in directories}
     for topic_partition, found in paths.items():
-        at = [by_path[path] for path in found]
-        if is_partial or (len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of)):
-            at = without_unfinished(fs, topic_partition, at, may_be_elsewhere=is_partial)
-        if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
+        found[:] = [at.path for at in unfinished.without(topic_partition, [by_path[path] for path in found])]
+    findings.going_on = at_start.settle(moves)
+    for topic_partition, found in paths.items():
+        at = unfinished.without(topic_partition, [by_path[path] for path in found])
+        if at:  # the log, after all
+            findings.cannot_go.pop(topic_partition, None)
+        if len(at) > 1 and not are_of_different_topics(topic_partition, at, topic_id_of):
             findings.copies[topic_partition] = at
         else:
             here = (directory for directory in at if directory.path not in findings.failed)
@@ -104,13 +109,6 @@ def find_logs(
     order = {directory.path: at for at, directory in enumerate(directories)}
     findings.logs.sort(key=lambda log: order[log.directory.path])
     return findings
-
-
-def _are_of_different_topics(
-    topic_partition: TopicPartition, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf
-) -> bool:
-    topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
-    return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)
 
 
 def _list(fs: FileSystem, path: str, set_aside: dict[str, str], moves: FoundMoves) -> Iterator[TopicPartition]:

@@ -121,6 +121,8 @@ class LogManager:
             path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
             why = KafkaStorageError(f"{path}: the same partition is in {', '.join(copies)} too; move all but one away")
             self._stays_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
+        for topic_partition, (path, error) in found.cannot_go.items():
+            self._stays_offline(topic_partition, OfflineLog(path, storage_error("remove an empty log", path, error)))
         threads, opener = self._machine.threads, self._opener
         loader = LogLoader(found.logs, lambda log: opener.open(log.directory, log.topic_partition), threads)
         for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):

@@ -10,11 +10,12 @@ from broker.node.broker_registration import hosted_replicas
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.file_names import PARTITION_METADATA
-from storage.log.partition_metadata import note_topic_id
+from storage.log.partition_metadata import note_topic_id, sync_topic_id
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
 TP = TopicPartition("t", 0)
+UNIQUE = "u" * 22
 LEFT, LOG = "/a/t-0", "/b/t-0"
 DIRS = ("/a", "/b")
 
@@ -113,4 +114,94 @@ def test_where_the_other_log_dir_is_gone_it_does_not_count_as_the_replica(gave_u
     if not gave_up:
         with pytest.raises(KafkaStorageError, match="may be in a failed one: /b"):
             manager.get_or_create(TP, TOPIC_ID, SMALL)
+    manager.close(clean=False)
+
+
+@pytest.mark.parametrize("gave_up", [True, False], ids=["given up", "silent"])
+def test_one_that_cannot_be_removed_does_not_count_as_the_replica_either(gave_up: bool) -> None:
+    class Both(Gone, Refusing):
+        pass
+
+    fs = Both()
+    left_behind(fs)
+    fs.is_gone, fs.is_dying = not gave_up, True
+    manager = open_manager(fs, DIRS[:1] if gave_up else DIRS, gave_up_dirs=gave_up)
+    assert hosted_replicas(manager) == ()
+    with pytest.raises(KafkaStorageError, match=r"/a/t-0.*dying"):
+        manager.get_or_create(TP, TOPIC_ID, SMALL)
+    manager.close(clean=False)
+
+
+def test_one_that_was_removed_for_a_dir_that_was_given_up_stays_so_after_a_power_cut() -> None:
+    """The option is given once: the next start misses nothing, and would take it for the log."""
+    fs = LosingFileSystem()
+    left_behind(fs)
+    sync_topic_id(fs, LEFT, TOPIC_ID)
+    for path in ("/a", LEFT):
+        fs.fsync_dir(path)
+    fs.fail_on["write"] = errno.ENOSPC  # a checkpoint would sync the log dir by chance
+    open_manager(fs, DIRS[:1], gave_up_dirs=True).close(clean=False)
+    fs = fs.after_crash()
+    manager = open_manager(fs, DIRS[:1])
+    assert hosted_replicas(manager) == ()
+    manager.close(clean=False)
+
+
+# -- beside a log that is between two names ----------------------------------------------------------------------------
+
+
+def in_a_move(fs: LosingFileSystem, *, has_copy: bool) -> None:
+    """The log was about to leave /b for /c; what a creation left in /a is back."""
+    open_manager(fs, ("/c",)).close(clean=False)
+    left_behind(fs)
+    if has_copy:
+        _copy(fs, LOG, f"/c/t-0.{UNIQUE}-future")
+    fs.rename(LOG, f"/b/t-0.{UNIQUE}-moved")
+
+
+def _copy(fs: LosingFileSystem, source: str, target: str) -> None:
+    fs.mkdir(target)
+    for name in fs.listdir(source):
+        read, written = fs.open(f"{source}/{name}"), fs.open(f"{target}/{name}", create=True)
+        fs.pwritev(written, (fs.pread(read, 1 << 20, 0),), 0)
+
+
+@pytest.mark.parametrize("has_copy", [True, False], ids=["copy", "no copy"])
+def test_a_log_that_a_crash_left_in_a_move_is_not_given_up_for_one_that_was_never_in_use(has_copy: bool) -> None:
+    fs = LosingFileSystem()
+    in_a_move(fs, has_copy=has_copy)
+    manager = open_manager(fs, (*DIRS, "/c"))
+    assert [(log.directory, log.log_end_offset) for log in manager.logs()] == [("/c/t-0" if has_copy else LOG, 1)]
+    assert not fs.exists(LEFT)
+    manager.close(clean=False)
+
+
+def test_a_log_in_a_move_stays_where_it_is_while_the_dir_of_its_copy_is_silent() -> None:
+    fs = Gone()
+    in_a_move(fs, has_copy=False)
+    fs.is_gone = True
+    manager = open_manager(fs, (*DIRS, "/c"))
+    assert hosted_replicas(manager) == () and fs.exists(f"/b/t-0.{UNIQUE}-moved") and not fs.exists(LEFT)
+    manager.close(clean=False)
+
+
+def test_a_copy_whose_log_was_given_up_does_not_go_on_from_one_that_was_never_in_use() -> None:
+    """A person decides about the copy, and the broker tells the controller that the log is lost."""
+    fs = LosingFileSystem()
+    open_manager(fs, ("/c",)).close(clean=False)
+    left_behind(fs)
+    _copy(fs, LOG, f"/c/t-0.{UNIQUE}-future")
+    manager = open_manager(fs, ("/a", "/c"), gave_up_dirs=True)
+    assert hosted_replicas(manager) == () and manager.futures.going_on == {}
+    assert manager.replicas_without_log() == {(TOPIC_ID, 0)}
+    manager.close(clean=False)
+
+
+def test_the_log_of_a_topic_made_anew_is_kept_beside_an_older_one_in_a_move() -> None:
+    fs = LosingFileSystem()
+    in_a_move(fs, has_copy=False)
+    fs.unlink(f"{LEFT}/{PARTITION_METADATA}")
+    note_topic_id(fs, LEFT, "N" * 22)
+    manager = open_manager(fs, (*DIRS, "/c"))
+    assert [(log.directory, log.topic_id) for log in manager.logs()] == [(LEFT, "N" * 22), (LOG, TOPIC_ID)]
     manager.close(clean=False)
