@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from broker.log_dir_requests import SilentLogDirView
 from penstock.errors import ApiError
-from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
+from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, ListenerEndpoint, TopicPartition
 
 
 class PartitionRecords(NamedTuple):
@@ -269,6 +269,7 @@ class NodeStandingView:
     refusing_appends: int = 0
     refusing_writes: int = 0
     silent_log_dirs: tuple[SilentLogDirView, ...] = ()
+    node_listeners: tuple[ListenerEndpoint, ...] = ()
 
 
 class PartitionTroubleKind(Enum):

@@ -6,6 +6,7 @@ value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ CONSUMER_REPLICA_ID = -1
 """The replica id of a fetch that comes from a consumer."""
 CLIENT_LISTENER = "BROKER"
 """The listener for clients that every broker has."""
+_EVERY_ADDRESS = re.compile(r"\*?|(0+|0x0+)(\.(0+|0x0+)){0,3}|\[?[0:]*:[0:]*(ffff:)?[0:.]*\]?", re.IGNORECASE)
 METADATA_TOPIC = "__cluster_metadata"
 """The quorum's own log (KIP-595); no user topic may have this name."""
 
@@ -91,6 +93,12 @@ class Endpoint(NamedTuple):
 
     host: str
     port: int
+
+    @property
+    def is_every_address(self) -> bool:
+        """The host means every address of a machine, in any spelling (0.0.0.0, 0, ::, 0:0::0, ::ffff:0.0.0.0, *): fine
+        to listen on, useless to connect to."""
+        return _EVERY_ADDRESS.fullmatch(self.host) is not None
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -15,10 +15,6 @@ from metadata.listeners import CLIENT_LISTENERS_MAX
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint
 
-WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "*", ""})
-"""Hosts that mean 'every address of mine': fine to listen on, useless to connect to."""
-
-
 DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
 """Of one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
 
@@ -84,7 +80,7 @@ def _check_ports(config: NodeConfig) -> None:
         seen.add(endpoint)
     more = {config.listeners[name] for name in config.client_listeners if name != CLIENT_LISTENER}
     for one, other in itertools.combinations(config.listeners.values(), 2):
-        is_shared = {one.host, other.host} & WILDCARD_HOSTS or {one, other} & more
+        is_shared = one.is_every_address or other.is_every_address or {one, other} & more
         if one.port == other.port and is_shared:
             raise ConfigError(f"listeners: {one} and {other} have one port; give each listener its own port")
 
@@ -94,7 +90,7 @@ def _check_advertised(config: NodeConfig) -> None:
         if name not in config.listeners:
             raise ConfigError(f"advertised.listeners: {name} is not in listeners; add it there or remove it here")
     for name, endpoint in config.advertised_listeners.items():
-        if endpoint.host in WILDCARD_HOSTS:
+        if endpoint.is_every_address:
             raise ConfigError(
                 f"advertised.listeners: nobody can connect to {name}://{endpoint}; "
                 f'set advertised.listeners = "{name}://THIS-HOST:{endpoint.port}"'
@@ -115,7 +111,7 @@ def _check_voters(config: NodeConfig) -> None:
         )
     endpoints = list(config.voters.values())
     for endpoint in endpoints:
-        if endpoint.host in WILDCARD_HOSTS:
+        if endpoint.is_every_address:
             raise ConfigError(f"controller.quorum.voters = {voters}: nobody can connect to {endpoint}; name the host")
         if endpoints.count(endpoint) > 1:
             raise ConfigError(

@@ -305,8 +305,8 @@ class BrokerParts:
             return node.loader.image
 
         def standing() -> Standing:
-            failed, silent_ms = node.failed_log_dirs(), node.log_manager.calls.ages_ms()
-            return own_standing(self.lifecycle, replicas, image(), node.metadata_age_ms(), failed, silent_ms)
+            known = node.metadata_age_ms(), node.failed_log_dirs(), node.log_manager.calls.ages_ms()
+            return own_standing(self.config, self.lifecycle, replicas, image(), *known)
 
         fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id, replicas.contacts.fetched).handle
         fail, rooms = self.failed_requests.fail, self.disk_rooms.statistics

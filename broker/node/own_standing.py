@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from broker.apis.describe_cluster import Standing
+from broker.config.exposed_listeners import node_listeners
+from broker.config.node_config import NodeConfig
 from broker.log_dir_requests import SilentLogDirView
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.replication.hosting.replica_parts import ReplicaParts
@@ -21,6 +23,7 @@ SILENT_MS = 5_000
 
 
 def own_standing(
+    config: NodeConfig,
     lifecycle: BrokerLifecycle,
     replicas: ReplicaParts,
     image: MetadataImage,
@@ -48,6 +51,7 @@ def own_standing(
         refused.partitions,
         refused.led,
         tuple(SilentLogDirView(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
+        tuple(node_listeners(config)),
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
     return standing, (

@@ -34,12 +34,11 @@ from penstock.errors import (
     InvalidRequestError,
     ResourceExhaustedError,
 )
-from penstock.types import ListenerEndpoint
+from penstock.types import Endpoint, ListenerEndpoint
 
 MAX_TEXT_LENGTH: Final = 255
 """Of a host name (RFC 1035), and of the ids and the rack beside it."""
 MAX_LOG_DIRS: Final = 128
-_WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::", "[::]", "*"})
 _PORTS: Final = range(1, 65_536)
 _INT32_MAX: Final = (1 << 31) - 1
 _FLUSH_POLICIES: Final = ("", "fsync", "os")
@@ -180,7 +179,7 @@ def _check_endpoint(broker_id: int, host: str, port: int) -> None:
         raise InvalidRequestError(
             f"broker {broker_id}: host must have from 1 to {MAX_TEXT_LENGTH} printable characters"
         )
-    if host in _WILDCARD_HOSTS or " " in host:
+    if Endpoint(host, port).is_every_address or " " in host:
         raise InvalidRequestError(
             f"broker {broker_id} advertises {host!r}, which nobody can connect to; set advertised.listeners to its"
             " address"

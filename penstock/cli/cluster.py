@@ -67,8 +67,8 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
 def health(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """Ask every broker what is wrong, and show what to do.
 
-    Exit codes: 0 healthy; 3 degraded, everything works but a broker or a replica is missing; 4 critical, something does
-    not work; 1 no broker answered.
+    Exit codes: 0 healthy, also with warnings; 3 degraded, everything works but a broker or a replica is missing; 4
+    critical, something does not work; 1 no broker answered.
     """
     with patient_admin(bootstrap) as admin:
         found = admin.cluster_health()

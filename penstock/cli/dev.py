@@ -150,8 +150,9 @@ def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int
 def checked_host(host: str | None) -> str | None:
     """ConfigError for what clients could not connect to."""
     from penstock.errors import ConfigError
+    from penstock.types import Endpoint
 
-    if host is not None and (host in ("", "0.0.0.0", "::", "[::]") or any(letter in host for letter in ' ,/:"')):
+    if host is not None and (Endpoint(host, 0).is_every_address or any(letter in host for letter in ' ,/:"')):
         raise ConfigError(
             f"--host {host}: must be one name or IPv4 address under which clients reach this machine; the brokers then"
             " listen on all addresses"

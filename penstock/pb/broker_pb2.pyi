@@ -545,7 +545,7 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     METADATA_AGE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -559,6 +559,7 @@ class NodeStanding(_message.Message):
     REFUSING_APPENDS_FIELD_NUMBER: _ClassVar[int]
     REFUSING_WRITES_FIELD_NUMBER: _ClassVar[int]
     SILENT_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    NODE_LISTENERS_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -572,7 +573,20 @@ class NodeStanding(_message.Message):
     refusing_appends: int
     refusing_writes: int
     silent_log_dirs: _containers.RepeatedCompositeFieldContainer[SilentLogDir]
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ...) -> None: ...
+    node_listeners: _containers.RepeatedCompositeFieldContainer[NodeListener]
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ...) -> None: ...
+
+class NodeListener(_message.Message):
+    __slots__ = ("name", "host", "port", "is_exposed")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    IS_EXPOSED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    host: str
+    port: int
+    is_exposed: bool
+    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., is_exposed: _Optional[bool] = ...) -> None: ...
 
 class SilentLogDir(_message.Message):
     __slots__ = ("path", "silent_ms", "stalled")

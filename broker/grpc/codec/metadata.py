@@ -66,6 +66,10 @@ def _standing_to_pb(standing: NodeStandingView) -> pb.NodeStanding:
             pb.SilentLogDir(path=silent.path, silent_ms=silent.silent_ms, stalled=silent.stalled)
             for silent in standing.silent_log_dirs
         ],
+        node_listeners=[
+            pb.NodeListener(name=name, host=at.host, port=at.port, is_exposed=at.is_every_address)
+            for name, at in standing.node_listeners
+        ],
     )
 
 

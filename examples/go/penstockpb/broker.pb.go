@@ -2934,6 +2934,7 @@ type NodeStanding struct {
 	RefusingAppends int32                  `protobuf:"varint,11,opt,name=refusing_appends,json=refusingAppends,proto3" json:"refusing_appends,omitempty"` // replicas whose last append found no room on the disk, or no file descriptor
 	RefusingWrites  int32                  `protobuf:"varint,12,opt,name=refusing_writes,json=refusingWrites,proto3" json:"refusing_writes,omitempty"`    // of these, those that it leads: producers are refused
 	SilentLogDirs   []*SilentLogDir        `protobuf:"bytes,13,rep,name=silent_log_dirs,json=silentLogDirs,proto3" json:"silent_log_dirs,omitempty"`
+	NodeListeners   []*NodeListener        `protobuf:"bytes,14,rep,name=node_listeners,json=nodeListeners,proto3" json:"node_listeners,omitempty"` // those for nodes, of which every broker has one; none: an older broker
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3059,6 +3060,81 @@ func (x *NodeStanding) GetSilentLogDirs() []*SilentLogDir {
 	return nil
 }
 
+func (x *NodeStanding) GetNodeListeners() []*NodeListener {
+	if x != nil {
+		return x.NodeListeners
+	}
+	return nil
+}
+
+type NodeListener struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"` // where the broker listens, which need not be what it advertises
+	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	IsExposed     bool                   `protobuf:"varint,4,opt,name=is_exposed,json=isExposed,proto3" json:"is_exposed,omitempty"` // open to every network of the machine: who reaches it can act as a node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeListener) Reset() {
+	*x = NodeListener{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeListener) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeListener) ProtoMessage() {}
+
+func (x *NodeListener) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeListener.ProtoReflect.Descriptor instead.
+func (*NodeListener) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *NodeListener) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NodeListener) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *NodeListener) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *NodeListener) GetIsExposed() bool {
+	if x != nil {
+		return x.IsExposed
+	}
+	return false
+}
+
 type SilentLogDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -3070,7 +3146,7 @@ type SilentLogDir struct {
 
 func (x *SilentLogDir) Reset() {
 	*x = SilentLogDir{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3158,7 @@ func (x *SilentLogDir) String() string {
 func (*SilentLogDir) ProtoMessage() {}
 
 func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3171,7 @@ func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
 func (*SilentLogDir) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SilentLogDir) GetPath() string {
@@ -3134,7 +3210,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3222,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3235,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3219,7 +3295,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3307,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3320,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 type DescribeQuorumResponse struct {
@@ -3261,7 +3337,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3349,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3362,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3342,7 +3418,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3430,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3443,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3405,7 +3481,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3493,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3506,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3469,7 +3545,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3557,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3570,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3816,7 +3892,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xf0\x03\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xb2\x04\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -3833,7 +3909,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	" \x01(\x05R\bunserved\x12)\n" +
 	"\x10refusing_appends\x18\v \x01(\x05R\x0frefusingAppends\x12'\n" +
 	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\x12A\n" +
-	"\x0fsilent_log_dirs\x18\r \x03(\v2\x19.penstock.v1.SilentLogDirR\rsilentLogDirs\"Y\n" +
+	"\x0fsilent_log_dirs\x18\r \x03(\v2\x19.penstock.v1.SilentLogDirR\rsilentLogDirs\x12@\n" +
+	"\x0enode_listeners\x18\x0e \x03(\v2\x19.penstock.v1.NodeListenerR\rnodeListeners\"i\n" +
+	"\fNodeListener\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x1d\n" +
+	"\n" +
+	"is_exposed\x18\x04 \x01(\bR\tisExposed\"Y\n" +
 	"\fSilentLogDir\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tsilent_ms\x18\x02 \x01(\x03R\bsilentMs\x12\x18\n" +
@@ -3913,7 +3996,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -3959,122 +4042,124 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeClusterRequest)(nil),              // 41: penstock.v1.DescribeClusterRequest
 	(*DescribeClusterResponse)(nil),             // 42: penstock.v1.DescribeClusterResponse
 	(*NodeStanding)(nil),                        // 43: penstock.v1.NodeStanding
-	(*SilentLogDir)(nil),                        // 44: penstock.v1.SilentLogDir
-	(*PartitionTrouble)(nil),                    // 45: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 46: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 47: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 48: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 49: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 50: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 51: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 52: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 53: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                               // 54: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 55: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 56: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 57: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 58: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 59: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 60: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 61: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 62: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 63: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 64: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 65: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 66: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 67: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 68: penstock.v1.AlterReplicaLogDirsResponse
+	(*NodeListener)(nil),                        // 44: penstock.v1.NodeListener
+	(*SilentLogDir)(nil),                        // 45: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                    // 46: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 47: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 48: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 49: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 50: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 51: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 52: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 53: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 54: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                               // 55: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 56: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 57: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 58: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 59: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 60: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 61: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 62: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 63: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 64: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 65: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 66: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 67: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 68: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 69: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	54, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	54, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	55, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	55, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	54, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	54, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	55, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	55, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	55, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	56, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	54, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	55, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	54, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	56, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	55, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	57, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	54, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	55, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	51, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	54, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	52, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	55, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	52, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	53, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	54, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	55, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	54, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	54, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	56, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	55, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	55, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	57, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
 	43, // 37: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	53, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	45, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	44, // 40: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
-	0,  // 41: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	48, // 42: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	48, // 43: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 44: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,  // 45: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	11, // 46: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	15, // 47: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	19, // 48: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	23, // 49: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	28, // 50: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	31, // 51: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	33, // 52: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	37, // 53: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	57, // 54: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	58, // 55: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	59, // 56: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	39, // 57: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	60, // 58: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	41, // 59: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	46, // 60: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	49, // 61: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	61, // 62: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	62, // 63: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 64: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 65: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 66: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 67: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 68: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 69: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 70: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 71: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 72: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 73: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	63, // 74: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	64, // 75: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	65, // 76: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	40, // 77: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	66, // 78: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	42, // 79: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	47, // 80: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	50, // 81: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	67, // 82: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	68, // 83: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	64, // [64:84] is the sub-list for method output_type
-	44, // [44:64] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	54, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	46, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	45, // 40: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	44, // 41: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
+	0,  // 42: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	49, // 43: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	49, // 44: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 45: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,  // 46: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	11, // 47: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	15, // 48: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	19, // 49: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	23, // 50: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	28, // 51: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	31, // 52: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	33, // 53: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	37, // 54: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	58, // 55: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	59, // 56: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	60, // 57: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	39, // 58: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	61, // 59: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	41, // 60: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	47, // 61: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	50, // 62: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	62, // 63: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	63, // 64: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 65: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 66: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 67: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 68: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 69: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 70: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 71: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 72: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 73: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 74: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	64, // 75: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	65, // 76: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	66, // 77: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	40, // 78: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	67, // 79: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	42, // 80: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	48, // 81: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	51, // 82: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	68, // 83: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	69, // 84: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	65, // [65:85] is the sub-list for method output_type
+	45, // [45:65] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4093,7 +4178,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

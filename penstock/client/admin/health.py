@@ -4,6 +4,9 @@
     degraded    everything works, and nothing acked is in danger; one more failure may change that
     critical    something does not work: no controller, partitions that cannot be read or written
 
+A check can also be a warning: all is as it was configured, and somebody should know what that means. A cluster with
+warnings is healthy.
+
 Each broker's own word counts: a broker that is cut off shows an old picture of the cluster, and does not know it. So
 what is cluster-wide is taken from the newest picture, and the standing of a broker from itself.
 """
@@ -17,8 +20,8 @@ from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.wire.messages import BrokerInfo, ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
-OK = "ok"
-_RANKS = (OK, DEGRADED, CRITICAL)
+OK, WARNING = "ok", "warning"
+_RANKS = (OK, WARNING, DEGRADED, CRITICAL)
 
 """A node hears from the quorum at least each second; an election takes less than this, too."""
 VOTER_SILENT_MS = 10_000
@@ -50,7 +53,7 @@ class HealthCheck:
 
     name: str
     status: str
-    """ok, degraded or critical."""
+    """ok, warning, degraded or critical."""
     summary: str
     remedy: str = ""
     details: tuple[str, ...] = ()
@@ -78,9 +81,10 @@ def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
         _disks(views),
         _log_dirs(views),
         _room(views),
+        _listeners(views, quorum),
     )
     worst = max((check.status for check in checks), key=_RANKS.index)
-    return ClusterHealth(HEALTHY if worst == OK else worst, checks)
+    return ClusterHealth(HEALTHY if worst in (OK, WARNING) else worst, checks)
 
 
 def _quorum(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
@@ -266,6 +270,26 @@ def _room(views: ClusterViews) -> HealthCheck:
         " next write that fits, or after 5 minutes without one. Its log names the file, and says if file descriptors"
         " are short instead",
         tuple(f"node {s.node_id}: {s.refusing_appends} replicas had their last append refused" for s in refusing),
+    )
+
+
+def _listeners(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
+    exposed = [(s.node_id, at) for s in views.standings for at in s.node_listeners if at.is_exposed]
+    voters = {voter.node_id for voter in quorum.voters}  # only brokers are asked
+    untold = voters.union(broker.node_id for broker in views.newest.brokers)
+    untold -= {s.node_id for s in views.standings if s.node_listeners}
+    unknown = f"; not known of {_nodes(sorted(untold))}" if untold else ""
+    if not exposed:
+        return HealthCheck("node listeners", OK, f"none is known to be open to every network{unknown}")
+    return HealthCheck(
+        "node listeners",
+        WARNING,
+        f"{len(exposed)} open to every network of the machine{unknown}",
+        "in listeners, give an address of the nodes' own network, or let a firewall keep all other machines out",
+        tuple(
+            f"node {node_id}: {listener}: every machine that reaches it can act as a node of the cluster"
+            for node_id, listener in exposed[:PARTITIONS_NAMED_MAX]
+        ),
     )
 
 

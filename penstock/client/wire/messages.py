@@ -319,6 +319,20 @@ class QuorumInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeListener:
+    """A listener for nodes (CONTROLLER, INTERNAL), where its broker listens."""
+
+    name: str
+    host: str
+    port: int
+    is_exposed: bool
+    """Open to every network of the machine: who reaches it can act as a node of the cluster."""
+
+    def __str__(self) -> str:
+        return f"{self.name}://{Endpoint(self.host, self.port)}"
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStanding:
     """What a broker knows by itself, without the controller: it is true when the rest of the answer is old."""
 
@@ -343,6 +357,8 @@ class NodeStanding:
     refusing_writes: int = 0
     """Of these, those that the broker leads: producers are refused."""
     silent_log_dirs: tuple[SilentLogDir, ...] = ()
+    node_listeners: tuple[NodeListener, ...] = ()
+    """Those for nodes, of which every broker has one; none if it is older than this field."""
 
 
 @dataclass(frozen=True, slots=True)

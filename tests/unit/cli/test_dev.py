@@ -99,7 +99,7 @@ def test_a_node_that_is_killed_while_it_starts_is_named_with_its_log(log: list[s
     assert why_not_started(failure) == "node 1 ended with code -9; see node-1/node.log"
 
 
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "a b", "a:9192", "http://a", 'a"b'])
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "0", "[::]", "a b", "a:9192", "http://a", 'a"b'])
 def test_a_host_that_clients_could_not_connect_to_is_refused(host: str) -> None:
     assert checked_host("box.example") == "box.example" and checked_host(None) is None
     with pytest.raises(ConfigError, match="--host"):

@@ -240,6 +240,8 @@ def test_numbers_of_more_digits_than_python_reads_are_refused_like_others() -> N
         ),
         ({"advertised_listeners": "BROKER://0.0.0.0:9192"}, "nobody can connect to BROKER://0.0.0.0:9192"),
         ({"advertised_listeners": "BROKER://:9192"}, "nobody can connect"),
+        ({"advertised_listeners": "BROKER://0:9192"}, "nobody can connect"),
+        ({"advertised_listeners": "BROKER://[::0]:9192"}, "nobody can connect"),
     ],
 )
 def test_roles_and_listeners_must_agree(changes: dict[str, object], says: str) -> None:
@@ -253,6 +255,7 @@ def test_roles_and_listeners_must_agree(changes: dict[str, object], says: str) -
         ({"controller_quorum_voters": "1@a:1,1@a:2"}, "node id 1 is given twice"),
         ({"controller_quorum_voters": "1@a:1,2@a:1"}, "a:1 is given twice"),
         ({"controller_quorum_voters": "1@0.0.0.0:9193"}, "name the host"),
+        ({"controller_quorum_voters": "1@[0::0]:9193"}, "name the host"),
         ({"controller_quorum_voters": "127.0.0.1:9193"}, "must be id@host:port"),
         (
             {"process_roles": "broker", "listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}"},

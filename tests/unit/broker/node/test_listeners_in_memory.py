@@ -105,6 +105,8 @@ async def without_a_listener(cluster: MemoryCluster) -> None:
         assert (partition.leader_id, partition.error) == (2, None)
         health = await admin.cluster_health()
         assert health.status == "healthy", "a broker that cannot be asked there is not a broker that is silent"
+        (told,) = [check.summary for check in health.checks if check.name == "node listeners"]
+        assert told == "none is known to be open to every network; not known of node 2"
         (row,) = [digest for digest in await admin.metadata_digests() if digest.node_id == 2]
         assert "broker 2 has no listener of the name" in row.error
         assert isinstance((await admin.describe_log_dirs([2]))[2].error, ListenerNotFoundError)

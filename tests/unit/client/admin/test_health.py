@@ -12,6 +12,7 @@ from penstock.client.wire.log_dirs import SilentLogDir
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterInfo,
+    NodeListener,
     NodeStanding,
     PartitionTrouble,
     QuorumInfo,
@@ -23,10 +24,13 @@ QUORUM = QuorumInfo(1, 5, 100, tuple(QuorumReplicaInfo(node, 100, 20) for node i
 SHORT = PartitionTrouble("orders", 4, "under_min_isr", (0, 1, 2), (0,), 2)
 OFFLINE = PartitionTrouble("orders", 7, "offline", (1, 2), (1,), reason="no leader: start broker 1")
 
+INTERNAL = NodeListener("INTERNAL", "10.0.0.1", 9194, False)
+EXPOSED = NodeListener("CONTROLLER", "::", 9193, True)
+
 
 def view(node: int) -> ClusterInfo:
     """What a broker of a healthy cluster says."""
-    standing = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, ())
+    standing = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, (), node_listeners=(INTERNAL,))
     return ClusterInfo("c", 1, BROKERS, 100, standing, {0: 4, 1: 4, 2: 4})
 
 
@@ -209,3 +213,24 @@ def test_a_partition_whose_leader_cannot_serve_it_is_named_with_what_can_be_done
 def test_what_a_fenced_broker_led_by_its_old_metadata_counts_no_more() -> None:
     old = standing(1, lambda own: replace(own, unserved=1, lost_replicas=1, fenced=True))
     assert check(judge(views(view(0), old, view(2)), QUORUM), "offline partitions").status == "ok"
+
+
+def test_listeners_of_the_nodes_that_are_open_to_every_network_are_a_warning_and_no_fault() -> None:
+    seen = views(view(0), standing(1, lambda own: replace(own, node_listeners=(EXPOSED, INTERNAL))), view(2))
+    health = judge(seen, QUORUM)
+    found = check(health, "node listeners")
+    assert (health.status, found.status) == ("healthy", "warning")
+    assert found.summary == "1 open to every network of the machine" and "firewall" in found.remedy
+    assert found.details == (
+        "node 1: CONTROLLER://[::]:9193: every machine that reaches it can act as a node of the cluster",
+    )
+    assert judge(seen, replace(QUORUM, leader_id=-1)).status == "critical"
+
+
+def test_the_nodes_whose_listeners_are_not_known_are_named() -> None:
+    """An older broker tells none, one that is down does not answer, and a controller alone is not asked."""
+    older = standing(1, lambda own: replace(own, node_listeners=()))
+    quorum = replace(QUORUM, voters=(*QUORUM.voters, QuorumReplicaInfo(7, 100, 20)))
+    found = check(judge(views(view(0), older, silent={2: "connection refused"}), quorum), "node listeners")
+    assert (found.status, found.remedy) == ("ok", "")
+    assert found.summary == "none is known to be open to every network; not known of nodes 1, 2, 7"

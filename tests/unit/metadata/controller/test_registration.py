@@ -56,6 +56,8 @@ def test_wrong_cluster_id_is_refused() -> None:
         ({"host": "a\x00b"}, "host"),
         ({"host": "0.0.0.0"}, "advertised.listeners"),
         ({"host": "::"}, "advertised.listeners"),
+        ({"host": "0"}, "advertised.listeners"),
+        ({"host": "0:0::0"}, "advertised.listeners"),
         ({"host": "a b"}, "advertised.listeners"),
         ({"port": 0}, "port 0"),
         ({"port": 65_536}, "port 65536"),

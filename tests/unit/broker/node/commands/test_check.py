@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from broker.config.config import load_config
-from broker.config.exposed_listeners import exposed_listeners
+from broker.config.exposed_listeners import exposed_listeners, node_listeners
+from broker.config.node_config import NodeConfig
+from broker.grpc.codec.metadata import cluster_to_pb
 from broker.node.commands.check import main
 from broker.node.format import format_node
+from broker.requests import ClusterView, NodeAddress, NodeStandingView
+from penstock.client.admin.health import ClusterViews, HealthCheck, judge
+from penstock.client.wire.messages import QuorumInfo, QuorumReplicaInfo
+from penstock.client.wire.protobuf import decode_cluster
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
+from penstock.pb.broker_pb2 import DescribeClusterResponse
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from storage.disk.file_system import OsFileSystem
@@ -69,7 +76,7 @@ def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
         main(str(config))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "0", "[::ffff:0.0.0.0]"])
 def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
     layout: Layout, host: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,8 +84,24 @@ def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
     text = config.read_text()
     open_ones = text.replace("INTERNAL://127.0.0.1", f"INTERNAL://{host}")
     config.write_text(open_ones + 'advertised.listeners = ["INTERNAL://127.0.0.1:1"]\n')
-    warnings = list(exposed_listeners(load_config(str(config))))
+    loaded = load_config(str(config))
+    warnings = list(exposed_listeners(loaded))
     assert len(warnings) == 1 and warnings[0].startswith("listeners = INTERNAL://")
+    listener = loaded.listeners["INTERNAL"]
+    assert health_of(loaded).details == (
+        f"node 0: INTERNAL://{listener}: every machine that reaches it can act as a node of the cluster",
+    )
     assert main(str(config)) == 0 and "can act as a node of the cluster" in capsys.readouterr().out
     config.write_text(text)
-    assert list(exposed_listeners(load_config(str(config)))) == []
+    closed = load_config(str(config))
+    assert list(exposed_listeners(closed)) == [] and health_of(closed).status == "ok"
+
+
+def health_of(config: NodeConfig) -> HealthCheck:
+    """What `penstock cluster health` makes of the node's answer, as it comes over the wire."""
+    standing = NodeStandingView(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
+    answer = cluster_to_pb(ClusterView("c", 0, (NodeAddress(0, "h", 1, "", False),), 1, standing, {}, 0, ()))
+    received = decode_cluster(DescribeClusterResponse.FromString(answer.SerializeToString()))
+    health = judge(ClusterViews({0: received}), QuorumInfo(0, 1, 1, (QuorumReplicaInfo(0, 1, 0),), ()))
+    assert health.status == "healthy"
+    return next(check for check in health.checks if check.name == "node listeners")
