@@ -1,9 +1,9 @@
 """One partition on this broker: its log, its role, its high watermark, and the requests that wait for it.
 
 It is leader or follower or neither, as the metadata says; the role changes only in `become_leader`, `become_follower`
-and `stop`. A leader appends, serves reads, counts acknowledgements and wants ISR changes. A follower appends the
-batches that its leader sent. The partition calls its log directly and never waits: group_commit.py flushes,
-alter_partition.py sends ISR proposals, and waiting requests are callbacks in `OffsetWaiters`.
+and `stop`. A leader appends, serves reads and counts acknowledgements. A follower appends what its leader sent. The
+partition calls its log directly and never waits: group_commit.py flushes, alter_partition.py sends ISR proposals, and
+waiting requests are callbacks in `OffsetWaiters`.
 """
 
 from __future__ import annotations
@@ -76,12 +76,11 @@ class Partition:
             self.topic_id, self.topic_partition.partition, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH
         )
         self.leading: LeaderState | None = None
-        self.offline: ApiError | None = None
+        self._offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
         self.watchers: dict[PartitionWatcher, None] = {}
         self.reports = reports
-        self.acks_all = OffsetWaiters()
-        self.acks_one = OffsetWaiters()
+        self.acks_all, self.acks_one = OffsetWaiters(), OffsetWaiters()
         self.deletions = LowWatermarkWaiters()
 
     def configure(self, log_config: LogConfig, flush_policy: FlushPolicy, min_insync_replicas: int) -> None:
@@ -118,9 +117,23 @@ class Partition:
 
     def stop(self, error: ApiError) -> None:
         """This broker no longer hosts the partition, or its disk failed: every waiting request gets `error`."""
-        self.offline, self.leading = error, None
+        self._offline, self.leading = error, None
         self._notify(wake=True)
         self._fail_waiters(error)
+
+    @property
+    def offline(self) -> ApiError | None:
+        """The error that a request gets, if the partition takes none now: it has stopped, or it is held."""
+        return self._offline
+
+    def hold(self, why: ApiError) -> None:
+        """Take no request until `release`: each gets `why`. What waits for an ack goes on waiting."""
+        self._offline = why
+
+    def release(self) -> None:
+        """Take requests again, in the role that the partition has; what its log has flushed meanwhile is acked."""
+        self._offline = None
+        self.flushed(self.log.flushed_offset)
 
     def not_leader(self) -> NotLeaderOrFollowerError:
         return NotLeaderOrFollowerError(
@@ -129,9 +142,9 @@ class Partition:
 
     def leader_state(self, current_leader_epoch: int = NO_EPOCH) -> LeaderState:
         """The leader's state; raises the typed error that a request of this epoch gets otherwise (KIP-320)."""
-        if self.offline is not None:
+        if self._offline is not None:
             # One error object is raised for many requests: it must not keep the frames, and so the records, of each.
-            raise self.offline.with_traceback(None)
+            raise self._offline.with_traceback(None)
         known = self.state.leader_epoch
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
             raise FencedLeaderEpochError(
@@ -180,7 +193,8 @@ class Partition:
 
     def _must_have_enough(self, leading: LeaderState, acks: int) -> None:
         if acks == -1 and not leading.may_commit(self.min_insync_replicas):
-            raise NotEnoughReplicasError(f"{self._too_few_in_sync(leading)}; nothing was written")
+            too_few = leading.too_few_in_sync(self.min_insync_replicas)
+            raise NotEnoughReplicasError(f"{self.topic_partition} {too_few}; nothing was written")
 
     def answer_acked(self) -> None:
         """Answers the waiting requests whose records were acked before: duplicates are."""
@@ -236,10 +250,8 @@ class Partition:
     def read(
         self, fetch_offset: int, max_bytes: int, *, is_replica: bool, cold: ColdRead | None = None
     ) -> bytes | ColdRead:
-        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer.
-
-        See partition_reads.py for `cold`, and for what is returned instead of records.
-        """
+        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer. See
+        partition_reads.py for `cold`, and for what is returned instead of records."""
         bound = self.log.log_end_offset if is_replica else self.high_watermark
         check_range(self.log, fetch_offset, bound)
         if fetch_offset >= bound:
@@ -258,8 +270,7 @@ class Partition:
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
-        """Deletes every record below the offset here, at once; returns the offset that the low watermark must reach
-        (KIP-107)."""
+        """Delete every record below the offset here; returns what the low watermark must reach (KIP-107)."""
         leading, start = self.leader_state(), self.log.log_start_offset
         policy = self.log.config.cleanup_policy
         known = DeletableLog(self.topic_partition, policy, start, self.high_watermark, leading.epoch_start_offset)
@@ -276,8 +287,7 @@ class Partition:
         self.check_low_watermark()
 
     def check_low_watermark(self) -> None:
-        """Answers the deletions that the low watermark has reached. Called when a log start, the ISR or the set of live
-        replicas has changed."""
+        """Answer the deletions that it has reached: a log start, the ISR or the set of live replicas has changed."""
         if len(self.deletions):
             self.deletions.reached(self.low_watermark())
 
@@ -297,11 +307,8 @@ class Partition:
         """
         partition_log, end = self.log, self.log.log_end_offset
         first = next((header for _, header in iter_headers(records)), None)
-        rebased = (
-            first is not None
-            and first.base_offset < end < first.next_offset
-            and end == max(leader_start, partition_log.log_start_offset)
-        )
+        start = max(leader_start, partition_log.log_start_offset)
+        rebased = first is not None and first.base_offset < end < first.next_offset and end == start
         if rebased and first is not None:
             partition_log.truncate_fully_and_start_at(first.base_offset)
         try:
@@ -371,15 +378,8 @@ class Partition:
         self.maybe_advance_high_watermark()
         self.check_low_watermark()
         if not leading.may_commit(self.min_insync_replicas) and len(self.acks_all):
-            why = f"{self._too_few_in_sync(leading)}; the records are written but not acked"
-            self.acks_all.fail_all(NotEnoughReplicasAfterAppendError(why))
-
-    def _too_few_in_sync(self, leading: LeaderState) -> str:
-        if len(leading.isr) < self.min_insync_replicas:
-            least = f"min.insync.replicas is {self.min_insync_replicas}"
-        else:
-            least = "which are too few by the controller's min.insync.replicas"
-        return f"{self.topic_partition} has {len(leading.isr)} replicas in sync, {least}"
+            why = f"{leading.too_few_in_sync(self.min_insync_replicas)}; the records are written but not acked"
+            self.acks_all.fail_all(NotEnoughReplicasAfterAppendError(f"{self.topic_partition} {why}"))
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
@@ -393,7 +393,7 @@ class Partition:
             watcher.partition_changed(self.topic_partition, wake)
 
     def __repr__(self) -> str:
-        role = "leader" if self.leading else "offline" if self.offline else "follower"
+        role = "leader" if self.leading else "offline" if self._offline else "follower"
         return (
             f"Partition({self.topic_partition}, {role}, epoch {self.state.leader_epoch}, "
             f"hw {self.high_watermark}, end {self.log.log_end_offset})"

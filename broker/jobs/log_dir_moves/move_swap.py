@@ -114,7 +114,8 @@ class MoveSwap:
 
     def _hold(self, partition: Partition, why: ApiError) -> None:
         key = partition.topic_partition
-        partition.offline = self._held[key] = why
+        self._held[key] = why
+        partition.hold(why)
         self._replicas.fetchers.remove([key])
         self._parts.held.hold(key)
         self._replicas.on_log_gone(key)
@@ -215,8 +216,7 @@ class MoveSwap:
         del self._held[key]
         if partition.offline is why:
             self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
-            partition.offline = None
-            partition.flushed(partition.log.flushed_offset)
+            partition.release()
             assignment = hosted.assignment(key)
             if assignment is not None:
                 self._parts.roles.take(partition, assignment)

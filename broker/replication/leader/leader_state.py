@@ -128,6 +128,13 @@ class LeaderState:
         """Whether the high watermark may rise: what it passes is safe with the ISR, and the ISR is large enough."""
         return not self.elr and len(self.isr) >= min_insync_replicas
 
+    def too_few_in_sync(self, min_insync_replicas: int) -> str:
+        """Why `may_commit` says no, for a message that names the partition before it."""
+        least = f"min.insync.replicas is {min_insync_replicas}"
+        if len(self.isr) >= min_insync_replicas:
+            least = "which are too few by the controller's min.insync.replicas"
+        return f"has {len(self.isr)} replicas in sync, {least}"
+
     def note_append(self, end_offset_before: int, now_ms: int) -> None:
         """The log grows now: a follower that had every record before was caught up until now."""
         for follower in self.followers.values():

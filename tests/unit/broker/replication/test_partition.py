@@ -192,6 +192,18 @@ def test_an_offline_partition_keeps_nothing_of_the_requests_that_it_refuses(tmp_
     assert frames[0] == frames[2]
 
 
+def test_a_held_partition_refuses_requests_and_keeps_those_that_wait_for_an_ack(tmp_path: Path) -> None:
+    partition, acked = leading(tmp_path, isr=(1,)), []
+    partition.acks_all.add(produce(partition, b"a"), acked.append)
+    partition.hold(KafkaStorageError("is being put into another log dir; try again"))
+    with pytest.raises(KafkaStorageError, match="try again"):
+        produce(partition, b"b")
+    partition.log.flush()
+    assert not acked and partition.leading is not None, "its role waits, too"
+    partition.release()
+    assert acked == [None] and produce(partition, b"b") == 2
+
+
 def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retriable_answer(tmp_path: Path) -> None:
     """After a clean stop the indexes are not read; here they are gone, and the log that they would be made from is
     rotten in the middle."""
