@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from penstock.client.admin.health import ClusterViews
+from penstock.client.admin.health import ClusterHealth, ClusterViews, judge
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
@@ -91,3 +91,8 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     endpoints = sorted({*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)})
     found = [one, *(view for view in await asyncio.gather(*map(ask, endpoints)) if view is not None)]
     return max(found, key=lambda view: (view.has_leader, view.leader_epoch))
+
+
+async def health(cluster: ClusterClient, deadline_ms: int) -> ClusterHealth:
+    """The judgement of what all brokers say."""
+    return judge(*await asyncio.gather(every_view(cluster, deadline_ms), quorum_view(cluster, deadline_ms)))

@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.client.admin.cluster_views import every_view, not_here
+from penstock.client.cluster.arguments import MAX_INT32, checked_number, checked_topic
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.log_dirs import LogDirInfo
 from penstock.client.wire.messages import BrokerInfo, PartitionInfo
-from penstock.errors import ApiError, BrokerIdNotRegisteredError, NetworkError, UnknownServerError
+from penstock.errors import ApiError, BrokerIdNotRegisteredError, ConfigError, NetworkError, UnknownServerError
 from penstock.types import TopicPartition
 
 TOPICS_NAMED_MAX = 1_000
@@ -83,6 +84,17 @@ async def describe_log_dirs(
 
     asked = sorted(brokers) if broker_ids is None else sorted(set(broker_ids))
     return {found.node_id: found for found in await asyncio.gather(*(ask(brokers[i]) for i in asked))}
+
+
+def checked_moves(broker_id: int, wanted: Mapping[TopicPartition, str]) -> Mapping[TopicPartition, str]:
+    """What a user wants moved; TypeError, ValueError or ConfigError if it cannot be."""
+    checked_number("broker_id", broker_id, 0, MAX_INT32)
+    for tp, path in wanted.items():
+        checked_topic(tp.topic)
+        checked_number("partition", tp.partition, 0, MAX_INT32)
+        if not path:
+            raise ConfigError(f"{tp}: give the path of a log dir, as describe_log_dirs tells it")
+    return wanted
 
 
 async def alter_replica_log_dirs(

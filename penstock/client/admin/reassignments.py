@@ -1,4 +1,4 @@
-"""Begins, replaces and cancels reassignments (KIP-455): asked of any broker, which forwards them to the controller.
+"""Begins, replaces, cancels and shows reassignments (KIP-455): asked of any broker, which forwards to the controller.
 
 Many go in several requests (portions.py). Over when every broker in service has heard of the outcome; the copying goes
 on. Not here: what is allowed; the controller knows that.
@@ -6,14 +6,15 @@ on. Not here: what is allowed; the controller knows that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.client.admin.configs import wait_heard
+from penstock.client.admin.log_dirs import ReassignmentProgress, describe_log_dirs, progress
 from penstock.client.admin.portions import after_others, portions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import ReassignmentAnswer
+from penstock.client.wire.messages import PartitionInfo, ReassignmentAnswer, TopicInfo
 from penstock.errors import ApiError, NoReassignmentInProgressError
 from penstock.types import NO_OFFSET, TopicPartition
 
@@ -32,6 +33,31 @@ async def alter_reassignments(
     if any(error is None for error in results.values()):
         await wait_heard(cluster, metadata_offset, deadline_ms)
     return results
+
+
+async def reassigned(cluster: ClusterClient, deadline_ms: int) -> dict[TopicPartition, PartitionInfo]:
+    """The partitions that are being reassigned now, by topic."""
+    return _moving(await cluster.list_topics(deadline_ms))
+
+
+async def reassignment_progress(cluster: ClusterClient, deadline_ms: int) -> dict[TopicPartition, ReassignmentProgress]:
+    """How far each of them is."""
+    topics = await cluster.list_topics(deadline_ms)
+    moving = _moving(topics)
+    if not moving:
+        return {}
+    ids = {topic.name: topic.topic_id for topic in topics}
+    names = sorted({tp.topic for tp in moving})
+    return progress(moving, ids, await describe_log_dirs(cluster, None, names, deadline_ms))
+
+
+def _moving(topics: Iterable[TopicInfo]) -> dict[TopicPartition, PartitionInfo]:
+    return {
+        TopicPartition(topic.name, partition.partition): partition
+        for topic in sorted(topics, key=lambda topic: topic.name)
+        for partition in topic.partitions
+        if partition.is_reassigning
+    }
 
 
 async def _altered(

@@ -7,19 +7,26 @@ repetition is told is then read as what the first attempt may have done. Not her
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.admin.configs import IN_VAIN_MS, VISIBLE_POLL_MS
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
-from penstock.client.cluster.arguments import MAX_INT32
+from penstock.client.admin.topic_views import ask_brokers, find
+from penstock.client.cluster.arguments import (
+    MAX_INT32,
+    checked_assignments,
+    checked_mapping,
+    checked_number,
+    checked_topic,
+)
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import outcome_unknown
-from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import TopicInfo
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
@@ -29,9 +36,24 @@ from penstock.errors import (
     TimedOutError,
     TopicExistsError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
-from penstock.types import Endpoint
+
+
+def new_topic(
+    name: str, partitions: int | None, replication_factor: int, config: Mapping[str, Any] | None, assignments: Any
+) -> NewTopic:
+    """What a user wants created; TypeError or ValueError if it cannot be a topic."""
+    by_hand = checked_assignments(assignments)
+    if partitions is None:
+        partitions = -1 if by_hand else 1
+    changes = checked_mapping("config", config, '{"retention.ms": 86400000}')
+    return NewTopic(
+        checked_topic(name),
+        checked_number("partitions", partitions, -1, MAX_INT32),
+        checked_number("replication_factor", replication_factor, -1, MAX_INT32),
+        {key: configs.config_text(value) for key, value in changes.items()},
+        by_hand,
+    )
 
 
 class TopicChanges:
@@ -42,11 +64,6 @@ class TopicChanges:
 
     def _is_over(self, deadline_ms: int) -> bool:
         return self._cluster.clock.now_ms() >= deadline_ms
-
-    async def find(self, name: str, deadline_ms: int) -> TopicInfo:
-        """The topic as a broker has it that knows no less of the metadata than was seen here before."""
-        snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
-        return existing(name, snapshot.topics)
 
     # -- create --------------------------------------------------------------------------------------------------------
 
@@ -104,7 +121,7 @@ class TopicChanges:
         validate_only: bool,
     ) -> TopicDescription:
         """The topic that has the name now, with its new partitions; as it is where the request is only checked."""
-        topic = await self.find(name, deadline_ms)
+        topic = await find(self._cluster, name, deadline_ms)
         first = len(topic.partitions)
         by_hand = {first + at: replicas for at, replicas in enumerate(assignments)}
         *steps, last = _steps(NewPartitions(name, topic.topic_id, total, by_hand), first)
@@ -151,7 +168,7 @@ class TopicChanges:
 
     async def delete(self, name: str, deadline_ms: int) -> None:
         """Deletes the topic that has the name now; over when no broker in service knows it any more."""
-        topic_id = (await self.find(name, deadline_ms)).topic_id
+        topic_id = (await find(self._cluster, name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.tracked.discard(name)
         await self._wait_gone(name, topic_id, deadline_ms)
@@ -196,22 +213,7 @@ class TopicChanges:
         with configs.done_but(f"topic {name!r} was {done}"):
             await self._cluster.refresh(deadline_ms=deadline_ms)
         endpoints = [b.endpoint for b in self._cluster.cache.brokers if not b.fenced]
-        return await self.ask_brokers(name, endpoints, deadline_ms)
-
-    async def ask_brokers(self, name: str, endpoints: Sequence[Endpoint], deadline_ms: int) -> list[TopicInfo | None]:
-        """The topic as each of these brokers has it; None for one that does not answer."""
-
-        async def ask(endpoint: Endpoint) -> TopicInfo | None:
-            left_ms = min(max(deadline_ms - self._cluster.clock.now_ms(), 1), MAX_INT32)
-            timeout_ms = min(left_ms, METADATA_ATTEMPT_MS)
-            try:
-                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), timeout_ms)
-            except ApiError:
-                return None
-            missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
-            return next((topic for topic in snapshot.topics if topic.name == name), missing)
-
-        return list(await asyncio.gather(*map(ask, endpoints)))
+        return await ask_brokers(self._cluster, name, endpoints, deadline_ms)
 
     def __repr__(self) -> str:
         return f"TopicChanges({self._cluster!r})"

@@ -12,10 +12,11 @@ from numbers import Integral
 from typing import Any
 
 from penstock.errors import InvalidTopicError
-from penstock.types import TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
+OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
 
 
 def checked_topic(topic: Any) -> str:
@@ -113,3 +114,20 @@ def checked_mapping(name: str, given: Any, example: str) -> Mapping[Any, Any]:
     if not isinstance(given, Mapping):
         raise TypeError(f"{name} must be a dict, like {example}, not {type(given).__name__}")
     return given
+
+
+def checked_offset_specs(partitions: Any) -> dict[TopicPartition, int]:
+    """The timestamp or sentinel at which the offset of each partition is wanted; a plain sequence means 'latest'."""
+    if not isinstance(partitions, Mapping):
+        partitions = dict.fromkeys(checked_partitions(partitions), "latest")
+    return {checked_partition(tp): _offset_spec(spec) for tp, spec in partitions.items()}
+
+
+def _offset_spec(spec: Any) -> int:
+    if not isinstance(spec, str):
+        return checked_number("time_ms", spec, min(OFFSET_SPECS.values()))
+    if spec not in OFFSET_SPECS:
+        raise ValueError(
+            f"offset spec {spec!r} must be 'earliest', 'latest', 'max-timestamp' or a time in ms since 1970"
+        )
+    return OFFSET_SPECS[spec]

@@ -107,7 +107,7 @@ COLD: dict[str, tuple[Callable[..., Any], Callable[[Any], object]]] = {
 def test_a_first_call_ends_when_another_thread_closes_the_client(what: str) -> None:
     made, call = COLD[what]
     client = made("127.0.0.1:1", bootstrap_timeout_ms=LONG_MS)
-    cluster = (client._admin._cluster if isinstance(client, Admin) else client._core.cluster) if client else None
+    cluster = (client._calls._cluster if isinstance(client, Admin) else client._core.cluster) if client else None
     assert isinstance(closed_while(client, call, lambda: cluster._bootstrapping is not None), ClientClosedError)
 
 

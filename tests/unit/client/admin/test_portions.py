@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -75,6 +76,9 @@ class FakeBroker:
         partitions = tuple(PartitionInfo(number, 1, 0, 0, (1,), (1,)) for number in range(self.total))
         return (TopicInfo("t", "id", partitions),)
 
+    async def refresh(self, names: tuple[str, ...], deadline_ms: int) -> SimpleNamespace:
+        return SimpleNamespace(topics=await self.list_topics(deadline_ms))
+
     async def create_partitions(
         self, topics: tuple[NewPartitions, ...], timeout_ms: int, validate_only: bool
     ) -> TopicAnswer:
@@ -130,12 +134,7 @@ def test_those_of_all_partitions_are_named_where_they_are_many(
 def added(broker: FakeBroker, first: int, total: int, by_hand: int = 0, *, validate_only: bool = False) -> None:
     """The steps in which a topic with `first` partitions gets `total`."""
     changes = TopicChanges(cast(Any, broker))
-    topic = TopicInfo("t", "id", tuple(PartitionInfo(n, 1, 0, 0, (1,), (1,)) for n in range(first)))
-
-    async def find(name: str, deadline_ms: int) -> TopicInfo:
-        return topic
-
-    changes.find = find  # type: ignore[method-assign]
+    broker.total = first
     work = changes.add_partitions("t", total, ((1,),) * by_hand, 0, validate_only=validate_only)
     with contextlib.suppress(Heard, InvalidPartitionsError):
         asyncio.run(work)

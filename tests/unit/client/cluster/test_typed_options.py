@@ -1,4 +1,4 @@
-"""Type checkers and `help()` know every option, from the table that also checks them."""
+"""Type checkers and `help()` know every option, from the table that also checks them, and every call."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ from penstock import KafkaProducer
 from penstock import BulkFuture, RecordFuture
 def told(future: RecordFuture) -> None:
     future.get()
+admin = Admin("h:1")
+admin.create_topic("t", 3, config={"retention.ms": 5}).partition_count.bit_count()
+admin.create_topic("t", replicas=3)
+admin.create_topic(7)
+admin.list_topics().bit_count()
 """
-WRONG_LINES = [7, 8, 9, 10, 11, 12, 15, 16, 19]
+WRONG_LINES = [7, 8, 9, 10, 11, 12, 15, 16, 19, 22, 23, 24]
 
 
 def test_the_typed_options_are_those_of_the_table() -> None:

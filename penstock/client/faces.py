@@ -1,0 +1,119 @@
+"""Methods of the clients' faces, each made from the one place where its signature and its docstring stand.
+
+A face is what a user imports: `Admin`, `AsyncConsumer`. Its calls are a class of their own, which knows neither threads
+nor which loop it is on; a face names those it has:
+
+    class Admin:
+        create_topic = blocking(AsyncAdmin.create_topic)
+
+Type checkers, `help()` and editors see the signature of the call without its `async`. A wrong argument is reported with
+the face's own name, as for any method. Not here: how a face waits (`_run`) and binds to a loop (`_bind`).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Face(Protocol[C_co]):
+    """A face with the calls that its methods are made from."""
+
+    @property
+    def _calls(self) -> C_co: ...
+
+
+class PlainFace(Face[C_co], Protocol[C_co]):
+    """A face that blocks."""
+
+    def _run(self, call: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **more: P.kwargs) -> R:
+        """The result of a call on the background loop."""
+        ...
+
+
+class AsyncFace(Face[C_co], Protocol[C_co]):
+    """A face of one event loop."""
+
+    def _bind(self) -> None:
+        """From now on the client belongs to the running loop; RuntimeError where it belongs to another."""
+        ...
+
+
+def blocking(call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[PlainFace[C], P], R]:
+    """The same call for a caller that waits."""
+    own = _copy(call)
+
+    @functools.wraps(own)
+    def blocked(self: PlainFace[C], /, *args: P.args, **more: P.kwargs) -> R:
+        return self._run(own, self._calls, *args, **more)
+
+    return blocked
+
+
+def awaited(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[AsyncFace[C], P], Coroutine[Any, Any, R]]:
+    """The same call on the loop of the caller."""
+    own = _copy(call)
+
+    @functools.wraps(own)
+    async def passed_on(self: AsyncFace[C], /, *args: P.args, **more: P.kwargs) -> R:
+        self._bind()
+        return await own(self._calls, *args, **more)
+
+    return passed_on
+
+
+def at_once(call: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[Face[C], P], R]:
+    """The same call, which waits for nothing and runs in the caller's thread."""
+    own = _copy(call)
+
+    @functools.wraps(own)
+    def passed_on(self: Face[C], /, *args: P.args, **more: P.kwargs) -> R:
+        return own(self._calls, *args, **more)
+
+    return passed_on
+
+
+def documented_by(other: Callable[..., Any]) -> Callable[[F], F]:
+    """A decorator: the method does for one face what `other` does for the other, and has its docstring."""
+
+    def documented(method: F) -> F:
+        method.__doc__ = other.__doc__
+        return method
+
+    return documented
+
+
+def face(client: type[C]) -> type[C]:
+    """A class decorator: methods that are made from calls have the names that they have here.
+
+    Their module stays that of the call: names in annotations are looked up there.
+    """
+    for name, method in vars(client).items():
+        call = getattr(method, "__wrapped__", None)
+        if isinstance(call, types.FunctionType):
+            for function in (method, call):
+                function.__name__, function.__qualname__ = name, f"{client.__qualname__}.{name}"
+    return client
+
+
+def _copy(call: F) -> F:
+    """The same function as an object of its own: Python names a function in the errors about its arguments."""
+    given: Any = call
+    made: Any = types.FunctionType(
+        given.__code__, given.__globals__, given.__name__, given.__defaults__, given.__closure__
+    )
+    made.__kwdefaults__ = given.__kwdefaults__
+    functools.update_wrapper(made, given)
+    del made.__wrapped__
+    own: F = made
+    return own

@@ -1,0 +1,67 @@
+"""The two faces of a client say the same of each call, once: signature, docstring, and errors about arguments."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pydoc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Admin, AsyncAdmin
+from tests.support.fake_broker import FakeCluster
+
+PAIRS = [(Admin, AsyncAdmin)]
+FACES = [face for pair in PAIRS for face in pair]
+OWN_ARGUMENTS = {"close"}
+"""A plain client closes within a time limit; an async one ends with the `asyncio.timeout` around it."""
+
+
+def methods(face: type[Any]) -> dict[str, Callable[..., Any]]:
+    return {name: m for name, m in vars(face).items() if inspect.isfunction(m) and not name.startswith("_")}
+
+
+def written(face: type[Any]) -> Iterator[str]:
+    """The docstrings of methods that stand in the module of a face."""
+    tree = ast.parse(Path(inspect.getfile(face)).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(node)):
+            yield text
+
+
+@pytest.mark.parametrize(("plain", "asynchronous"), PAIRS)
+def test_both_faces_have_the_same_calls_with_the_same_arguments(plain: type[Any], asynchronous: type[Any]) -> None:
+    ours, theirs = methods(plain), methods(asynchronous)
+    assert set(theirs) - set(ours) == {"start"} and not set(ours) - set(theirs)
+    for name in set(ours) - OWN_ARGUMENTS:
+        here, there = inspect.signature(ours[name]), inspect.signature(theirs[name])
+        assert here.parameters == there.parameters, name
+    assert not [name for name, method in ours.items() if inspect.iscoroutinefunction(method)]
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_help_has_each_method_by_its_own_name_with_its_signature_and_what_it_does(face: type[Any]) -> None:
+    for name, method in methods(face).items():
+        assert method.__qualname__ == f"{face.__name__}.{name}"
+        page = pydoc.plain(pydoc.render_doc(method))
+        assert f"{name}{inspect.signature(method)}" in page
+        assert method.__doc__ and method.__doc__.splitlines()[0] in page
+
+
+@pytest.mark.parametrize(("plain", "asynchronous"), PAIRS)
+def test_a_docstring_of_both_faces_is_written_once(plain: type[Any], asynchronous: type[Any]) -> None:
+    assert not set(written(plain)) & set(written(asynchronous))
+
+
+def test_an_error_about_arguments_names_the_method_that_was_called() -> None:
+    with FakeCluster() as cluster, Admin(cluster.bootstrap) as admin:
+        create: Any = admin.create_topic
+        with pytest.raises(TypeError, match=r"^Admin\.create_topic\(\) got an unexpected keyword argument 'replicas'$"):
+            create("t", replicas=3)
+        with pytest.raises(
+            TypeError, match=r"^Admin\.create_topic\(\) missing 1 required positional argument: 'name'$"
+        ):
+            create()
