@@ -69,21 +69,28 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
 
 
 def write_offsets(
-    fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int], *, sync_directory: bool = True
+    fs: FileSystem,
+    path: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    sync_directory: bool = True,
+    step: NamingStep = always,
 ) -> None:
     rows = "".join(f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in offsets.items())
-    write_atomically(fs, path, seal(f"{VERSION}\n{len(offsets)}\n{rows}"), sync_directory=sync_directory)
+    content = seal(f"{VERSION}\n{len(offsets)}\n{rows}")
+    write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
 
 
-def write_offset_lines(fs: FileSystem, path: str, lines: OffsetLines, *, sync_directory: bool = True) -> None:
+def write_offset_lines(
+    fs: FileSystem, path: str, lines: OffsetLines, *, sync_directory: bool = True, step: NamingStep = always
+) -> None:
     """With the topic ids."""
     rows = "".join(
         f"{tp.topic} {tp.partition} {offset} {lines.topic_ids.get(tp) or _NO_TOPIC_ID}\n"
         for tp, offset in lines.offsets.items()
     )
-    write_atomically(
-        fs, path, seal(f"{TOPIC_IDS_VERSION}\n{len(lines.offsets)}\n{rows}"), sync_directory=sync_directory
-    )
+    content = seal(f"{TOPIC_IDS_VERSION}\n{len(lines.offsets)}\n{rows}")
+    write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
 
 
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
+from storage.disk.atomic_file import NamingStep, always
 from storage.disk.checkpoint_file import OffsetLines, read_offset_lines, write_offset_lines, write_offsets
 from storage.disk.file_system import FileSystem
 
@@ -24,11 +25,11 @@ _log = logging.getLogger(__name__)
 class OffsetCheckpoint:
     """The lines of one checkpoint."""
 
-    __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "is_good", "offsets", "path", "topic_ids")
+    __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "_step", "is_good", "offsets", "path", "topic_ids")
 
-    def __init__(self, fs: FileSystem, path: str, *, has_topic_ids: bool = False) -> None:
-        """`has_topic_ids`: the lines have topic ids."""
-        self._fs = fs
+    def __init__(self, fs: FileSystem, path: str, *, has_topic_ids: bool = False, step: NamingStep = always) -> None:
+        """`has_topic_ids`: the lines have topic ids. `step` raises OSError once nothing may be written here."""
+        self._fs, self._step = fs, step
         self._has_topic_ids = has_topic_ids
         self.path = path
         found = None
@@ -57,9 +58,10 @@ class OffsetCheckpoint:
         if offsets != self.offsets or topic_ids != self.topic_ids or self._in_doubt or not self.is_good:
             offsets, topic_ids = dict(offsets), dict(topic_ids)
             if self._has_topic_ids:
-                write_offset_lines(self._fs, self.path, OffsetLines(offsets, topic_ids), sync_directory=False)
+                lines = OffsetLines(offsets, topic_ids)
+                write_offset_lines(self._fs, self.path, lines, sync_directory=False, step=self._step)
             else:
-                write_offsets(self._fs, self.path, offsets, sync_directory=False)
+                write_offsets(self._fs, self.path, offsets, sync_directory=False, step=self._step)
             doubted = self._in_doubt
             self.topic_ids = {**self.topic_ids, **topic_ids}
             self._in_doubt = {**doubted, **{tp: max(offset, doubted.get(tp, 0)) for tp, offset in offsets.items()}}

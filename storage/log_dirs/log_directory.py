@@ -15,11 +15,17 @@ apart. A log without a claim, on the disk or in the write under way, need not wa
 event loop. After a failover many logs are cut within one fetch answer, and the file has a line for every log: the cuts
 are expected together, and the first one lowers the lines of all of them in one write. Not here: the logs
 (`log_manager.py`), meta.properties.
+
+The lock of a dir that has failed is given back while the process runs, so that its disk can be unmounted, and repaired
+with `penstock log recover`. A thread may still stand in a write to it, so every name is taken only while the dir is
+held: a late checkpoint replaces none that a repair has lowered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import errno
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 
 from penstock.errors import MetaPropertiesError
@@ -52,6 +58,7 @@ class LogDirectory:
         """Lock the dir, and read its files. The marker is removed."""
         self._fs = fs
         self.path = path
+        self._is_held = True
         try:
             self._lock_fd = fs.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
@@ -69,10 +76,12 @@ class LogDirectory:
             self.clean_stop = take_marker(fs, path)
             """The content of the marker of a clean stop before this start; None after any other stop."""
             fs.fsync_dir(path)  # a killed process leaves names that may not be on the disk: durable BEFORE use
-            self._recovery_points = OffsetCheckpoint(fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True)
+            self._recovery_points = OffsetCheckpoint(
+                fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True, step=self._step
+            )
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
-            self.cleaner_checkpoint = CleanerCheckpoint(fs, path, threads)
+            self.cleaner_checkpoint = CleanerCheckpoint(fs, path, threads, self._step)
             if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
                 self._begin_recovery_points()
         except BaseException:
@@ -88,7 +97,14 @@ class LogDirectory:
                 raise
 
     def _checkpoint(self, name: str) -> OffsetCheckpoint:
-        return OffsetCheckpoint(self._fs, f"{self.path}/{name}")
+        return OffsetCheckpoint(self._fs, f"{self.path}/{name}", step=self._step)
+
+    @contextmanager
+    def _step(self) -> Iterator[bool]:
+        """Around each change of a name in the dir; see the module."""
+        if not self._is_held:
+            raise OSError(errno.EIO, "the log dir has failed, and others may use it", self.path)
+        yield True
 
     @property
     def was_clean(self) -> bool:
@@ -221,6 +237,7 @@ class LogDirectory:
             if clean:
                 write_marker(self._fs, self.path, broker_epoch, directory_ids)
         finally:
+            self._is_held = False  # BEFORE
             self._fs.close(self._lock_fd)
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import threading
 from collections.abc import Callable
@@ -9,11 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets
-from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from storage.disk.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from storage.log.log_types import OfflineLog
+from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_table import LogId
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
 PARTITION = TopicPartition("t", 0)
@@ -69,8 +79,8 @@ def test_a_log_dir_fails_at_once_while_a_flush_in_it_hangs_with_a_small_file(tmp
 
 
 @pytest.mark.parametrize("name", [RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT])
-def test_a_checkpoint_that_waits_while_its_log_dir_fails_keeps_the_lines_of_its_logs(tmp_path: Path, name: str) -> None:
-    """Without them the next start takes flushed records that the disk has lost for a torn tail."""
+def test_a_checkpoint_that_waits_while_its_log_fails_keeps_its_line(tmp_path: Path, name: str) -> None:
+    """Without it the next start takes flushed records that the disk has lost for a torn tail."""
     fs, data = FaultyFileSystem(), str(tmp_path / "data")
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
@@ -95,13 +105,55 @@ def test_a_checkpoint_that_waits_while_its_log_dir_fails_keeps_the_lines_of_its_
         slow = (
             directory.checkpoint_log_starts if other == LOG_START_CHECKPOINT else directory.checkpoint_high_watermarks
         )
-        writer = started(threading.Thread(target=lambda: slow(lambda: lines, tuple), daemon=True))
+        writer = started(threading.Thread(target=_quietly(lambda: slow(lambda: lines, tuple)), daemon=True))
         assert fault.was_met.wait(WAIT_S)
         waiting = started(threading.Thread(target=writes[name], daemon=True))
         waiting.join(0.05)
         assert waiting.is_alive()
-        manager.fail_log_dir(data, OSError(errno.EIO, "dying"))
+        why = KafkaStorageError("damaged")  # the log alone: a dir that has failed takes no checkpoint any more
+        manager.table.take_offline(log, OfflineLog(log.directory, why, topic_id=TOPIC_ID), wait=False)
     for thread in (writer, waiting):
         thread.join(WAIT_S)
     assert read_offsets(fs, f"{data}/{name}") == before
     manager.close(clean=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_OFFSET_CHECKPOINT],
+)
+def test_a_checkpoint_that_is_late_in_a_failed_log_dir_does_not_undo_a_repair(tmp_path: Path, name: str) -> None:
+    """The lock is given back when a dir fails, and `penstock log recover` lowers the checkpoints BEFORE it cuts."""
+    fs, data = FaultyFileSystem(), str(tmp_path / "data")
+    manager = open_manager(fs, (data,))
+    log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
+    log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    log.flush()
+    log.advance_log_start(1)
+    checkpoints, directory = manager.checkpoints, manager.checkpoints._directories[data]
+    cleaned = directory.cleaner_checkpoint
+    write: dict[str, Callable[[], object]] = {
+        RECOVERY_POINT_CHECKPOINT: lambda: checkpoints.try_recovery_points(data),
+        LOG_START_CHECKPOINT: lambda: checkpoints.try_log_starts(data),
+        HIGH_WATERMARK_CHECKPOINT: lambda: directory.checkpoint_high_watermarks(lambda: {PARTITION: 2}, tuple),
+        CLEANER_OFFSET_CHECKPOINT: lambda: cleaned.put(PARTITION, 1, cleaned.generation(PARTITION)),
+    }
+    with fs.standing_still("fdatasync", name) as fault:
+        late = started(threading.Thread(target=_quietly(write[name]), daemon=True))
+        assert fault.was_met.wait(WAIT_S)
+        manager.fail_log_dir(data, OSError(errno.EIO, "dying"))
+        repair = LogDirectory(FaultyFileSystem(), data, THREADS)
+        repair.lower_checkpoints(PARTITION, 0)
+    late.join(WAIT_S)
+    assert not late.is_alive()
+    assert not (read_offsets(fs, f"{data}/{name}") or {}).get(PARTITION)
+    repair.close(clean=False, broker_epoch=-1)
+    manager.close(clean=False)
+
+
+def _quietly(write: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        with contextlib.suppress(OSError):
+            write()
+
+    return run
