@@ -8,13 +8,12 @@ record with a key that is not in it comes from a newer release: it is kept, and 
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from metadata.config_types import ConfigDefinition, ConfigValue
 from metadata.records import ALL_BROKERS
+from penstock.config_keys import ConfigKey, ConfigValue, nearest
 from penstock.errors import InvalidConfigError
 
 VALUE_CHARACTERS_MAX: Final = 4_096
@@ -38,7 +37,7 @@ class ConfigRule(NamedTuple):
 class BrokerConfigs:
     """The keys of a node, as far as the controller knows them."""
 
-    definitions: Mapping[str, ConfigDefinition] = field(default_factory=dict)
+    definitions: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Those that may change while nodes run."""
     for_all_only: Set[str] = frozenset()
     """Of these, the keys that no single broker may have: the controller uses their values too."""
@@ -47,7 +46,7 @@ class BrokerConfigs:
     rules: tuple[ConfigRule, ...] = ()
     """Besides the type and the range of each key."""
 
-    def definition(self, key: str, resource_name: str) -> ConfigDefinition:
+    def definition(self, key: str, resource_name: str) -> ConfigKey:
         """Of a key that the resource may have; else InvalidConfigError with the remedy."""
         found, shown = self.definitions.get(key), key[:_SHOWN_CHARACTERS]
         if found is None:
@@ -55,8 +54,8 @@ class BrokerConfigs:
                 raise InvalidConfigError(
                     f"{key} cannot change while a broker runs; set it in the node's configuration file, and restart it"
                 )
-            near = difflib.get_close_matches(shown, self.definitions, n=1)
-            remedy = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
+            near = nearest(shown, self.definitions)
+            remedy = f"did you mean {near}?" if near else "docs/configuration.md has all keys"
             raise InvalidConfigError(f"unknown broker config {shown!r}; {remedy}")
         if resource_name != ALL_BROKERS and key in self.for_all_only:
             raise InvalidConfigError(

@@ -7,16 +7,27 @@ come from the node's configuration under `broker_key`, and then from the default
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from metadata.config_types import ConfigDefinition, ConfigKind, ConfigValue
+from penstock.config_keys import (
+    DAY_MS,
+    GIB,
+    HOUR_MS,
+    INT64_MAX,
+    MIB,
+    ConfigKey,
+    ConfigValue,
+    boolean,
+    double,
+    integer,
+    nearest,
+    string,
+    strings,
+)
 from penstock.errors import InvalidConfigError
 
-_INT_MAX: Final = (1 << 31) - 1
-_LONG_MAX: Final = (1 << 63) - 1
-_DAY_MS: Final = 86_400_000
 _LONGEST_KEY: Final = 64
 """An unknown key is shown, and compared with the known ones, up to this length."""
 _MIN_SEGMENT_BYTES: Final = 1024
@@ -26,241 +37,144 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 FLUSH_POLICY: Final = "flush.policy"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
-_TABLE: Final = (
-    ConfigDefinition(
+
+def _long(name: str, default: int, doc: str, low: int = 0) -> ConfigKey:
+    return integer(name, default, doc, low, INT64_MAX)
+
+
+_TABLE: Final = {
+    "log.cleanup.policy": strings(
         "cleanup.policy",
-        ConfigKind.LIST,
         ("delete",),
-        "log.cleanup.policy",
         "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
-        choices=("delete", "compact"),
+        ("delete", "compact"),
     ),
-    ConfigDefinition(
+    "compression.gzip.level": integer(
         "compression.gzip.level",
-        ConfigKind.INT,
         -1,
-        "compression.gzip.level",
         "The leader's level with compression.type=gzip: 1 (fast) to 9 (small); -1 is gzip's own choice.",
-        minimum=1,
-        maximum=9,
+        1,
+        9,
         besides=-1,
     ),
-    ConfigDefinition(
+    "compression.lz4.level": integer(
         "compression.lz4.level",
-        ConfigKind.INT,
         9,
-        "compression.lz4.level",
         "The leader's level with compression.type=lz4. As in Kafka, 9 is the fast compressor.",
-        minimum=1,
-        maximum=17,
-    ),
-    ConfigDefinition(
-        "compression.type",
-        ConfigKind.STRING,
-        "producer",
-        "compression.type",
-        "Codec of stored batches: the producer's, or one to which the leader converts them.",
-        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-    ),
-    ConfigDefinition(
-        "compression.zstd.level",
-        ConfigKind.INT,
-        3,
-        "compression.zstd.level",
-        "The leader's level with compression.type=zstd; above 9 it takes much time and saves little.",
-        minimum=-131_072,
-        maximum=22,
-    ),
-    ConfigDefinition(
-        "delete.retention.ms",
-        ConfigKind.LONG,
-        _DAY_MS,
-        "log.cleaner.delete.retention.ms",
-        "How long a compacted topic keeps a delete marker. A reader must read it within this time.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "file.delete.delay.ms",
-        ConfigKind.LONG,
-        60_000,
-        "log.segment.delete.delay.ms",
-        "How long a deleted segment's file stays on disk, for readers that still have it open.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "flush.messages",
-        ConfigKind.LONG,
-        _LONG_MAX,
-        "log.flush.interval.messages",
-        "With flush.policy=os: force a flush after this many records. With fsync every ack is flushed already.",
-        minimum=1,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "flush.ms",
-        ConfigKind.LONG,
-        _LONG_MAX,
-        "log.flush.interval.ms",
-        "With flush.policy=os: force a flush after this time. With fsync every ack is flushed already.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        FLUSH_POLICY,
-        ConfigKind.STRING,
-        "fsync",
-        "flush.policy",
-        "When a write is acked: fsync (after it is on stable storage) or os (from the page cache; lossy).",
-        choices=("fsync", "os"),
-    ),
-    ConfigDefinition(
-        "index.interval.bytes",
-        ConfigKind.INT,
-        4096,
-        "log.index.interval.bytes",
-        "Bytes of log between two entries of the offset index.",
-        minimum=0,
-        maximum=_INT_MAX,
-    ),
-    ConfigDefinition(
-        "max.compaction.lag.ms",
-        ConfigKind.LONG,
-        _LONG_MAX,
-        "log.cleaner.max.compaction.lag.ms",
-        "The longest time that a record of a compacted topic may stay uncompacted.",
-        minimum=1,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "max.message.bytes",
-        ConfigKind.INT,
-        1_048_588,
-        "message.max.bytes",
-        "The largest record batch that is accepted, before and after conversion to compression.type.",
-        minimum=0,
-        maximum=_INT_MAX,
-    ),
-    ConfigDefinition(
-        "message.timestamp.after.max.ms",
-        ConfigKind.LONG,
-        3_600_000,
-        "log.message.timestamp.after.max.ms",
-        "How far a record's create time may be ahead of the broker's clock.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "message.timestamp.before.max.ms",
-        ConfigKind.LONG,
-        _LONG_MAX,
-        "log.message.timestamp.before.max.ms",
-        "How far a record's create time may be behind the broker's clock.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        "message.timestamp.type",
-        ConfigKind.STRING,
-        "CreateTime",
-        "log.message.timestamp.type",
-        "The time of a record: the producer's, or that of the append.",
-        choices=("CreateTime", "LogAppendTime"),
-    ),
-    ConfigDefinition(
-        "min.cleanable.dirty.ratio",
-        ConfigKind.DOUBLE,
-        0.5,
-        "log.cleaner.min.cleanable.ratio",
-        "The share of a log that must be uncompacted before it is compacted.",
-        minimum=0.0,
-        maximum=1.0,
-    ),
-    ConfigDefinition(
-        "min.compaction.lag.ms",
-        ConfigKind.LONG,
-        0,
-        "log.cleaner.min.compaction.lag.ms",
-        "The shortest time that a record of a compacted topic stays uncompacted.",
-        minimum=0,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
-        MIN_INSYNC_REPLICAS,
-        ConfigKind.INT,
         1,
-        "min.insync.replicas",
+        17,
+    ),
+    "compression.type": string(
+        "compression.type",
+        "producer",
+        "Codec of stored batches: the producer's, or one to which the leader converts them.",
+        ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    "compression.zstd.level": integer(
+        "compression.zstd.level",
+        3,
+        "The leader's level with compression.type=zstd; above 9 it takes much time and saves little.",
+        -131_072,
+        22,
+    ),
+    "log.cleaner.delete.retention.ms": _long(
+        "delete.retention.ms",
+        DAY_MS,
+        "How long a compacted topic keeps a delete marker. A reader must read it within this time.",
+    ),
+    "log.segment.delete.delay.ms": _long(
+        "file.delete.delay.ms",
+        60_000,
+        "How long a deleted segment's file stays on disk, for readers that still have it open.",
+    ),
+    "log.flush.interval.messages": _long(
+        "flush.messages",
+        INT64_MAX,
+        "With flush.policy=os: force a flush after this many records. With fsync every ack is flushed already.",
+        1,
+    ),
+    "log.flush.interval.ms": _long(
+        "flush.ms",
+        INT64_MAX,
+        "With flush.policy=os: force a flush after this time. With fsync every ack is flushed already.",
+    ),
+    "flush.policy": string(
+        FLUSH_POLICY,
+        "fsync",
+        "When a write is acked: fsync (after it is on stable storage) or os (from the page cache; lossy).",
+        ("fsync", "os"),
+    ),
+    "log.index.interval.bytes": integer(
+        "index.interval.bytes", 4096, "Bytes of log between two entries of the offset index."
+    ),
+    "log.cleaner.max.compaction.lag.ms": _long(
+        "max.compaction.lag.ms",
+        INT64_MAX,
+        "The longest time that a record of a compacted topic may stay uncompacted.",
+        1,
+    ),
+    "message.max.bytes": integer(
+        "max.message.bytes",
+        1_048_588,
+        "The largest record batch that is accepted, before and after conversion to compression.type.",
+    ),
+    "log.message.timestamp.after.max.ms": _long(
+        "message.timestamp.after.max.ms", HOUR_MS, "How far a record's create time may be ahead of the broker's clock."
+    ),
+    "log.message.timestamp.before.max.ms": _long(
+        "message.timestamp.before.max.ms", INT64_MAX, "How far a record's create time may be behind the broker's clock."
+    ),
+    "log.message.timestamp.type": string(
+        "message.timestamp.type",
+        "CreateTime",
+        "The time of a record: the producer's, or that of the append.",
+        ("CreateTime", "LogAppendTime"),
+    ),
+    "log.cleaner.min.cleanable.ratio": double(
+        "min.cleanable.dirty.ratio",
+        0.5,
+        "The share of a log that must be uncompacted before it is compacted.",
+        0.0,
+        1.0,
+    ),
+    "log.cleaner.min.compaction.lag.ms": _long(
+        "min.compaction.lag.ms", 0, "The shortest time that a record of a compacted topic stays uncompacted."
+    ),
+    "min.insync.replicas": integer(
+        MIN_INSYNC_REPLICAS,
+        1,
         "How many replicas, with the leader, must hold a write with acks=all before it is acked.",
-        minimum=1,
-        maximum=_INT_MAX,
+        1,
     ),
-    ConfigDefinition(
+    "log.retention.bytes": _long(
         "retention.bytes",
-        ConfigKind.LONG,
         -1,
-        "log.retention.bytes",
         "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
-        minimum=-1,
-        maximum=_LONG_MAX,
+        -1,
     ),
-    ConfigDefinition(
-        "retention.ms",
-        ConfigKind.LONG,
-        7 * _DAY_MS,
-        "log.retention.ms",
-        "How long a record is kept at least; -1: for ever.",
-        minimum=-1,
-        maximum=_LONG_MAX,
+    "log.retention.ms": _long("retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1),
+    "log.segment.bytes": integer("segment.bytes", GIB, "A segment is rolled at this size.", _MIN_SEGMENT_BYTES),
+    "log.index.size.max.bytes": integer(
+        "segment.index.bytes", 10 * MIB, "An index of this size rolls its segment.", 24
     ),
-    ConfigDefinition(
-        "segment.bytes",
-        ConfigKind.INT,
-        1 << 30,
-        "log.segment.bytes",
-        "A segment is rolled at this size.",
-        minimum=_MIN_SEGMENT_BYTES,
-        maximum=_INT_MAX,
-    ),
-    ConfigDefinition(
-        "segment.index.bytes",
-        ConfigKind.INT,
-        10 << 20,
-        "log.index.size.max.bytes",
-        "An index of this size rolls its segment.",
-        minimum=24,
-        maximum=_INT_MAX,
-    ),
-    ConfigDefinition(
+    "log.roll.jitter.ms": _long(
         "segment.jitter.ms",
-        ConfigKind.LONG,
         0,
-        "log.roll.jitter.ms",
         "A segment rolls by up to this time earlier, at random, so that partitions do not all roll at once.",
-        minimum=0,
-        maximum=_LONG_MAX,
     ),
-    ConfigDefinition(
-        "segment.ms",
-        ConfigKind.LONG,
-        7 * _DAY_MS,
-        "log.roll.ms",
-        "A segment is rolled at this age.",
-        minimum=1,
-        maximum=_LONG_MAX,
-    ),
-    ConfigDefinition(
+    "log.roll.ms": _long("segment.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1),
+    "unclean.leader.election.enable": boolean(
         UNCLEAN_LEADER_ELECTION,
-        ConfigKind.BOOLEAN,
         False,
-        "unclean.leader.election.enable",
         "Whether a replica outside the ISR may lead if no member of the ISR lives. Loses acked records.",
     ),
-)
+}
+"""A topic's key below the node's key that gives its default."""
 
-TOPIC_CONFIGS: Final[Mapping[str, ConfigDefinition]] = {definition.name: definition for definition in _TABLE}
+TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
+    key.name: replace(key, broker_key=broker_key) for broker_key, key in _TABLE.items()
+}
 """By key; the reference in the documentation is generated from this table."""
-_BROKER_KEYS: Final = {definition.broker_key: definition.name for definition in _TABLE}
 
 
 def parse_topic_config(key: str, text: str) -> ConfigValue:
@@ -297,13 +211,13 @@ def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Map
     return broker_defaults.get(key, broker_defaults.get(definition.broker_key, definition.default))
 
 
-def topic_config_definition(key: str) -> ConfigDefinition:
+def topic_config_definition(key: str) -> ConfigKey:
     """The definition of a key; InvalidConfigError, with the nearest key, if it is no key of a topic."""
     definition = TOPIC_CONFIGS.get(key)
     if definition is not None:
         return definition
-    if key in _BROKER_KEYS:
-        raise InvalidConfigError(f"{key} is a broker's key; for a topic it is {_BROKER_KEYS[key]}")
-    near = difflib.get_close_matches(key[:_LONGEST_KEY], TOPIC_CONFIGS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(TOPIC_CONFIGS)}"
+    if key in _TABLE:
+        raise InvalidConfigError(f"{key} is a broker's key; for a topic it is {_TABLE[key].name}")
+    near = nearest(key[:_LONGEST_KEY], TOPIC_CONFIGS)
+    hint = f"did you mean {near}?" if near else f"known are {', '.join(TOPIC_CONFIGS)}"
     raise InvalidConfigError(f"unknown topic config {key[:_LONGEST_KEY]!r}; {hint}")

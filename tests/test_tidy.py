@@ -49,7 +49,6 @@ NAMED_TWICE = {
     "NewTopic": "either end of one request",
     "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
     "Position": "where reading goes on: of a program that keeps it, and in the offset of a Spark stream",
-    "config_text": "either end writes a value alike, and neither imports the other",
     "main": "where a process begins",
     "reference": "one page of the generated documentation each; called through its module",
 }

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from broker.config.config_key import REQUIRED, ConfigKey, Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
-from broker.config.dynamic_keys import kind_of
 from broker.config.listener_keys import listener_keys
 from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
@@ -29,11 +27,11 @@ from broker.requests import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from metadata.config_types import ConfigDefinition, config_text
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
 from metadata.registrations import ConfigResource
 from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_definition
+from penstock.config_keys import REQUIRED, ConfigKey, Update, config_text
 from penstock.errors import (
     ApiError,
     InvalidConfigError,
@@ -84,12 +82,12 @@ class DescribeConfigsApi:
             f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
         )
 
-    def _topic_entry(self, definition: ConfigDefinition, own: Mapping[str, str]) -> ConfigEntryView:
+    def _topic_entry(self, definition: ConfigKey, own: Mapping[str, str]) -> ConfigEntryView:
         source = ConfigSource.DYNAMIC_TOPIC_CONFIG
         if definition.name not in own:
             source = self._dynamic.source_of(definition.broker_key)
         value = effective_value(definition.name, own, topic_defaults(self._dynamic.current))
-        return ConfigEntryView(definition.name, config_text(value), source, definition.kind.value, definition.doc)
+        return ConfigEntryView(definition.name, config_text(value), source, definition.type_name, definition.doc)
 
     def _broker_entries(self, image: MetadataImage, name: str, keys: tuple[str, ...]) -> list[ConfigEntryView]:
         node_id = str(self._dynamic.file.node_id)
@@ -114,24 +112,17 @@ class DescribeConfigsApi:
         else:
             value = getattr(self._dynamic.current, key.attribute)
         is_read_only = key.update is Update.RESTART
-        return ConfigEntryView(key.name, _written(value), source, kind_of(key).value, key.doc, is_read_only)
+        return ConfigEntryView(key.name, config_text(value), source, key.type_name, key.doc, is_read_only)
 
 
 def _entry_of_all(key: str, text: str) -> ConfigEntryView:
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     if key not in KEYS:
         return ConfigEntryView(key, text, source, "string", "Set by a newer release; it does nothing on this node.")
-    return ConfigEntryView(key, text, source, kind_of(KEYS[key]).value, KEYS[key].doc)
+    return ConfigEntryView(key, text, source, KEYS[key].type_name, KEYS[key].doc)
 
 
 def _broker_key(known: Mapping[str, ConfigKey], name: str) -> ConfigKey:
     if name not in known:
         raise InvalidConfigError(f"{name[:_SHOWN_CHARACTERS]!r} is not a key of a broker")
     return known[name]
-
-
-def _written(value: object) -> str:
-    """A value of the configuration file in Kafka's spelling."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)

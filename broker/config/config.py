@@ -8,26 +8,26 @@ configurations of topics.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from broker.config.config_check import check_config
 from broker.config.config_file import config_values, read_config_file
-from broker.config.config_key import GIB, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
 from broker.config.config_table import KEYS
 from broker.config.kafka_keys import hint
 from broker.config.listener_keys import is_listener_key, listener_keys, near_listener_key, overrides_by_listener
 from broker.config.node_config import NodeConfig
 from metadata.listeners import CONTROLLER_LISTENER, NAME_LENGTH_MAX, RESERVED, is_listener_name
 from metadata.topic_config import TOPIC_CONFIGS
+from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 NODE_ID_MAX = 2**31 - 1
+PORT_MAX = 65_535
 NUMBER_DIGITS_MAX = 19
 """Of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300 digits."""
 HOST_LENGTH_MAX, LABEL_LENGTH_MAX = 253, 63
@@ -105,8 +105,8 @@ def _unknown_key(name: str) -> str:
         return f"unknown key {_shown(name)}; {known}"
     if name in TOPIC_CONFIGS:
         return f"unknown key {_shown(name)}; it is a topic's key; for a node it is {TOPIC_CONFIGS[name].broker_key}"
-    near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6)
-    remedy = f"did you mean {near[0]}?" if near else "remove it"
+    near = nearest(name, KEYS)
+    remedy = f"did you mean {near}?" if near else "remove it"
     return f"unknown key {_shown(name)}; {remedy}"
 
 
@@ -117,29 +117,14 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
             raise ConfigError(f"{key.name} is not set and has no default; {key.doc}")
         return key.default
     value = given[key.name]
-    match key.kind:
-        case Kind.INT:
-            return _int_value(key, value)
-        case Kind.DOUBLE:
-            return _double_value(key, value)
-        case Kind.BOOL:
-            return _bool_value(key, value)
-        case Kind.STRING:
-            return _string_value(key, value)
-        case Kind.LIST:
-            return _list_value(key, value)
+    return _READERS[key.kind](key, value)
 
 
 def _int_value(key: ConfigKey, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         of_what = f" of {key.unit}" if key.unit else ""
         raise ConfigError(f"{key.name} = {_shown(value)}: must be an integer{of_what}; {_int_remedy(key, value)}")
-    if not key.low <= value <= key.high and value != key.besides:
-        also = "" if key.besides is None else f", or {key.besides}"
-        raise ConfigError(
-            f"{key.name} = {_shown(value)}: out of range; must be from {key.low} to {key.high}"
-            f"{key.unit and ' ' + key.unit}{also}"
-        )
+    _check_range(key, value)
     return value
 
 
@@ -158,9 +143,14 @@ def _int_remedy(key: ConfigKey, value: object) -> str:
 def _double_value(key: ConfigKey, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{key.name} = {_shown(value)}: must be a number; write it like {key.default}")
-    if not key.low <= value <= key.high:  # and so not NaN
-        raise ConfigError(f"{key.name} = {_shown(value)}: out of range; must be from {key.low} to {key.high}")
+    _check_range(key, value)
     return float(value)
+
+
+def _check_range(key: ConfigKey, value: float) -> None:
+    if not key.fits(value):
+        limits = f"from {key.low} to {key.high}{key.unit and ' ' + key.unit}{key.or_besides}"
+        raise ConfigError(f"{key.name} = {_shown(value)}: out of range; must be {limits}")
 
 
 def _bool_value(key: ConfigKey, value: object) -> bool:
@@ -198,9 +188,18 @@ def _list_value(key: ConfigKey, value: object) -> tuple[str, ...]:
 
 def _check_choice(key: ConfigKey, value: str) -> None:
     if key.choices and value not in key.choices:
-        near = difflib.get_close_matches(value, key.choices, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(value, key.choices)
+        hint = f"; did you mean {near}?" if near else ""
         raise ConfigError(f"{key.name} = {_shown(value)}: must be one of {', '.join(key.choices)}{hint}")
+
+
+_READERS: dict[Kind, Callable[[ConfigKey, object], object]] = {
+    Kind.INT: _int_value,
+    Kind.DOUBLE: _double_value,
+    Kind.BOOL: _bool_value,
+    Kind.STRING: _string_value,
+    Kind.LIST: _list_value,
+}
 
 
 def _check_inter_broker_name(name: str) -> None:

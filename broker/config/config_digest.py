@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 
-from broker.config.config_key import ConfigKey
 from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER
 from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
+from penstock.config_keys import ConfigKey
 
 DIGITS = 12
 OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 
-from broker.config.config_key import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update
 from broker.config.config_table import (
     DIRECTORIES,
     IDENTITY,
@@ -22,8 +21,8 @@ from broker.config.config_table import (
 )
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
-from metadata.config_types import ConfigDefinition, ConfigKind, config_text
 from metadata.topic_config import TOPIC_CONFIGS
+from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
 
 INTRODUCTION = """# Configuration of a node
 
@@ -104,7 +103,7 @@ def reference() -> str:
     parts.append(OF_A_LISTENER)
     parts += [f"| `{PREFIX}<name>.{name}` | {_range(KEYS[name])} |\n" for name in OF_ONE_LISTENER]
     parts.append(OF_A_TOPIC)
-    parts += [_topic_row(definition) for definition in TOPIC_CONFIGS.values()]
+    parts += [_topic_row(key) for key in TOPIC_CONFIGS.values()]
     parts.append(OF_KAFKA)
     parts += [f"| `{key.name}` | {f'`{key.ours}`' if key.ours else 'none'} | {key.why} |\n" for key in KAFKA_KEYS]
     return "".join(parts)
@@ -114,45 +113,27 @@ def _row(key: ConfigKey) -> str:
     return f"| `{key.name}` | {_default(key)} | {_range(key)} | {_CHANGES[key.update]} | {key.doc} |\n"
 
 
-def _topic_row(key: ConfigDefinition) -> str:
-    default = "no limit" if key.default in (INT32_MAX, INT64_MAX) else f"`{config_text(key.default)}`"
-    cells = (f"`{key.name}`", key.kind.value, default, _topic_range(key), f"`{key.broker_key}`", key.doc)
+def _topic_row(key: ConfigKey) -> str:
+    values = key.range_text if key.kind is Kind.BOOL else _range(key)
+    cells = (f"`{key.name}`", key.type_name, _default(key), values, f"`{key.broker_key}`", key.doc)
     return f"| {' | '.join(cells)} |\n"
-
-
-def _topic_range(key: ConfigDefinition) -> str:
-    if key.choices:
-        return ", ".join(f"`{choice}`" for choice in key.choices)
-    if key.kind not in (ConfigKind.INT, ConfigKind.LONG, ConfigKind.DOUBLE):
-        return key.range_text
-    also = "" if key.besides is None else f", or {key.besides}"
-    return (
-        f"from {key.minimum}" if key.maximum in (INT32_MAX, INT64_MAX) else f"{key.minimum} to {key.maximum}"
-    ) + also
 
 
 def _default(key: ConfigKey) -> str:
     if key.default is REQUIRED:
         return "required"
-    if isinstance(key.default, bool):
-        return f"`{str(key.default).lower()}`"
-    if isinstance(key.default, int):
-        return "no limit" if key.default in (INT32_MAX, INT64_MAX) else f"`{key.default}`"
-    if isinstance(key.default, tuple):
-        return f"`{','.join(key.default)}`" if key.default else "empty"
-    return f"`{key.default}`" if key.default else "empty"
+    if key.default in (INT32_MAX, INT64_MAX):
+        return "no limit"
+    text = config_text(key.default)
+    return f"`{text}`" if text else "empty"
 
 
 def _range(key: ConfigKey) -> str:
-    if key.kind is Kind.INT:
-        unit = f" {key.unit}" if key.unit else ""
-        also = "" if key.besides is None else f", or {key.besides}"
-        return (f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}") + also
-    if key.kind is Kind.DOUBLE:
-        return f"{key.low} to {key.high}"
+    if key.is_number:
+        return key.span
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
-    return str(key.kind.value)
+    return "list of strings" if key.kind is Kind.LIST else key.kind.value
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.config.config_key import (
+from penstock.config_keys import (
     DAY_MS,
     GIB,
     HOUR_MS,
@@ -20,17 +20,17 @@ from broker.config.config_key import (
     MIB,
     REQUIRED,
     ConfigKey,
-    Kind,
     Update,
+    boolean,
+    double,
+    integer,
+    string,
+    strings,
 )
 
 
-def _int(name: str, default: object, doc: str, low: int = 0, high: int = INT32_MAX, unit: str = "") -> ConfigKey:
-    return ConfigKey(name, Kind.INT, default, doc, low, high, unit)
-
-
 def _bytes(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
-    return _int(name, default, doc, low, high, "bytes")
+    return integer(name, default, doc, low, high, "bytes")
 
 
 def _rate(name: str, doc: str) -> ConfigKey:
@@ -38,23 +38,7 @@ def _rate(name: str, doc: str) -> ConfigKey:
 
 
 def _ms(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
-    return _int(name, default, doc, low, high, "ms")
-
-
-def _double(name: str, default: float, doc: str, low: int = 0, high: int = 1) -> ConfigKey:
-    return ConfigKey(name, Kind.DOUBLE, default, doc, low, high)
-
-
-def _bool(name: str, default: bool, doc: str) -> ConfigKey:
-    return ConfigKey(name, Kind.BOOL, default, doc)
-
-
-def _string(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
-    return ConfigKey(name, Kind.STRING, default, doc, choices=choices)
-
-
-def _list(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
-    return ConfigKey(name, Kind.LIST, default, doc, choices=choices)
+    return integer(name, default, doc, low, high, "ms")
 
 
 def _for_all(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
@@ -68,31 +52,31 @@ def _for_one(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
 
 
 IDENTITY = (
-    _int("node.id", REQUIRED, "This node's id, unique in the cluster and kept for ever."),
-    _list("process.roles", REQUIRED, "What this node is: broker, controller, or both.", ("broker", "controller")),
-    _list(
+    integer("node.id", REQUIRED, "This node's id, unique in the cluster and kept for ever."),
+    strings("process.roles", REQUIRED, "What this node is: broker, controller, or both.", ("broker", "controller")),
+    strings(
         "listeners",
         REQUIRED,
         "Where this node listens: BROKER://host:port for clients; INTERNAL and CONTROLLER for the nodes alone; any "
         "other name is one more listener for clients.",
     ),
-    _list(
+    strings(
         "advertised.listeners",
         (),
         "The addresses that other nodes and clients connect to, by listener; default: the listeners. A client is told "
         "those of the listener that it uses.",
     ),
-    _string(
+    string(
         "inter.broker.listener.name",
         "INTERNAL",
         "The listener at which brokers fetch from each other; neither BROKER nor CONTROLLER.",
     ),
-    _string("broker.rack", "", "The node's rack; the replicas of a partition are spread over racks."),
-    _string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
+    string("broker.rack", "", "The node's rack; the replicas of a partition are spread over racks."),
+    string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
 )
 
 QUORUM = (
-    _list("controller.quorum.voters", REQUIRED, "The controllers: id@host:port, the same list on every node."),
+    strings("controller.quorum.voters", REQUIRED, "The controllers: id@host:port, the same list on every node."),
     _ms(
         "controller.quorum.election.timeout.ms",
         500,
@@ -128,15 +112,15 @@ QUORUM = (
     ),
     _ms("broker.heartbeat.interval.ms", 500, "Pause between heartbeats (Kafka: 2000; shorter for a quicker failover)."),
     _ms("broker.session.timeout.ms", 3000, "Without a heartbeat for this long a broker is fenced (Kafka: 9000)."),
-    _bool("controlled.shutdown.enable", True, "A broker that stops moves its leaderships away first."),
+    boolean("controlled.shutdown.enable", True, "A broker that stops moves its leaderships away first."),
     *_for_all(
-        _bool(
+        boolean(
             "auto.leader.rebalance.enable",
             True,
             "Leaderships go back by schedule to the first replica of each partition, the preferred leader, when it is "
             "in sync. Read by the active controller, as the next two.",
         ),
-        _int(
+        integer(
             "leader.imbalance.per.broker.percentage",
             10,
             "A broker that lacks more than this share of the leaderships that it should have gets them back; 100: none "
@@ -145,20 +129,20 @@ QUORUM = (
             100,
             "%",
         ),
-        _int(
+        integer(
             "leader.imbalance.check.interval.seconds",
             300,
             "How often that share is looked at. A new active controller waits so long, too.",
             1,
             unit="s",
         ),
-        _bool(
+        boolean(
             "auto.replica.balance.enable",
             False,
             "Replicas move by schedule until brokers differ by one at most, a few partitions at a time, and only while "
             "every broker is in service. Read by the active controller, as the next one. Not a key of Kafka's.",
         ),
-        _int(
+        integer(
             "auto.replica.balance.check.interval.seconds",
             300,
             "How often that is looked at; so long every broker must have been in service. Not a key of Kafka's.",
@@ -169,8 +153,8 @@ QUORUM = (
 )
 
 DIRECTORIES = (
-    _list("log.dirs", REQUIRED, "Directories of partitions, each formatted once with `penstock node format`."),
-    _string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
+    strings("log.dirs", REQUIRED, "Directories of partitions, each formatted once with `penstock node format`."),
+    string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
     _ms(
         "log.dir.hang.ms.max", 30_000, "A log dir fails when one call to its disk takes so long. Not of Kafka's.", 1_000
     ),
@@ -178,13 +162,13 @@ DIRECTORIES = (
 
 LOGGER = (
     *_for_one(
-        _list(
+        strings(
             "logger.level",
             ("info",),
             "Levels of the node's log: debug, info, warning, error; of a part with its name: "
             "info,broker.replication=debug. Not a key of Kafka's, which has log4j.",
         ),
-        _string(
+        string(
             "logger.format",
             "text",
             "How a line of the node's log is written. Not of Kafka's.",
@@ -194,7 +178,7 @@ LOGGER = (
 )
 
 REQUESTS = (
-    _int(
+    integer(
         "num.io.threads",
         8,
         "Threads for work that may wait for a disk: reads that are not in the page cache, look-ups by time. Divided"
@@ -202,7 +186,7 @@ REQUESTS = (
         1,
         1024,
     ),
-    _int("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
+    integer("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
     _bytes("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
     _bytes(
         "queued.max.request.bytes",
@@ -225,15 +209,15 @@ REQUESTS = (
         MIB,
         INT64_MAX,
     ),
-    _int(
+    integer(
         "max.connections",
         INT32_MAX,
         "Connections of all listeners for clients together, and their produce and fetch streams; never above a quarter "
         "of the open files. INTERNAL and CONTROLLER may have as many each, up to a sixteenth of the open files.",
         1,
     ),
-    _int("max.connections.per.ip", INT32_MAX, "The same for one address: its connections to one listener.", 1),
-    _int(
+    integer("max.connections.per.ip", INT32_MAX, "The same for one address: its connections to one listener.", 1),
+    integer(
         "max.connection.creation.rate",
         INT32_MAX,
         "New connections of clients in a second, over 10 s; those above it are cut once they are seen.",
@@ -250,23 +234,23 @@ REQUESTS = (
 )
 
 TOPICS = (
-    _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 10_000),
-    _int("default.replication.factor", 1, "Replicas of a topic that is created without a number.", 1, 32_767),
+    integer("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 10_000),
+    integer("default.replication.factor", 1, "Replicas of a topic that is created without a number.", 1, 32_767),
     *_for_all(
-        _int("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
+        integer("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
     ),
     *_for_one(
         _bytes("message.max.bytes", 1_048_588, "Largest record batch.", 0),
-        _string(
+        string(
             "compression.type",
             "producer",
             "Codec of stored batches: the producer's, or one to which the leader converts them.",
             ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         ),
-        ConfigKey("compression.gzip.level", Kind.INT, -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
-        _int("compression.lz4.level", 9, "With compression.type=lz4. As in Kafka, 9 is the fast compressor.", 1, 17),
-        _int("compression.zstd.level", 3, "With compression.type=zstd; above 9 is slow.", -131_072, 22),
-        _string(
+        integer("compression.gzip.level", -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
+        integer("compression.lz4.level", 9, "With compression.type=lz4. As in Kafka, 9 is the fast compressor.", 1, 17),
+        integer("compression.zstd.level", 3, "With compression.type=zstd; above 9 is slow.", -131_072, 22),
+        string(
             "log.message.timestamp.type",
             "CreateTime",
             "The time of a record: the producer's, or that of the append.",
@@ -276,13 +260,15 @@ TOPICS = (
         _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
     ),
     *_for_all(
-        _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead if no other lives: loses data."),
+        boolean(
+            "unclean.leader.election.enable", False, "Let a replica out of sync lead if no other lives: loses data."
+        ),
     ),
-    _bool("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
+    boolean("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
 )
 
 REPLICATION = (
-    _int("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
+    integer("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
     _ms("replica.lag.time.max.ms", 10_000, "A follower behind for this long leaves the ISR (Kafka: 30000)."),
     _ms("replica.fetch.wait.max.ms", 500, "How long a leader holds a follower's fetch for new records.", 0),
     _bytes(
@@ -326,14 +312,16 @@ LOG = (
         ),
         _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
         _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
-        _int("log.flush.interval.messages", INT64_MAX, "Records after which a log flushes.", 1, INT64_MAX, "messages"),
+        integer(
+            "log.flush.interval.messages", INT64_MAX, "Records after which a log flushes.", 1, INT64_MAX, "messages"
+        ),
         _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     ),
     _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are checked (Kafka: never)."),
     _ms("log.flush.offset.checkpoint.interval.ms", 5_000, "Pause between writes of recovery points (Kafka: 60000)."),
     _ms("log.flush.start.offset.checkpoint.interval.ms", 60_000, "Pause between writes of log start offsets."),
-    _int("num.recovery.threads.per.data.dir", 2, "Logs of one log dir that are opened at the same time.", 1, 256),
-    _string(
+    integer("num.recovery.threads.per.data.dir", 2, "Logs of one log dir that are opened at the same time.", 1, 256),
+    string(
         "flush.policy",
         "fsync",
         "fsync: on stable storage before the ack. os: the page cache is enough, LOSSY on a power cut. Not of Kafka's.",
@@ -343,7 +331,7 @@ LOG = (
 
 RETENTION = (
     *_for_one(
-        _list(
+        strings(
             "log.cleanup.policy",
             ("delete",),
             "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
@@ -363,27 +351,31 @@ RETENTION = (
         _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
     ),
     _ms("producer.id.expiration.ms", DAY_MS, "How long a partition remembers an idempotent producer that is silent."),
-    _int(
+    integer(
         "producer.id.max.per.partition",
         5_000,
         "Idempotent producers that a partition remembers; 1,000 bytes of memory each. Above it, those that are "
         "silent for 10 minutes make room for new ones. Not a key of Kafka's.",
         1,
     ),
-    _int(
+    integer(
         "producer.id.max.per.node",
         100_000,
         "The same of all partitions of a node together. Not a key of Kafka's.",
         1,
     ),
-    _bool("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
-    _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
+    boolean("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
+    integer("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
     _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),
     *_for_one(
         _rate("log.cleaner.io.max.bytes.per.second", "Disk traffic of all cleaner threads."),
         _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
-        _double(
-            "log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted before it is compacted."
+        double(
+            "log.cleaner.min.cleanable.ratio",
+            0.5,
+            "Share of a log that must be uncompacted before it is compacted.",
+            0,
+            1,
         ),
         _ms("log.cleaner.delete.retention.ms", DAY_MS, "How long a compacted log keeps delete markers.", 0, INT64_MAX),
         _ms("log.cleaner.min.compaction.lag.ms", 0, "How long a record stays uncompacted at least.", 0, INT64_MAX),

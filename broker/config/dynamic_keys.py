@@ -1,7 +1,6 @@
 """The keys that may change while nodes run, as the metadata log has them: the text of each value, and who may have one.
 
-The active controller judges a change by these definitions; a broker reads committed texts with them. They are made from
-config_table.py.
+The active controller judges a change by these keys of config_table.py; a broker reads committed texts with them.
 """
 
 from __future__ import annotations
@@ -10,31 +9,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from broker.config.config_key import INT32_MAX, REQUIRED, ConfigKey, Kind, Update
 from broker.config.config_table import KEYS
 from broker.config.log_levels import parse_log_levels
 from metadata.broker_config import BrokerConfigs, ConfigRule
-from metadata.config_types import ConfigDefinition, ConfigKind, ConfigValue
+from penstock.config_keys import ConfigKey, ConfigValue, Update
 from penstock.errors import ConfigError, InvalidConfigError
-
-_KINDS: Final = {
-    Kind.DOUBLE: ConfigKind.DOUBLE,
-    Kind.BOOL: ConfigKind.BOOLEAN,
-    Kind.STRING: ConfigKind.STRING,
-    Kind.LIST: ConfigKind.LIST,
-}
-
-
-def kind_of(key: ConfigKey) -> ConfigKind:
-    """The type of the key's value, as Kafka's documentation names it."""
-    return _KINDS.get(key.kind) or (ConfigKind.INT if key.high <= INT32_MAX else ConfigKind.LONG)
-
-
-def _definition(key: ConfigKey) -> ConfigDefinition:
-    if key.default is REQUIRED or not isinstance(key.default, int | float | bool | str | tuple):
-        raise ValueError(f"{key.name} has no default, so it cannot change while a node runs")
-    kind, low, high = kind_of(key), key.low, key.high
-    return ConfigDefinition(key.name, kind, key.default, key.name, key.doc, low, high, key.choices, key.besides)
 
 
 def _check_levels(values: Mapping[str, ConfigValue], *, any_room: bool = False) -> None:
@@ -55,9 +34,7 @@ def _not_above(least: str, most: str) -> ConfigRule:
     return ConfigRule((least, most), check)
 
 
-DYNAMIC: Final[Mapping[str, ConfigDefinition]] = {
-    key.name: _definition(key) for key in KEYS.values() if key.update is not Update.RESTART
-}
+DYNAMIC: Final[Mapping[str, ConfigKey]] = {name: key for name, key in KEYS.items() if key.update is not Update.RESTART}
 BROKER_CONFIGS: Final = BrokerConfigs(
     definitions=DYNAMIC,
     for_all_only=frozenset(key.name for key in KEYS.values() if key.update is Update.CLUSTER),

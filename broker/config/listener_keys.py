@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker.config.config_key import ConfigKey
 from broker.config.config_table import KEYS
 from broker.config.node_config import ListenerOverrides
+from penstock.config_keys import ConfigKey
 from penstock.errors import ConfigError
 
 PREFIX = "listener.name."

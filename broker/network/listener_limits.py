@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.config.config_key import INT32_MAX
 from broker.config.node_config import NodeConfig
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.shared_connections import CreationRate, SharedConnections
+from penstock.config_keys import INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from broker.config.node_config import NodeConfig
 from broker.quorum.reconfiguration import Reconfiguration
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
-from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
+from penstock.config_keys import ConfigValue
 from penstock.errors import KafkaStorageError
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
 from storage.log_config import FlushPolicy, LogConfig

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from metadata.broker_config import BrokerConfigs
-from metadata.config_types import ConfigValue
+from penstock.config_keys import ConfigValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.election import Circumstances, change_record, changed, elect
@@ -15,6 +14,7 @@ from metadata.controller.state import ControllerState, TopicState
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
+from penstock.config_keys import ConfigValue
 from penstock.errors import (
     InconsistentClusterIdError,
     InvalidConfigError,

@@ -6,12 +6,12 @@ this, so that neither an option nor an error can be added without its line.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import Any
 
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.client.cluster.option_text import range_words
+from penstock.config_keys import ConfigKey, keys_of
 from penstock.errors import (
     ERRORS,
     ApiError,
@@ -91,12 +91,10 @@ CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
 def reference() -> str:
     """The page."""
     parts = [INTRODUCTION]
-    common = {field.name for field in dataclasses.fields(AdminConfig)} & {
-        field.name for field in dataclasses.fields(ProducerConfig)
-    }
+    common = keys_of(AdminConfig).keys() & keys_of(ProducerConfig)
     parts.append(_options("Options of every client", AdminConfig, common))
     for client, config in (("Producer", ProducerConfig), ("Consumer", ConsumerConfig), ("Admin", AdminConfig)):
-        own = {field.name for field in dataclasses.fields(config)} - common
+        own = keys_of(config).keys() - common
         parts.append(_options(f"Options of `{client}`", config, own))
     parts.append(ERRORS_HEAD)
     parts += [f"| `{error.__name__}` | {_meaning(error)} |\n" for error in CLIENT_ERRORS]
@@ -107,16 +105,16 @@ def reference() -> str:
 
 def _options(title: str, config: Any, names: set[str]) -> str:
     rows = "".join(
-        f"| `{field.name}` | `{field.default}` | {_range_cell(field)} | {field.metadata['doc']} |\n"
-        for field in dataclasses.fields(config)
-        if field.name in names
+        f"| `{key.name}` | `{key.default}` | {_range_cell(key)} | {key.doc} |\n"
+        for key in keys_of(config).values()
+        if key.name in names
     )
     return f"\n## {title}\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}"
 
 
-def _range_cell(field: dataclasses.Field[Any]) -> str:
-    words = range_words(field)
-    return ", ".join(words) if "low" in field.metadata else ", ".join(f"`{word}`" for word in words)
+def _range_cell(key: ConfigKey) -> str:
+    words = range_words(key)
+    return ", ".join(words) if key.is_number else ", ".join(f"`{word}`" for word in words)
 
 
 def _wire_row(error: type[ApiError]) -> str:

@@ -13,6 +13,7 @@ import textwrap
 from typing import Any
 
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.config_keys import keys_of
 
 LINE_COLUMNS = 120
 HEAD = '''"""The options of each client for type checkers and editors: `**options: Unpack[ProducerOptions]`.
@@ -31,25 +32,22 @@ from penstock.client.cluster.config import Acks, CompressionType, OffsetReset, P
 
 def typed_options() -> str:
     """The whole file."""
-    producer, consumer, admin = (
-        {field.name: field for field in dataclasses.fields(config)}
-        for config in (ProducerConfig, ConsumerConfig, AdminConfig)
-    )
-    common = {name: field for name, field in admin.items() if name in producer}
-    parts = [HEAD, _typed_dict("ClientOptions", "TypedDict", "Options of every client.", common)]
-    for client, fields in (("Producer", producer), ("Consumer", consumer), ("Admin", admin)):
-        own = {name: field for name, field in fields.items() if name not in common}
+    common = [name for name in keys_of(AdminConfig) if name in keys_of(ProducerConfig)]
+    parts = [HEAD, _typed_dict("ClientOptions", "TypedDict", "Options of every client.", AdminConfig, common)]
+    for client, config in (("Producer", ProducerConfig), ("Consumer", ConsumerConfig), ("Admin", AdminConfig)):
+        own = [name for name in keys_of(config) if name not in common]
         about = f"Options of {client} and Async{client}."
-        parts.append(_typed_dict(f"{client}Options", "ClientOptions", about, own))
+        parts.append(_typed_dict(f"{client}Options", "ClientOptions", about, config, own))
     return "".join(parts)
 
 
-def _typed_dict(name: str, base: str, about: str, fields: dict[str, dataclasses.Field[Any]]) -> str:
+def _typed_dict(name: str, base: str, about: str, config: Any, options: list[str]) -> str:
     lines = [f"\n\nclass {name}({base}, total=False):", f'    """{about}"""', ""]
-    for field in fields.values():
-        lines.append(f"    {field.name}: {field.type}")
+    keys, types = keys_of(config), {field.name: field.type for field in dataclasses.fields(config)}
+    for option in options:
+        lines.append(f"    {option}: {types[option]}")
         lines += textwrap.wrap(
-            f'"""{field.metadata["doc"]}"""', LINE_COLUMNS, initial_indent=" " * 4, subsequent_indent=" " * 4
+            f'"""{keys[option].doc}"""', LINE_COLUMNS, initial_indent=" " * 4, subsequent_indent=" " * 4
         )
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,6 @@ it is named, not before.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import threading
 import time
@@ -18,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
-from penstock.pipelines.frame.conf import Key, RunConf, keys_of, parse_job, read_conf
+from penstock.pipelines.frame.conf import ConfRow, RunConf, parse_job, read_conf, rows_of
 from penstock.pipelines.frame.figures import Figures
 from penstock.pipelines.frame.job_context import JobContext, local_spark
 
@@ -78,15 +78,13 @@ def find_job(name: str) -> Job:
     """ConfigError names the jobs that there are."""
     if name in JOBS:
         return JOBS[name]
-    near = difflib.get_close_matches(name, JOBS, n=1)
-    raise ConfigError(
-        f"there is no job {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(JOBS)}")
-    )
+    hint = did_you_mean(name, JOBS) or f"; there are {', '.join(JOBS)}"
+    raise ConfigError(f"there is no job {name!r}{hint}")
 
 
-def describe_job(name: str) -> tuple[list[Key], list[Key]]:
+def describe_job(name: str) -> tuple[list[ConfRow], list[ConfRow]]:
     """The job's own keys, and those of `[run]`."""
-    return keys_of(find_job(name).conf), keys_of(RunConf)
+    return rows_of(find_job(name).conf), rows_of(RunConf)
 
 
 def run_job(

@@ -23,7 +23,8 @@ from penstock.client.cluster.config import (
     consumer_config,
     producer_config,
 )
-from penstock.client.cluster.options import nearest, parse_bootstrap
+from penstock.client.cluster.options import parse_bootstrap
+from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.spark import kafka_options
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
@@ -184,7 +185,7 @@ def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, s
             raise ConfigError(
                 "a path is not used here; name topics with the option " + ("subscribe" if role == "source" else "topic")
             )
-        hint = nearest(key, known)
+        hint = did_you_mean(key, known)
         for low, name in known.items():
             hint = hint.replace(repr(low), repr(name))
         raise ConfigError(f"the penstock {role} has no option {key!r}{hint or '; it has ' + ', '.join(names)}")
@@ -320,7 +321,7 @@ def _client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
         if name in others:
             continue
         if name not in known or name == "partitioner":
-            hint = nearest(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
+            hint = did_you_mean(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
             raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
         found[name] = _converted(key, text, known[name].default)
     return found

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.client.cluster.options import nearest
+from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.spark.options import BOOTSTRAP_NAMES, SPARKS_OWN, check_table_options, without_other_direction
 
@@ -151,7 +151,7 @@ def check_source_schema(schema: StructType, include_headers: bool) -> None:
     for column in schema.fields:
         wanted = SOURCE_TYPES.get(column.name)
         if wanted is None:
-            raise ConfigError(f"a topic has no column {column.name!r}{nearest(column.name, SOURCE_TYPES)}")
+            raise ConfigError(f"a topic has no column {column.name!r}{did_you_mean(column.name, SOURCE_TYPES)}")
         if column.name == "headers" and not include_headers:
             raise ConfigError("the column 'headers' is read only with the option includeHeaders=true")
         if _kind(column.dataType) != _kind(wanted):
@@ -173,7 +173,7 @@ def check_sink_schema(schema: StructType, has_topic_option: bool) -> None:
         wanted = SINK_TYPES.get(column.name)
         if wanted is None:
             raise ConfigError(
-                f"column {column.name!r} cannot be written to a topic{nearest(column.name, SINK_TYPES)}; "
+                f"column {column.name!r} cannot be written to a topic{did_you_mean(column.name, SINK_TYPES)}; "
                 "select key, value, headers, topic, partition or timestamp, for example: to_json(struct(*)) AS value"
             )
         if _kind(column.dataType) not in [_kind(kind) for kind in wanted]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from metadata.broker_config import VALUE_CHARACTERS_MAX, broker_id_of
-from metadata.config_types import ConfigDefinition, ConfigValue
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
 from metadata.controller.configuration.topic_configs import emptied_elrs, unclean_elections
 from metadata.controller.context import DecisionContext, effective_min_isr
@@ -18,6 +17,7 @@ from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
 from metadata.requests import AlterConfigsResource, ConfigOperation
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION, effective_value
+from penstock.config_keys import ConfigKey, ConfigValue
 from penstock.errors import BrokerIdNotRegisteredError, InvalidConfigError, InvalidRequestError
 
 
@@ -26,7 +26,7 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
     name, known = resource.resource_name, context.config.broker_configs
     before = context.state.broker_config(name)
 
-    def definition_of(key: str) -> ConfigDefinition:
+    def definition_of(key: str) -> ConfigKey:
         return known.definition(key, name)
 
     def present(key: str) -> ConfigValue:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from metadata.config_types import ConfigDefinition, ConfigKind, ConfigValue
 from metadata.records import ConfigRecord
 from metadata.requests import ConfigChange, ConfigOperation
+from penstock.config_keys import ConfigKey, ConfigValue, Kind
 from penstock.errors import InvalidConfigError, InvalidRequestError
 
 SHOWN_CHARACTERS: Final = 64
@@ -17,7 +17,7 @@ SHOWN_CHARACTERS: Final = 64
 def altered_texts(
     before: Mapping[str, str],
     changes: tuple[ConfigChange, ...],
-    definition_of: Callable[[str], ConfigDefinition],
+    definition_of: Callable[[str], ConfigKey],
     present: Callable[[str], ConfigValue],
 ) -> dict[str, str]:
     """The texts after every change; what is set is not checked yet. `present` is the value that a list begins with."""
@@ -38,9 +38,9 @@ def altered_texts(
     return after
 
 
-def _listed(definition: ConfigDefinition, present: Callable[[str], ConfigValue], change: ConfigChange) -> str:
+def _listed(definition: ConfigKey, present: Callable[[str], ConfigValue], change: ConfigChange) -> str:
     """The list with the items added or taken out."""
-    if definition.kind is not ConfigKind.LIST:
+    if definition.kind is not Kind.LIST:
         raise InvalidConfigError(f"{change.key} is not a list: set it, nothing can be appended or subtracted")
     wanted, now = definition.parse(change.value), present(change.key)
     if not isinstance(now, tuple) or not isinstance(wanted, tuple):

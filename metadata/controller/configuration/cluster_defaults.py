@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
 from metadata.controller.state import ControllerState
 from metadata.records import ALL_BROKERS
+from penstock.config_keys import ConfigValue
 
 
 class BalanceSettings(NamedTuple):

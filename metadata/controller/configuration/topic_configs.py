@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from metadata.config_types import ConfigValue
 from metadata.controller.configuration.changes import altered_texts, config_records
 from metadata.controller.context import DecisionContext, check_min_insync_replicas, effective_min_isr
 from metadata.controller.election import Circumstances, change_record, changed, elect
@@ -22,6 +21,7 @@ from metadata.topic_config import (
     topic_config_definition,
     validate_topic_config,
 )
+from penstock.config_keys import ConfigValue
 
 MinIsr = Callable[[PartitionRegistration], int]
 

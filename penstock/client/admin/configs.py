@@ -24,6 +24,7 @@ from penstock.client.wire.messages import (
     ConfigResource,
     ConfigResult,
 )
+from penstock.config_keys import config_text
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -38,13 +39,6 @@ IN_VAIN_MS = 10_000
 """So long addresses are tried that no broker ever answered at, before a wait for their brokers ends."""
 VISIBLE_POLL_MS = 20
 """How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
-
-
-def config_text(value: Any) -> str:
-    """A value as the wire has it: true and false in Kafka's spelling, a list with commas."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(config_text, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def config_changes(

@@ -30,6 +30,7 @@ from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import TopicInfo
 from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
+from penstock.config_keys import config_text
 from penstock.errors import (
     ApiError,
     InvalidPartitionsError,
@@ -51,7 +52,7 @@ def new_topic(
         checked_topic(name),
         checked_number("partitions", partitions, -1, MAX_INT32),
         checked_number("replication_factor", replication_factor, -1, MAX_INT32),
-        {key: configs.config_text(value) for key, value in changes.items()},
+        {key: config_text(value) for key, value in changes.items()},
         by_hand,
     )
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from penstock.client.cluster.options import build_config, described, limited, of_type, one_of
+from penstock.client.cluster.options import build_config
+from penstock.config_keys import KIB, MIB, Kind, option
 from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)
-
-KIB = 1024
-MIB = 1024 * KIB
 
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 """A broker knows so many batches of a producer again."""
@@ -46,20 +44,18 @@ class ConnectionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
-    client_id: str = of_type(
-        "penstock", doc="a name that every produce and fetch request carries; brokers show how many streams have it"
+    client_id: str = option(
+        "a name that every produce and fetch request carries; brokers show how many streams have it", "penstock"
     )
-    request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
-    bootstrap_timeout_ms: int = limited(
-        10_000, 1, doc="how long the first contact waits for any bootstrap address to answer; a broker may start later"
+    request_timeout_ms: int = option("how long one request may take before it is retried or fails", 30_000, 1)
+    bootstrap_timeout_ms: int = option(
+        "how long the first contact waits for any bootstrap address to answer; a broker may start later", 10_000, 1
     )
-    retry_backoff_ms: int = limited(100, 0, doc="the wait before the first retry; doubles with each one after it")
-    retry_backoff_max_ms: int = limited(1_000, 0, doc="the longest wait between retries")
-    metadata_max_age_ms: int = limited(
-        300_000, 1, doc="metadata older than this is asked for again, though nothing failed"
-    )
-    metadata_max_idle_ms: int = limited(
-        300_000, 5_000, doc="a topic that was not used for so long is forgotten, and asked for when it is used again"
+    retry_backoff_ms: int = option("the wait before the first retry; doubles with each one after it", 100, 0)
+    retry_backoff_max_ms: int = option("the longest wait between retries", 1_000, 0)
+    metadata_max_age_ms: int = option("metadata older than this is asked for again, though nothing failed", 300_000, 1)
+    metadata_max_idle_ms: int = option(
+        "a topic that was not used for so long is forgotten, and asked for when it is used again", 300_000, 5_000
     )
 
     def connection(self) -> ConnectionConfig:
@@ -79,30 +75,29 @@ class _Common:
 class ProducerConfig(_Common):
     """Options of Producer and AsyncProducer."""
 
-    acks: Acks = described("all", doc="0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it")
-    enable_idempotence: bool = of_type(
-        True,
-        doc="whether a record is written once, whatever is sent again (delivery.md); needs acks=all, retries and at"
+    acks: Acks = option(
+        "0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it", "all", kind=Kind.OTHER
+    )
+    enable_idempotence: bool = option(
+        "whether a record is written once, whatever is sent again (delivery.md); needs acks=all, retries and at"
         " most 5 requests in flight",
+        True,
     )
-    compression_type: CompressionType = one_of("none", get_args(CompressionType), doc="how batches are compressed")
-    batch_size: int = limited(512 * KIB, 1, 64 * MIB, doc="a batch of one partition is closed at this many bytes")
-    linger_ms: int = limited(5, 0, 600_000, doc="how long a batch waits for more records; 0 sends at once when idle")
-    buffer_memory: int = limited(64 * MIB, 1, 2**40, doc="bytes that may wait to be acked; beyond it send blocks")
-    max_block_ms: int = limited(60_000, 0, doc="how long send may block for metadata or memory")
-    max_request_size: int = limited(
-        MIB, 1, 64 * MIB, doc="the largest record that is accepted, in bytes of the batch that it makes alone"
+    compression_type: CompressionType = option("how batches are compressed", "none", choices=get_args(CompressionType))
+    batch_size: int = option("a batch of one partition is closed at this many bytes", 512 * KIB, 1, 64 * MIB)
+    linger_ms: int = option("how long a batch waits for more records; 0 sends at once when idle", 5, 0, 600_000)
+    buffer_memory: int = option("bytes that may wait to be acked; beyond it send blocks", 64 * MIB, 1, 2**40)
+    max_block_ms: int = option("how long send may block for metadata or memory", 60_000, 0)
+    max_request_size: int = option(
+        "the largest record that is accepted, in bytes of the batch that it makes alone", MIB, 1, 64 * MIB
     )
-    max_in_flight_requests_per_connection: int = limited(5, 1, 1_000, doc="requests per broker without any answer")
-    delivery_timeout_ms: int = limited(
-        120_000, 1, doc="a record is acked or has failed this long after send, retries included"
+    max_in_flight_requests_per_connection: int = option("requests per broker without any answer", 5, 1, 1_000)
+    delivery_timeout_ms: int = option(
+        "a record is acked or has failed this long after send, retries included", 120_000, 1
     )
-    retries: int = limited(2**31 - 1, 0, doc="how often a batch is retried; delivery_timeout_ms bounds it as well")
-    partitioner: PartitionerFunction | None = field(
-        default=None,
-        metadata={
-            "doc": "a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky"
-        },
+    retries: int = option("how often a batch is retried; delivery_timeout_ms bounds it as well", 2**31 - 1, 0)
+    partitioner: PartitionerFunction | None = option(
+        "a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky", None
     )
 
     @property
@@ -115,26 +110,24 @@ class ProducerConfig(_Common):
 class ConsumerConfig(_Common):
     """Options of Consumer and AsyncConsumer."""
 
-    auto_offset_reset: OffsetReset = one_of(
+    auto_offset_reset: OffsetReset = option(
+        "the new position if there is none, it is out of range, or its topic was deleted and made anew",
         "latest",
-        get_args(OffsetReset),
-        doc="the new position if there is none, it is out of range, or its topic was deleted and made anew",
+        choices=get_args(OffsetReset),
     )
-    fetch_min_bytes: int = limited(1, 0, doc="the broker waits for this many bytes, at most fetch_max_wait_ms")
-    fetch_max_wait_ms: int = limited(500, 0, doc="how long the broker waits for fetch_min_bytes")
-    fetch_max_bytes: int = limited(16 * MIB, 1, doc="bytes that may be fetched ahead, all partitions together")
-    max_partition_fetch_bytes: int = limited(MIB, 1, doc="bytes of one partition per answer; one batch always fits")
-    max_poll_records: int = limited(
-        50_000, 1, doc="records that one poll returns at most; it also ends after about 8 MiB"
-    )
-    check_crcs: bool = of_type(True, doc="whether the checksum of every batch is verified")
+    fetch_min_bytes: int = option("the broker waits for this many bytes, at most fetch_max_wait_ms", 1, 0)
+    fetch_max_wait_ms: int = option("how long the broker waits for fetch_min_bytes", 500, 0)
+    fetch_max_bytes: int = option("bytes that may be fetched ahead, all partitions together", 16 * MIB, 1)
+    max_partition_fetch_bytes: int = option("bytes of one partition per answer; one batch always fits", MIB, 1)
+    max_poll_records: int = option("records that one poll returns at most; it also ends after about 8 MiB", 50_000, 1)
+    check_crcs: bool = option("whether the checksum of every batch is verified", True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig(_Common):
     """Options of Admin and AsyncAdmin."""
 
-    default_api_timeout_ms: int = limited(60_000, 1, doc="how long one call may take, retries included")
+    default_api_timeout_ms: int = option("how long one call may take, retries included", 60_000, 1)
 
 
 def producer_config(options: Mapping[str, Any]) -> ProducerConfig:

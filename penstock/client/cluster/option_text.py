@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock.client.cluster.options import MAX_INT32
+from penstock.config_keys import ConfigKey, Kind, keys_of
 
 HELP_COLUMNS = 100
 HEAD = "Options, as keyword arguments (docs/clients.md explains errors, too):"
@@ -26,24 +25,18 @@ def with_option_help(config: Any) -> Callable[[type[C]], type[C]]:
     return documented
 
 
-def range_words(field: dataclasses.Field[Any]) -> list[str]:
+def range_words(key: ConfigKey) -> list[str]:
     """The acceptable values: the words of a closed list, or one text like '1 to 1000'; maybe none."""
-    limits = field.metadata
-    if "choices" in limits:
-        return list(limits["choices"])
-    if limits.get("type") is bool:
+    if key.kind is Kind.BOOL:
         return ["True", "False"]
-    if "low" in limits:
-        low, high = limits["low"], limits["high"]
-        return [f"from {low}" if high >= MAX_INT32 else f"{low} to {high}"]
-    return []
+    return [key.span] if key.kind is Kind.INT else list(key.choices)
 
 
 def _help_lines(config: Any) -> str:
     indent, deeper = "    ", " " * 8
     lines: list[str] = []
-    for field in dataclasses.fields(config):
-        words = ", ".join(range_words(field))
-        lines.append(f"{indent}{field.name} = {field.default!r}{f'  ({words})' if words else ''}")
-        lines += textwrap.wrap(field.metadata["doc"], HELP_COLUMNS, initial_indent=deeper, subsequent_indent=deeper)
+    for key in keys_of(config).values():
+        words = ", ".join(range_words(key))
+        lines.append(f"{indent}{key.name} = {key.default!r}{f'  ({words})' if words else ''}")
+        lines += textwrap.wrap(key.doc, HELP_COLUMNS, initial_indent=deeper, subsequent_indent=deeper)
     return "\n".join(lines) + "\n"

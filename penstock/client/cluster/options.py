@@ -1,78 +1,50 @@
 """Turns what a user passes to a client into a checked, frozen configuration; every refusal names key, value and remedy.
 
-A configuration is a frozen dataclass whose fields carry their limits as metadata (`limited`, `one_of`, `of_type`), so
-that one function checks them all and documentation can be generated from the same tables. Names are Kafka's in snake
-case. Not here: what the options mean (config.py) and what a broker accepts.
+A configuration is a frozen dataclass whose fields carry their keys (penstock/config_keys.py), so that one function
+checks them all and documentation can be generated from the same tables. Names are Kafka's in snake case. Not here: what
+the options mean (config.py) and what a broker accepts.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from penstock.client.cluster.foreign_words import call_for, foreign_option
+from penstock.config_keys import ConfigKey, Kind, did_you_mean, keys_of
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
-MAX_INT32 = 2**31 - 1
 MAX_PORT = 65_535
 
 T = TypeVar("T")
 
 
-def limited(default: int, low: int, high: int = MAX_INT32, *, doc: str) -> Any:
-    """A whole number from `low` to `high`."""
-    return dataclasses.field(default=default, metadata={"low": low, "high": high, "doc": doc})
-
-
-def one_of(default: str, choices: Sequence[str], *, doc: str) -> Any:
-    """One word of a closed list."""
-    return dataclasses.field(default=default, metadata={"choices": tuple(choices), "doc": doc})
-
-
-def of_type(default: str | bool, *, doc: str) -> Any:
-    """A text, or a truth value, as the default is."""
-    return dataclasses.field(default=default, metadata={"type": type(default), "doc": doc})
-
-
-def described(default: Any, *, doc: str) -> Any:
-    """A field that its own code checks."""
-    return dataclasses.field(default=default, metadata={"doc": doc})
-
-
 def build_config(cls: type[T], client: str, options: Mapping[str, Any]) -> T:
     """An instance of the config dataclass `cls`; ConfigError for a name, type or value that is not acceptable."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for key, value in options.items():
-        if key not in fields:
-            hint = foreign_option(client, key, value, fields) or nearest(key, fields)
-            raise ConfigError(f"{client} has no option {key!r}{hint}")
-        _check(client, key, value, fields[key].metadata)
+    keys = keys_of(cls)
+    for name, value in options.items():
+        if name not in keys:
+            hint = foreign_option(client, name, value, keys) or did_you_mean(name, keys)
+            raise ConfigError(f"{client} has no option {name!r}{hint}")
+        _check(f"{client} option {name}", keys[name], value)
     return cls(**options)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' when something known is close, else ''."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {found[0]!r}?" if found else ""
+def _check(what: str, key: ConfigKey, value: Any) -> None:
+    if key.choices:
+        if not key.fits(value):
+            hint = did_you_mean(str(value), key.choices)
+            raise ConfigError(f"{what}={value!r} must be one of {', '.join(key.choices)}{hint}")
+        return
+    wanted, words = _TYPES.get(key.kind, (object, ""))
+    if not isinstance(value, wanted) or (key.kind is Kind.INT and isinstance(value, bool)):
+        raise ConfigError(f"{what}={value!r} must be {words}, not {type(value).__name__}")
+    if not key.fits(value):
+        raise ConfigError(f"{what}={value} must be from {key.low} to {key.high}")
 
 
-def _check(client: str, key: str, value: Any, limits: Mapping[str, Any]) -> None:
-    if "low" in limits:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigError(f"{client} option {key}={value!r} must be a whole number, not {type(value).__name__}")
-        if not limits["low"] <= value <= limits["high"]:
-            raise ConfigError(f"{client} option {key}={value} must be from {limits['low']} to {limits['high']}")
-    elif "type" in limits and not isinstance(value, limits["type"]):
-        wanted = "True or False" if limits["type"] is bool else "a str"
-        raise ConfigError(f"{client} option {key}={value!r} must be {wanted}, not {type(value).__name__}")
-    elif "choices" in limits and value not in limits["choices"]:
-        words = ", ".join(limits["choices"])
-        raise ConfigError(
-            f"{client} option {key}={value!r} must be one of {words}{nearest(str(value), limits['choices'])}"
-        )
+_TYPES = {Kind.INT: (int, "a whole number"), Kind.BOOL: (bool, "True or False"), Kind.STRING: (str, "a str")}
 
 
 def parse_bootstrap(bootstrap: str | Iterable[str], client: str = "Client") -> tuple[Endpoint, ...]:

@@ -13,13 +13,13 @@ import re
 import tomllib
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.client.cluster.options import nearest
+from penstock.config_keys import REQUIRED, ConfigKey, config_text, did_you_mean, keys_of, option
 from penstock.errors import ConfigError
 
 C = TypeVar("C")
@@ -65,17 +65,14 @@ class Fixed(Enum):
 
 def conf_key(
     meaning: str,
-    default: Any = MISSING,
+    default: Any = REQUIRED,
     *,
     choices: tuple[str, ...] = (),
     minimum: int | None = None,
     fixed: Fixed | None = None,
 ) -> Any:
     """One key of a conf; without a default it must be given."""
-    metadata = {"meaning": meaning, "choices": choices, "minimum": minimum, "fixed": fixed}
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return option(meaning, default, minimum, None, choices=choices, fixed=fixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +96,7 @@ class RunConf:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ConfRow:
     """A key as people read about it; `default` is None where the key must be given."""
 
     name: str
@@ -129,45 +126,41 @@ def parse_job(job: str, conf: type[C], values: Mapping[str, Any], where: str) ->
     return _parse(conf, own, f"{where}: ", f"the job {job}"), _parse(RunConf, run, f"{where}: [run] ", "[run]")
 
 
-def keys_of(conf: type[Any]) -> list[Key]:
+def rows_of(conf: type[Any]) -> list[ConfRow]:
     """The keys in the order of the dataclass."""
-    hints = typing.get_type_hints(conf)
+    hints, fixed = typing.get_type_hints(conf), {f.name: f.metadata.get("fixed") for f in dataclasses.fields(conf)}
     return [
-        Key(f.name, _KINDS[hints[f.name]].name, _default_text(f), _meaning(f))
-        for f in dataclasses.fields(conf)
-        if f.metadata
+        ConfRow(key.name, _KINDS[hints[key.name]].name, _default_text(key.default), _meaning(key, fixed[key.name]))
+        for key in keys_of(conf).values()
     ]
 
 
 def _parse(conf: type[C], values: Mapping[str, Any], where: str, owner: str) -> C:
-    hints = typing.get_type_hints(conf)
-    known = {f.name: f for f in dataclasses.fields(conf)}  # type: ignore[arg-type]
+    hints, known = typing.get_type_hints(conf), keys_of(conf)
     for name in values:
         if name not in known:
-            hint = nearest(name, known)
+            hint = did_you_mean(name, known)
             raise ConfigError(f"{where}{name}: {owner} has no such key{hint or '; it has ' + ', '.join(known)}")
     found: dict[str, Any] = {}
-    for name, f in known.items():
+    for name, key in known.items():
         if name in values:
-            found[name] = _value(hints[name], values[name], f, where)
-        elif f.default is MISSING and f.default_factory is MISSING:
-            raise ConfigError(f"{where}{name} is missing; it is {f.metadata['meaning']}")
+            found[name] = _value(hints[name], values[name], key, where)
+        elif key.default is REQUIRED:
+            raise ConfigError(f"{where}{name} is missing; it is {key.doc}")
     try:
         return conf(**found)
     except ConfigError as error:
         raise ConfigError(f"{where}{error}") from None
 
 
-def _value(kind: Any, value: Any, f: dataclasses.Field[Any], where: str) -> Any:
+def _value(kind: Any, value: Any, key: ConfigKey, where: str) -> Any:
     try:
         parsed = _KINDS[kind].parse(value)
     except ValueError:
-        raise ConfigError(f"{where}{f.name} = {value!r} must be {_KINDS[kind].name}") from None
-    choices, minimum = f.metadata["choices"], f.metadata["minimum"]
-    if choices and parsed not in choices:
-        raise ConfigError(f"{where}{f.name} = {value!r} must be one of {', '.join(choices)}")
-    if minimum is not None and parsed < minimum:
-        raise ConfigError(f"{where}{f.name} = {value!r} must be at least {minimum}")
+        raise ConfigError(f"{where}{key.name} = {value!r} must be {_KINDS[kind].name}") from None
+    if not key.fits(parsed):
+        wanted = f"one of {', '.join(key.choices)}" if key.choices else f"at least {key.low}"
+        raise ConfigError(f"{where}{key.name} = {value!r} must be {wanted}")
     return parsed
 
 
@@ -232,20 +225,16 @@ _KINDS: dict[Any, _Kind] = {
 }
 
 
-def _default_text(f: dataclasses.Field[Any]) -> str | None:
-    if f.default is MISSING and f.default_factory is MISSING:
+def _default_text(default: Any) -> str | None:
+    if default is REQUIRED:
         return None
-    value = f.default if f.default is not MISSING else None
-    if value is None or value == () or value == "":
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if default in ((), {}, None) else config_text(default)
 
 
-def _meaning(f: dataclasses.Field[Any]) -> str:
-    choices, fixed = f.metadata["choices"], f.metadata["fixed"]
-    more = [", ".join(choices)] if choices else []
+def _meaning(key: ConfigKey, fixed: Fixed | None) -> str:
+    more = [", ".join(key.choices)] if key.choices else []
     more += [_FIXED[fixed]] if fixed else []
-    return str(f.metadata["meaning"]) + (f" ({'; '.join(more)})" if more else "")
+    return key.doc + (f" ({'; '.join(more)})" if more else "")
 
 
 _FIXED = {Fixed.WHOLE: "fixed by the first run", Fixed.EACH: "each fixed by its first run"}

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.options import nearest
+from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.pipelines.dead_letters import dead_letters, room_bytes
 from penstock.pipelines.frame.checks import check_table, check_topic
@@ -69,7 +69,7 @@ class SilverConf:
         wanted = {"id_column": self.id_column, "time_column": self.time_column}
         for name, column in [*wanted.items(), *(("required", column) for column in self.required)]:
             if column not in self.columns:
-                raise ConfigError(f"{name}: {column!r} is not in [columns]{nearest(column, self.columns)}")
+                raise ConfigError(f"{name}: {column!r} is not in [columns]{did_you_mean(column, self.columns)}")
         if self.columns[self.time_column] != "timestamp":
             raise ConfigError(f'time_column: {self.time_column!r} must have the type "timestamp" in [columns]')
         if strange := [name for name in self.columns if name.startswith("_")]:

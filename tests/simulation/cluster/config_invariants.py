@@ -5,13 +5,13 @@ Reckoned here anew, key by key, from the texts in the image: this broker's own, 
 
 from __future__ import annotations
 
-from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import NodeConfig
 from broker.node.node import Node
 from metadata.image import MetadataImage
 from metadata.registrations import ConfigResource
+from penstock.config_keys import Update
 from tests.simulation.cluster.durable_log import Violated
 
 _FOR_ALL = ConfigResource("broker", "")

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from broker.config.dynamic_keys import BROKER_CONFIGS
-from metadata.config_types import ConfigValue
 from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage, image_records
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
 from metadata.registrations import ConfigResource, PartitionKey, PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION
+from penstock.config_keys import ConfigValue
 from penstock.types import NO_LEADER
 from tests.simulation.cluster.durable_log import Violated
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from metadata.codec import decode_record, encode_record
-from metadata.config_types import ConfigValue
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import effective_min_isr
 from metadata.controller.controller import Controller
@@ -47,6 +46,7 @@ from metadata.requests import (
     TopicResult,
     UnregisterBrokerRequest,
 )
+from penstock.config_keys import ConfigValue
 from penstock.errors import ApiError
 from penstock.types import NO_LEADER
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.config_types import ConfigKind
 from metadata.topic_config import TOPIC_CONFIGS, effective_topic_config, parse_topic_config, validate_topic_config
 from penstock.errors import InvalidConfigError
 
@@ -111,4 +110,4 @@ def test_effective_config_passes_over_a_key_that_it_does_not_know() -> None:
 
 def test_ranges_read_like_a_reference() -> None:
     assert TOPIC_CONFIGS["segment.ms"].range_text == f"a number (long) from 1 to {(1 << 63) - 1}"
-    assert TOPIC_CONFIGS["segment.ms"].kind is ConfigKind.LONG
+    assert TOPIC_CONFIGS["segment.ms"].type_name == "long"

@@ -81,7 +81,7 @@ def test_every_key_of_a_topic_is_there_and_reads_back_as_it_is_written() -> None
     assert list(found) == list(TOPIC_CONFIGS)
     for key, entry in found.items():
         assert parse_topic_config(key, entry.value) is not None
-        assert (entry.type, entry.documentation) == (TOPIC_CONFIGS[key].kind.value, TOPIC_CONFIGS[key].doc)
+        assert (entry.type, entry.documentation) == (TOPIC_CONFIGS[key].type_name, TOPIC_CONFIGS[key].doc)
 
 
 def test_a_topics_value_is_its_own_or_the_files_or_the_default() -> None:

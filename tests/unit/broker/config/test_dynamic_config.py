@@ -9,17 +9,16 @@ from dataclasses import replace
 import pytest
 
 from broker.config.config import parse_config
-from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import NodeConfig
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog
 from broker.requests import ConfigSource
-from metadata.config_types import config_text
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ConfigRecord
+from penstock.config_keys import Update, config_text
 from penstock.errors import ConfigError
 from tests.unit.broker.config.test_config import GOOD
 

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
 from broker.node.configuration.node_log import OF_NODES_LOG
@@ -16,6 +15,7 @@ from broker.node.configuration.told_parts import OF_CLEANER, OF_THROTTLES, OF_TO
 from broker.node.node import Node
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock import AsyncAdmin, AsyncProducer
+from penstock.config_keys import Update
 from penstock.errors import BrokerIdNotRegisteredError, InvalidConfigError, MessageTooLargeError
 from penstock.types import TopicPartition
 from storage.log_config import LogConfig

@@ -9,10 +9,10 @@ import pytest
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.quorum.reconfiguration import SLICE_MS, Reconfiguration
-from metadata.config_types import ConfigValue
 from metadata.image import EMPTY_IMAGE
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
+from penstock.config_keys import ConfigValue
 from penstock.errors import InvariantViolation
 from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
 from penstock.client.cluster import typed_options
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.client.options_source import typed_options as made_anew
+from penstock.config_keys import keys_of
 
 FACES = (
     (Producer, ProducerConfig),
@@ -56,9 +56,9 @@ def test_the_typed_options_are_those_of_the_table() -> None:
 def test_help_shows_every_option_with_its_default_and_its_meaning() -> None:
     for face, config in FACES:
         words = " ".join((face.__doc__ or "").split())
-        for field in fields(config):
-            assert f" {field.name} = {field.default!r}" in words
-            assert " ".join(field.metadata["doc"].split()) in words
+        for key in keys_of(config).values():
+            assert f" {key.name} = {key.default!r}" in words
+            assert " ".join(key.doc.split()) in words
 
 
 def test_mypy_finds_the_options_and_names_that_are_wrong(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from broker.config.config_key import Update
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.controller.config import ControllerConfig
@@ -16,6 +15,7 @@ from metadata.image import image_records
 from metadata.records import ConfigRecord, UnregisterBrokerRecord
 from metadata.registrations import ConfigResource
 from metadata.requests import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
+from penstock.config_keys import Update
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     InvalidConfigError,
