@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 
 from penstock.errors import MetaPropertiesError
@@ -41,7 +41,7 @@ from storage.disk.file_names import (
     RECOVERY_POINT_CHECKPOINT,
     parse_partition_directory,
 )
-from storage.disk.file_system import FileSystem
+from storage.disk.file_system import FileSystem, remove_tree
 from storage.disk.offset_checkpoint import NO_IDS, OffsetCheckpoint
 from storage.log_dirs.clean_shutdown import take_marker, write_marker
 from storage.log_dirs.log_table import LogId
@@ -59,6 +59,8 @@ class LogDirectory:
         self._fs = fs
         self.path = path
         self._is_held = True
+        self.unfinished: set[str] = set()
+        """Directories that a failed creation could not remove; the log may have been created elsewhere since."""
         try:
             self._lock_fd = fs.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
@@ -232,9 +234,14 @@ class LogDirectory:
         return self._recovery_points, self._high_watermarks, self._log_starts
 
     def close(self, *, clean: bool, broker_epoch: int, directory_ids: Collection[str] = ()) -> None:
-        """Release the dir; with `clean`, everything in it was flushed and checkpointed BEFORE."""
+        """Release the dir; with `clean`, everything in it was flushed and checkpointed BEFORE. No marker stands beside
+        a log that was never in use, or the next start would take it for the log (`unfinished_logs.py`)."""
         try:
             if clean:
+                for path in tuple(self.unfinished):
+                    with suppress(FileNotFoundError):
+                        remove_tree(self._fs, path)
+                    self.unfinished.discard(path)
                 write_marker(self._fs, self.path, broker_epoch, directory_ids)
         finally:
             self._is_held = False  # BEFORE

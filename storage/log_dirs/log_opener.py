@@ -1,13 +1,12 @@
 """Opens the logs in a log dir, and creates new ones, with the settings of one node's configuration.
 
 A failed creation, for example on a full disk, removes what it made. If it cannot, a log without records remains, which
-the next creation or start uses as it is. The loader's threads use this object too, so it never changes.
-`log_loading.py` and `log_manager.py` know the set of logs, and what an error means for the other logs.
+the next creation there uses as it is, and a stop in order removes. The loader's threads use this object too, so it
+never changes. `log_loading.py` and `log_manager.py` know the set of logs, and what an error means for the other logs.
 """
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from functools import partial
 
@@ -139,8 +138,12 @@ class LogOpener:
         except KafkaStorageError as error:
             if isinstance(error.__cause__, FileExistsError):  # the directory was there before: never removed
                 raise
-            with contextlib.suppress(OSError):
+            try:
                 remove_tree(self._fs, path)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                directory.unfinished.add(path)
             raise
 
     def _finish(
@@ -152,6 +155,7 @@ class LogOpener:
         write_topic_id(self._fs, log.directory, topic_id)
         self._fs.fsync_dir(log.directory)
         self._fs.fsync_dir(directory.path)
+        directory.unfinished.discard(log.directory)
         return log
 
     def ensure_topic_id(self, log: Log, topic_id: str) -> None:

@@ -147,6 +147,59 @@ def test_one_that_was_removed_for_a_dir_that_was_given_up_stays_so_after_a_power
     manager.close(clean=False)
 
 
+# -- without descriptors: the log dir does not fail --------------------------------------------------------------------
+
+
+class Short(Gone):
+    """While `is_short`, nothing can be listed or opened in /a/t-0 but the topic id."""
+
+    is_short = False
+
+    def listdir(self, path: str) -> list[str]:
+        self._may_be_short(path)
+        return super().listdir(path)
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if PARTITION_METADATA not in path:
+            self._may_be_short(path)
+        return super().open(path, create=create)
+
+    def _may_be_short(self, path: str) -> None:
+        if self.is_short and path.startswith(LEFT):
+            raise OSError(errno.EMFILE, "too many", path)
+
+
+@pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "here"])
+@pytest.mark.parametrize("is_short", [True, False], ids=["short until the end", "short for a moment"])
+def test_what_a_creation_without_descriptors_left_does_not_outlive_a_stop_in_order(
+    is_silent: bool, is_short: bool
+) -> None:
+    fs = Short()
+    manager = open_manager(fs, DIRS)
+    fs.is_short = True
+    with pytest.raises(KafkaStorageError):
+        manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a")
+    assert fs.exists(LEFT)
+    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b").append_as_leader(batch(b"value"), 1, NOW_MS)
+    fs.is_short = is_short
+    manager.close(True, 3)
+    assert fs.exists(LEFT) is fs.is_short is not fs.exists("/a/.kafka_cleanshutdown")
+    fs.is_short, fs.is_gone = False, is_silent
+    assert places(fs) == ([] if is_silent else [LOG])
+
+
+def test_a_creation_there_takes_what_an_earlier_one_left() -> None:
+    fs = Short()
+    manager = open_manager(fs, DIRS)
+    fs.is_short = True
+    with pytest.raises(KafkaStorageError):
+        manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a")
+    fs.is_short = False
+    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a").append_as_leader(batch(b"value"), 1, NOW_MS)
+    manager.close(True, 3)
+    assert fs.exists("/a/.kafka_cleanshutdown") and places(fs) == [LEFT]
+
+
 # -- beside a log that is between two names ----------------------------------------------------------------------------
 
 
