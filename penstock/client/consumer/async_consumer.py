@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
 from penstock.client import forks
@@ -17,22 +16,15 @@ from penstock.client.cluster.foreign_words import (
 )
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
-from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
+from penstock.client.consumer.consumer import Consumer
+from penstock.client.consumer.consumer_calls import ConsumerCalls
+from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
+from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
-from penstock.position import Position
-from penstock.types import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    NO_EPOCH,
-    NOTHING_SEEN,
-    MetadataOffset,
-    TimestampAndOffset,
-    TopicPartition,
-)
+from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +37,7 @@ ITERATION_BURST = 128
 
 @with_method_hints(CONSUMER_METHODS)
 @with_option_help(ConsumerConfig)
+@face
 class AsyncConsumer:
     """Reads assigned partitions from one event loop."""
 
@@ -57,6 +50,7 @@ class AsyncConsumer:
     ) -> None:
         self._ready = asyncio.Event()
         self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
+        self._calls = ConsumerCalls(self._core)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._given = 0
         forks.belongs_here(self)
@@ -75,86 +69,23 @@ class AsyncConsumer:
         self._bind()
         await self._core.cluster.wait_ready()
 
-    # -- where to read -------------------------------------------------------------------------------------------------
-
-    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads exactly these partitions from now on; one that stays keeps its position.
-
-        Partitions that a topic gets later are read once they are assigned too, from their first record on where
-        `auto_offset_reset` is 'latest'. With that, reading begins at the ends that the logs have now: what is acked
-        after this returns is read. A leader that does not tell its end within 3 s is not waited for, and logged.
-        """
-        self._bind()
-        await self._core.fetcher.assign(partitions)
-
-    def assignment(self) -> list[TopicPartition]:
-        """The assigned partitions."""
-        return list(self._core.positions.states)
-
-    async def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """Every partition of a topic."""
-        return await self._core.partitions_for(topic)
-
-    async def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
-        """The next record of the partition is the one at `offset`, or the first after it.
-
-        A `Position`, as `position` and `record.position` give it, is taken only in its own topic: TopicRecreatedError
-        where the topic was deleted and made anew since, whatever `auto_offset_reset` says. A plain offset is taken in
-        whatever topic has the name now.
-        """
-        await self._core.seek(partition, offset, leader_epoch)
-
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the log start of each partition given, or of all assigned."""
-        await self._core.seek_to(partitions, EARLIEST_TIMESTAMP)
-
-    async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
-        await self._core.seek_to(partitions, LATEST_TIMESTAMP)
-
-    async def position(self, partition: TopicPartition) -> Position:
-        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
-
-        Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
-        """
-        return await self._core.position(partition, self._core.config.request_timeout_ms)
-
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
-        return await self._core.beginning_offsets(partitions)
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last readable record of each partition."""
-        return await self._core.end_offsets(partitions)
-
-    async def offsets_for_times(
-        self, times_ms: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, TimestampAndOffset | None]:
-        """The first record at or after each time; None where no record is that late."""
-        return await self._core.offsets_for_times(times_ms)
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Polls return nothing of these partitions, and nothing more of them is fetched, until `resume`.
-
-        They stay assigned, and keep their positions; what was fetched of them is kept. A seek leaves them paused.
-        """
-        self._core.pause(partitions)
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Polls return records of these partitions again, from their positions on."""
-        self._core.resume(partitions)
-
-    def paused(self) -> list[TopicPartition]:
-        """The assigned partitions that are paused."""
-        return self._core.paused()
-
-    async def lag(self, partition: TopicPartition) -> int:
-        """How many offsets the position is behind the readable end of the log; compaction and transactions leave
-        offsets without a record.
-
-        By the leader's last answer to a fetch; before one, or where the partition is paused, the leader is asked.
-        """
-        return await self._core.lag(partition)
+    assign = awaited(ConsumerCalls.assign)
+    partitions_for = awaited(ConsumerCalls.partitions_for)
+    seek = awaited(ConsumerCalls.seek)
+    seek_to_beginning = awaited(ConsumerCalls.seek_to_beginning)
+    seek_to_end = awaited(ConsumerCalls.seek_to_end)
+    position = awaited(ConsumerCalls.position)
+    lag = awaited(ConsumerCalls.lag)
+    beginning_offsets = awaited(ConsumerCalls.beginning_offsets)
+    end_offsets = awaited(ConsumerCalls.end_offsets)
+    offsets_for_times = awaited(ConsumerCalls.offsets_for_times)
+    waiting_for = awaited(ConsumerCalls.waiting_for)
+    assignment = at_once(ConsumerCalls.assignment)
+    pause = at_once(ConsumerCalls.pause)
+    resume = at_once(ConsumerCalls.resume)
+    paused = at_once(ConsumerCalls.paused)
+    metrics = at_once(ConsumerCalls.metrics)
+    statistics = at_once(ConsumerCalls.statistics)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -173,20 +104,15 @@ class AsyncConsumer:
             found = await self.poll(ITERATION_POLL_MS, 1)
         return found[0]
 
+    @documented_by(Consumer.poll)
     async def poll(self, timeout_ms: int = 0, max_records: int | None = None, **others: Never) -> list[ConsumerRecord]:
-        """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
-
-        The error of a partition is raised when there is nothing to return, and again by every poll that would end
-        empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
-        asking again does not mend, is raised each time that the broker refuses; it is asked again all the same.
-        """
         refuse_arguments("poll", others)
         return await self._wait(timeout_ms, lambda: self._core.take_records(max_records))
 
+    @documented_by(Consumer.poll_arrow)
     async def poll_arrow(
         self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False, **others: Never
     ) -> pa.Table:
-        """The same as a table: key, value, topic, partition, offset, timestamp, timestampType (and headers)."""
         refuse_arguments("poll_arrow", others)
         from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 
@@ -194,7 +120,7 @@ class AsyncConsumer:
         return await self._wait(timeout_ms, lambda: take_table(self._core, options))
 
     async def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
-        """The first non-empty answer of `take`, or the last one when time is up."""
+        """As the plain consumer's, without holding up the loop."""
         checked_timeout_ms(timeout_ms)
         self._bind()
         self._core.check_poll()
@@ -217,6 +143,7 @@ class AsyncConsumer:
                 self._core.reader.raise_standing()
             return found
 
+    @documented_by(Consumer.fetch_raw)
     def fetch_raw(
         self,
         topic: str,
@@ -227,30 +154,10 @@ class AsyncConsumer:
         leader_epoch: int = NO_EPOCH,
         seen: MetadataOffset = NOTHING_SEEN,
     ) -> AsyncIterator[RawBuffer]:
-        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
-
-        Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
-        where the name is another's by now. With the `leader_epoch` in which `to_offset` was seen, and the metadata that
-        was `seen` before, no broker that has heard less is believed, and a record that replaced another one below
-        `to_offset` is a LogTruncationError.
-        """
         span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id, leader_epoch, seen)
         return self._core.raw_fetch(span).buffers()
 
     # -- end -----------------------------------------------------------------------------------------------------------
-
-    async def waiting_for(self) -> tuple[Waiting, ...]:
-        """What keeps assigned partitions from being read, for a person; empty while every broker answers."""
-        return await self._core.waiting_for()
-
-    def metrics(self) -> dict[str, int]:
-        """Numbers for a monitoring system, by the names that Kafka's consumer has: `records-consumed-total`,
-        `records-lag-max`, and of each partition `orders-0.records-lag`. Asks nobody; in any thread."""
-        return self._core.metrics()
-
-    def statistics(self) -> ConsumerStatistics:
-        """Counts since the consumer was made."""
-        return self._core.statistics()
 
     async def close(self) -> None:
         """Stops fetching and closes every connection. Idempotent."""
@@ -261,9 +168,7 @@ class AsyncConsumer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

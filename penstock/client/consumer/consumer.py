@@ -6,8 +6,7 @@ loop and waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
@@ -21,21 +20,15 @@ from penstock.client.cluster.foreign_words import (
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
+from penstock.client.consumer.consumer_calls import ConsumerCalls
+from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.faces import at_once, blocking, documented_by, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.position import Position
-from penstock.types import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    NO_EPOCH,
-    NOTHING_SEEN,
-    MetadataOffset,
-    TimestampAndOffset,
-    TopicPartition,
-)
+from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +39,7 @@ T = TypeVar("T")
 
 @with_method_hints(CONSUMER_METHODS)
 @with_option_help(ConsumerConfig)
+@face
 class Consumer:
     """Reads assigned partitions."""
 
@@ -60,6 +54,7 @@ class Consumer:
         self._clock = environment.clock
         self._ready = environment.threads.event()
         self._core = ConsumerCore(bootstrap, options, environment, self._ready.set)
+        self._calls = ConsumerCalls(self._core)
         self._background = environment.background()
         self._core.start(self._background.loop)
         self._background.add(self)
@@ -70,88 +65,26 @@ class Consumer:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the consumer."""
         return self._background.run(self._core.cluster.until_closed(call, *args, **more))
 
-    # -- where to read -------------------------------------------------------------------------------------------------
+    assign = blocking(ConsumerCalls.assign)
+    partitions_for = blocking(ConsumerCalls.partitions_for)
+    seek = blocking(ConsumerCalls.seek)
+    seek_to_beginning = blocking(ConsumerCalls.seek_to_beginning)
+    seek_to_end = blocking(ConsumerCalls.seek_to_end)
+    lag = blocking(ConsumerCalls.lag)
+    beginning_offsets = blocking(ConsumerCalls.beginning_offsets)
+    end_offsets = blocking(ConsumerCalls.end_offsets)
+    offsets_for_times = blocking(ConsumerCalls.offsets_for_times)
+    assignment = at_once(ConsumerCalls.assignment)
+    pause = at_once(ConsumerCalls.pause)
+    resume = at_once(ConsumerCalls.resume)
+    paused = at_once(ConsumerCalls.paused)
+    metrics = at_once(ConsumerCalls.metrics)
+    statistics = at_once(ConsumerCalls.statistics)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads exactly these partitions from now on; one that stays keeps its position.
-
-        Partitions that a topic gets later are read once they are assigned too, from their first record on where
-        `auto_offset_reset` is 'latest'. With that, reading begins at the ends that the logs have now: what is acked
-        after this returns is read. A leader that does not tell its end within 3 s is not waited for, and logged.
-        """
-        self._run(self._core.fetcher.assign, partitions)
-
-    def assignment(self) -> list[TopicPartition]:
-        """The assigned partitions."""
-        return list(self._core.positions.states)
-
-    def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """Every partition of a topic."""
-        return self._run(self._core.partitions_for, topic)
-
-    def seek(self, partition: TopicPartition, offset: int | Position, leader_epoch: int = NO_EPOCH) -> None:
-        """The next record of the partition is the one at `offset`, or the first after it.
-
-        A `Position`, as `position` and `record.position` give it, is taken only in its own topic: TopicRecreatedError
-        where the topic was deleted and made anew since, whatever `auto_offset_reset` says. A plain offset is taken in
-        whatever topic has the name now.
-        """
-        self._run(self._core.seek, partition, offset, leader_epoch)
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the log start of each partition given, or of all assigned."""
-        self._run(self._core.seek_to, partitions, EARLIEST_TIMESTAMP)
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
-        self._run(self._core.seek_to, partitions, LATEST_TIMESTAMP)
-
+    @documented_by(ConsumerCalls.position)
     def position(self, partition: TopicPartition) -> Position:
-        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
-
-        Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
-        """
-        known = self._core.known_position(partition)
-        if known is not None:
-            return known
-        return self._run(self._core.position, partition, self._core.config.request_timeout_ms)
-
-    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
-        return self._run(self._core.beginning_offsets, partitions)
-
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset after the last readable record of each partition."""
-        return self._run(self._core.end_offsets, partitions)
-
-    def offsets_for_times(
-        self, times_ms: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, TimestampAndOffset | None]:
-        """The first record at or after each time; None where no record is that late."""
-        return self._run(self._core.offsets_for_times, times_ms)
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Polls return nothing of these partitions, and nothing more of them is fetched, until `resume`.
-
-        They stay assigned, and keep their positions; what was fetched of them is kept. A seek leaves them paused.
-        """
-        self._core.pause(partitions)
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Polls return records of these partitions again, from their positions on."""
-        self._core.resume(partitions)
-
-    def paused(self) -> list[TopicPartition]:
-        """The assigned partitions that are paused."""
-        return self._core.paused()
-
-    def lag(self, partition: TopicPartition) -> int:
-        """How many offsets the position is behind the readable end of the log; compaction and transactions leave
-        offsets without a record.
-
-        By the leader's last answer to a fetch; before one, or where the partition is paused, the leader is asked.
-        """
-        return self._run(self._core.lag, partition)
+        known = self._calls.known_position(partition)
+        return self._run(self._calls.position, partition) if known is None else known
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -237,19 +170,10 @@ class Consumer:
 
         May be called in any thread.
         """
-        return self._background.run(self._core.waiting_for())
-
-    def metrics(self) -> dict[str, int]:
-        """Numbers for a monitoring system, by the names that Kafka's consumer has: `records-consumed-total`,
-        `records-lag-max`, and of each partition `orders-0.records-lag`. Asks nobody; in any thread."""
-        return self._core.metrics()
-
-    def statistics(self) -> ConsumerStatistics:
-        """Counts since the consumer was made."""
-        return self._core.statistics()
+        return self._background.run(self._calls.waiting_for())
 
     def close(self, timeout: float | None = None) -> None:
-        """Stops fetching and closes every connection. Idempotent."""
+        """Stops fetching and closes every connection, within `timeout` seconds. Idempotent."""
         if self._core.closed:
             return
         self._background.discard(self)
@@ -259,9 +183,7 @@ class Consumer:
     def __enter__(self) -> Consumer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any, Unpack
 
 from penstock.client import forks
@@ -19,19 +18,20 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
+from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
+from penstock.client.producer.producer import Producer
 from penstock.client.producer.producer_core import ProducerCore
-from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import TimedOutError
-from penstock.types import TopicPartition
 
 
 @with_method_hints(PRODUCER_METHODS)
 @with_option_help(ProducerConfig)
+@face
 class AsyncProducer:
     """Sends records to topics from one event loop."""
 
@@ -43,8 +43,12 @@ class AsyncProducer:
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._core = ProducerCore(bootstrap, options, given_or_system(environment))
+        self._calls = self._core
         self._loop: asyncio.AbstractEventLoop | None = None
         forks.belongs_here(self)
+
+    partitions_for = awaited(ProducerCore.partitions_for)
+    statistics = at_once(ProducerCore.statistics)
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""
@@ -61,6 +65,7 @@ class AsyncProducer:
         elif self._loop is not loop:
             raise RuntimeError(OTHER_LOOP)
 
+    @documented_by(Producer.send)
     async def send(
         self,
         topic: str,
@@ -70,7 +75,6 @@ class AsyncProducer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordFuture:
-        """Queues one record and returns the promise of its RecordMetadata. Headers: pairs, or a dict."""
         core = self._core
         self._bind()
         record = core.pending(key, value, headers, timestamp_ms)
@@ -100,6 +104,7 @@ class AsyncProducer:
         except TimeoutError:
             raise core.buffer_exhausted() from None
 
+    @documented_by(Producer.send_many)
     async def send_many(
         self,
         topic: str,
@@ -108,7 +113,6 @@ class AsyncProducer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> BulkFuture:
-        """Queues an iterable of bytes, or an Arrow array, in bulk; the promise is of all of them together."""
         core = self._core
         self._bind()
         core.pending(None, None, None, timestamp_ms)
@@ -123,13 +127,8 @@ class AsyncProducer:
             await asyncio.sleep(0)  # the sender works on this loop too
         return BulkFuture(taken)
 
-    async def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """Every partition of a topic."""
-        self._bind()
-        return await self._core.partitions_for(topic)
-
+    @documented_by(Producer.flush)
     async def flush(self, timeout: float | None = None) -> None:
-        """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
         accumulator = self._core.accumulator
         try:
             with accumulator.flush():
@@ -143,16 +142,12 @@ class AsyncProducer:
                 f"flush: not everything was acked within {timeout} s; it may still be written"
             ) from None
 
+    @documented_by(Producer.waiting_for)
     async def waiting_for(self) -> tuple[Waiting, ...]:
-        """What the records that are sent and not acked wait for, for a person."""
         return await self._core.waiting_for()
 
-    def statistics(self) -> ProducerStatistics:
-        """Counts since the producer was made."""
-        return self._core.statistics()
-
+    @documented_by(Producer.close)
     async def close(self, timeout: float | None = None) -> None:
-        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
         if self._core.closed:
             return
         self._core.begin_close()
@@ -168,9 +163,7 @@ class AsyncProducer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
@@ -21,6 +20,7 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.faces import at_once, blocking, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
@@ -29,9 +29,7 @@ from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.producer_core import ProducerCore
-from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import CalledInCallbackError, TimedOutError
-from penstock.types import TopicPartition
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,6 +42,7 @@ MEMORY_WAIT_SECONDS = 0.5
 
 @with_method_hints(PRODUCER_METHODS)
 @with_option_help(ProducerConfig)
+@face
 class Producer:
     """Sends records to topics; thread-safe.
 
@@ -60,6 +59,7 @@ class Producer:
     ) -> None:
         environment = given_or_system(environment)
         self._core = ProducerCore(bootstrap, options, environment)
+        self._calls = self._core
         self._clock = environment.clock
         self._sticky = self._core.accumulator.sticky
         self._keyed = self._core.accumulator.keyed
@@ -73,6 +73,9 @@ class Producer:
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
         return self._background.run(self._core.cluster.until_closed(call, *args, **more))
+
+    partitions_for = blocking(ProducerCore.partitions_for)
+    statistics = at_once(ProducerCore.statistics)
 
     def send(
         self,
@@ -175,7 +178,7 @@ class Producer:
     ) -> BulkFuture:
         """Queues an iterable of bytes, or an Arrow array, in bulk; the promise is of all of them together.
 
-        Blocks while the buffer is full. When it raises, what was queued before is sent all the same.
+        Waits while the buffer is full. When it raises, what was queued before is sent all the same.
         """
         core = self._core
         core.pending(None, None, None, timestamp_ms)
@@ -195,10 +198,6 @@ class Producer:
             if batch is not None:
                 return batch
             self._wait_memory(seen, deadline_ms)
-
-    def partitions_for(self, topic: str) -> list[TopicPartition]:
-        """Every partition of a topic."""
-        return self._run(self._core.partitions_for, topic)
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
@@ -221,10 +220,6 @@ class Producer:
     def waiting_for(self) -> tuple[Waiting, ...]:
         """What the records that are sent and not acked wait for, for a person."""
         return self._background.run(self._core.waiting_for())
-
-    def statistics(self) -> ProducerStatistics:
-        """Counts since the producer was made."""
-        return self._core.statistics()
 
     def close(self, timeout: float | None = None) -> None:
         """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
@@ -249,9 +244,7 @@ class Producer:
     def __enter__(self) -> Producer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

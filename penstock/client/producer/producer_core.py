@@ -179,6 +179,7 @@ class ProducerCore:
         return info
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """Every partition of a topic."""
         return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]
 
     async def waiting_for(self) -> tuple[Waiting, ...]:
@@ -247,6 +248,7 @@ class ProducerCore:
         await self.cluster.close()
 
     def statistics(self) -> ProducerStatistics:
+        """Counts since the producer was made."""
         return self.sender.statistics()
 
 

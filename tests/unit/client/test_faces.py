@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import pydoc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from penstock import Admin, AsyncAdmin
+from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
 from tests.support.fake_broker import FakeCluster
 
-PAIRS = [(Admin, AsyncAdmin)]
+PAIRS = [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer)]
 FACES = [face for pair in PAIRS for face in pair]
 OWN_ARGUMENTS = {"close"}
 """A plain client closes within a time limit; an async one ends with the `asyncio.timeout` around it."""
@@ -65,3 +66,25 @@ def test_an_error_about_arguments_names_the_method_that_was_called() -> None:
             TypeError, match=r"^Admin\.create_topic\(\) missing 1 required positional argument: 'name'$"
         ):
             create()
+    with FakeCluster() as cluster, Consumer(cluster.bootstrap) as consumer:
+        seek: Any = consumer.seek
+        with pytest.raises(TypeError, match=r"^Consumer\.seek\(\) missing 1 required positional argument: 'offset'$"):
+            seek(TopicPartition("t", 0))
+
+
+def test_a_call_of_an_async_client_belongs_to_the_loop_of_its_first_use() -> None:
+    with FakeCluster() as cluster:
+        consumer = AsyncConsumer(cluster.bootstrap)
+
+        async def first() -> None:
+            with pytest.raises(TypeError, match=r"^AsyncConsumer\.lag\(\) missing 1 required positional argument"):
+                await cast(Any, consumer.lag)()
+            assert inspect.iscoroutinefunction(AsyncConsumer.lag)
+            await consumer.close()
+
+        async def second() -> None:
+            with pytest.raises(RuntimeError, match="the event loop on which it was first used"):
+                await consumer.partitions_for("t")
+
+        asyncio.run(first())
+        asyncio.run(second())
