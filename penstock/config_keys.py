@@ -182,6 +182,18 @@ def integer(
     return ConfigKey(name, Kind.INT, default, doc, low, high, unit, besides=besides)
 
 
+def byte_count(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
+    return integer(name, default, doc, low, high, "bytes")
+
+
+def byte_rate(name: str, doc: str) -> ConfigKey:
+    return byte_count(name, INT64_MAX, doc, 1, INT64_MAX)
+
+
+def duration_ms(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
+    return integer(name, default, doc, low, high, "ms")
+
+
 def double(name: str, default: float, doc: str, low: float, high: float) -> ConfigKey:
     return ConfigKey(name, Kind.DOUBLE, default, doc, low, high)
 
@@ -196,6 +208,16 @@ def string(name: str, default: Any, doc: str, choices: tuple[str, ...] = ()) -> 
 
 def strings(name: str, default: Any, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
     return ConfigKey(name, Kind.LIST, default, doc, choices=choices)
+
+
+def for_all(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
+    """Keys that change while nodes run, for all brokers at once."""
+    return tuple(replace(key, update=Update.CLUSTER) for key in keys)
+
+
+def for_one(*keys: ConfigKey) -> tuple[ConfigKey, ...]:
+    """Keys that change while nodes run, for all brokers or for one."""
+    return tuple(replace(key, update=Update.NODE) for key in keys)
 
 
 # -- keys that are fields of a dataclass -------------------------------------------------------------------------------

@@ -7,20 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from broker.config.config_table import (
-    DIRECTORIES,
-    IDENTITY,
-    KEYS,
-    LOG,
-    LOGGER,
-    QUORUM,
-    REPLICATION,
-    REQUESTS,
-    RETENTION,
-    TOPICS,
-)
+from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUORUM, REPLICATION, REQUESTS
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
+from broker.config.storage_keys import LOG, RETENTION, TOPICS
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
 
