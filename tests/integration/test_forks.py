@@ -14,6 +14,8 @@ from tests.support.fake_broker import FakeCluster
         ("os.fork", "busy", "fresh"),
         ("fork", "busy", "grandchild"),
         ("os.fork", "busy", "inherited"),
+        ("fork", "closed", "fresh"),
+        ("os.fork", "closed", "grandchild"),
         ("spawn", "idle", "inherited"),
     ],
 )

@@ -1,12 +1,14 @@
 """One program that uses a client, makes children, and tells what became of it and of them, as a JSON line.
 
 `python -m tests.support.fork_case BOOTSTRAP TOPIC METHOD PARENT CHILD`. METHOD: a start method of multiprocessing, or
-os.fork, whose children end as interpreters do. PARENT: idle, busy or closed is the client at the fork. CHILD: fresh
-makes clients of its own, inherited uses the parent's, grandchild makes one and forks again.
+os.fork, whose children end as interpreters do. PARENT: idle, busy or closed is the client at the fork; what a closed
+one left to the garbage collector is collected in the child. CHILD: fresh makes clients of its own, inherited uses the
+parent's, grandchild makes one and forks again.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -86,6 +88,8 @@ def told_by(name: str, *arguments: Any) -> str:
 
 
 def tell(writer: Any, name: str, *arguments: Any) -> None:
+    gc.enable()
+    gc.collect()
     writer.send(told_by(name, *arguments))
 
 
@@ -149,6 +153,7 @@ def main(bootstrap: str, topic: str, method: str, parent: str, child: str) -> No
     producer.send(topic, b"parent").result(PATIENCE_S)
     promise = producer.send(topic, b"parent")
     if parent == "closed":
+        gc.disable()
         producer.close()
     busy = Busy(producer, topic) if parent == "busy" else None
     parents = (producer, promise) if child == "inherited" else None

@@ -144,7 +144,13 @@ class RefusedStream:
 
 
 class GrpcChannel:
-    """A gRPC channel that passes bytes on as they are. It is made at its first use for which descriptors are free."""
+    """A gRPC channel that passes bytes on as they are. It is made at its first use for which descriptors are free.
+
+    Each channel counts as a user of gRPC's asyncio part, until it is collected. The last one to go ends that part: it
+    takes the part's socket out of the event loop's epoll set, and waits for its thread. In a forked child that would be
+    the parent's epoll set, and a thread that is not there. A channel of a client that was closed before the fork may be
+    collected in the child, so the process that uses gRPC counts as one user more, for ever.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -158,7 +164,9 @@ class GrpcChannel:
             short = descriptors.shortage(CHANNEL_FILES if forks.is_grpc_used() else FIRST_CHANNEL_FILES)
             if short:
                 raise NetworkError(f"{self._endpoint}: {short}")
-            forks.grpc_is_used_now()
+            if not forks.is_grpc_used():
+                grpc.aio.init_grpc_aio()  # never given back: see GrpcChannel
+                forks.grpc_is_used_now()
             self._channel = grpc.aio.insecure_channel(dns_target(self._endpoint), options=CHANNEL_OPTIONS)
         return self._channel
 
