@@ -20,7 +20,9 @@ from penstock.config_keys import (
     ConfigKey,
     ConfigValue,
     boolean,
+    byte_count,
     double,
+    duration_ms,
     integer,
     nearest,
     string,
@@ -38,8 +40,8 @@ FLUSH_POLICY: Final = "flush.policy"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 
-def _long(name: str, default: int, doc: str, low: int = 0) -> ConfigKey:
-    return integer(name, default, doc, low, INT64_MAX)
+def _ms(name: str, default: int, doc: str, low: int = 0) -> ConfigKey:
+    return duration_ms(name, default, doc, low, INT64_MAX)
 
 
 _TABLE: Final = {
@@ -77,23 +79,25 @@ _TABLE: Final = {
         -131_072,
         22,
     ),
-    "log.cleaner.delete.retention.ms": _long(
+    "log.cleaner.delete.retention.ms": _ms(
         "delete.retention.ms",
         DAY_MS,
         "How long a compacted topic keeps a delete marker. A reader must read it within this time.",
     ),
-    "log.segment.delete.delay.ms": _long(
+    "log.segment.delete.delay.ms": _ms(
         "file.delete.delay.ms",
         60_000,
         "How long a deleted segment's file stays on disk, for readers that still have it open.",
     ),
-    "log.flush.interval.messages": _long(
+    "log.flush.interval.messages": integer(
         "flush.messages",
         INT64_MAX,
         "With flush.policy=os: force a flush after this many records. With fsync every ack is flushed already.",
         1,
+        INT64_MAX,
+        "messages",
     ),
-    "log.flush.interval.ms": _long(
+    "log.flush.interval.ms": _ms(
         "flush.ms",
         INT64_MAX,
         "With flush.policy=os: force a flush after this time. With fsync every ack is flushed already.",
@@ -104,24 +108,25 @@ _TABLE: Final = {
         "When a write is acked: fsync (after it is on stable storage) or os (from the page cache; lossy).",
         ("fsync", "os"),
     ),
-    "log.index.interval.bytes": integer(
-        "index.interval.bytes", 4096, "Bytes of log between two entries of the offset index."
+    "log.index.interval.bytes": byte_count(
+        "index.interval.bytes", 4096, "Bytes of log between two entries of the offset index.", 0
     ),
-    "log.cleaner.max.compaction.lag.ms": _long(
+    "log.cleaner.max.compaction.lag.ms": _ms(
         "max.compaction.lag.ms",
         INT64_MAX,
         "The longest time that a record of a compacted topic may stay uncompacted.",
         1,
     ),
-    "message.max.bytes": integer(
+    "message.max.bytes": byte_count(
         "max.message.bytes",
         1_048_588,
         "The largest record batch that is accepted, before and after conversion to compression.type.",
+        0,
     ),
-    "log.message.timestamp.after.max.ms": _long(
+    "log.message.timestamp.after.max.ms": _ms(
         "message.timestamp.after.max.ms", HOUR_MS, "How far a record's create time may be ahead of the broker's clock."
     ),
-    "log.message.timestamp.before.max.ms": _long(
+    "log.message.timestamp.before.max.ms": _ms(
         "message.timestamp.before.max.ms", INT64_MAX, "How far a record's create time may be behind the broker's clock."
     ),
     "log.message.timestamp.type": string(
@@ -137,7 +142,7 @@ _TABLE: Final = {
         0.0,
         1.0,
     ),
-    "log.cleaner.min.compaction.lag.ms": _long(
+    "log.cleaner.min.compaction.lag.ms": _ms(
         "min.compaction.lag.ms", 0, "The shortest time that a record of a compacted topic stays uncompacted."
     ),
     "min.insync.replicas": integer(
@@ -146,23 +151,24 @@ _TABLE: Final = {
         "How many replicas, with the leader, must hold a write with acks=all before it is acked.",
         1,
     ),
-    "log.retention.bytes": _long(
+    "log.retention.bytes": byte_count(
         "retention.bytes",
         -1,
         "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
         -1,
+        INT64_MAX,
     ),
-    "log.retention.ms": _long("retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1),
-    "log.segment.bytes": integer("segment.bytes", GIB, "A segment is rolled at this size.", _MIN_SEGMENT_BYTES),
-    "log.index.size.max.bytes": integer(
+    "log.retention.ms": _ms("retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1),
+    "log.segment.bytes": byte_count("segment.bytes", GIB, "A segment is rolled at this size.", _MIN_SEGMENT_BYTES),
+    "log.index.size.max.bytes": byte_count(
         "segment.index.bytes", 10 * MIB, "An index of this size rolls its segment.", 24
     ),
-    "log.roll.jitter.ms": _long(
+    "log.roll.jitter.ms": _ms(
         "segment.jitter.ms",
         0,
         "A segment rolls by up to this time earlier, at random, so that partitions do not all roll at once.",
     ),
-    "log.roll.ms": _long("segment.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1),
+    "log.roll.ms": _ms("segment.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1),
     "unclean.leader.election.enable": boolean(
         UNCLEAN_LEADER_ELECTION,
         False,

@@ -6,6 +6,7 @@ A test compares the page with this module, so a key cannot be added without its 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUORUM, REPLICATION, REQUESTS
 from broker.config.kafka_keys import KAFKA_KEYS
@@ -104,7 +105,7 @@ def _row(key: ConfigKey) -> str:
 
 
 def _topic_row(key: ConfigKey) -> str:
-    values = key.range_text if key.kind is Kind.BOOL else _range(key)
+    values = key.range_text if key.kind is Kind.BOOL else _range(replace(key, unit=""))
     cells = (f"`{key.name}`", key.type_name, _default(key), values, f"`{key.broker_key}`", key.doc)
     return f"| {' | '.join(cells)} |\n"
 
