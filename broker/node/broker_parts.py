@@ -128,9 +128,8 @@ class BrokerParts:
         self._node = node
         self.log_manager = node.log_manager
         self._losses = ReplicaLosses()
-        known = known_replicas(
-            config.node_id, node.log_manager, environment.clock, self._losses.post, self._log_dir_failed
-        )
+        clock, threads, told = environment.clock, environment.threads, (self._losses.post, self._log_dir_failed)
+        known = known_replicas(config.node_id, node.log_manager, clock, threads, *told)
         self._make_disk_work(known)
         self._make_replicas(known)
         self._make_upkeep()

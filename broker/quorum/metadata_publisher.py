@@ -26,7 +26,6 @@ from metadata.records import TOPIC_RESOURCE
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
 from penstock.config_keys import ConfigValue
-from penstock.errors import KafkaStorageError
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager
@@ -60,12 +59,7 @@ class MetadataPublisher:
         """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
         self._image = image
         self._brokers_changed(image)
-        # BEFORE roles are taken: a stray may have the name of a topic that was made anew.
-        try:
-            with self._log_manager.removal.aside.one_sync():
-                self._set_strays_aside(image)
-        except KafkaStorageError as error:  # after a crash they are found once more
-            _log.error("a crash may bring back the logs that were set aside: %s", error)
+        self._set_strays_aside(image)  # BEFORE roles are taken: a stray may have the name of a topic that was made anew
         self._forget_vanished(image)
         for topic in image.topics_by_id.values():
             self._apply_topic(image, topic, topic.partitions)
@@ -132,12 +126,8 @@ class MetadataPublisher:
                 self._replicas.remove(key, topic.topic_id, hint, is_absent=is_snapshot)
 
     def _delete_topic(self, topic: TopicImage, *, is_absent: bool) -> None:
-        try:
-            with self._log_manager.removal.aside.one_sync():
-                for number in topic.partitions:
-                    self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id, is_absent=is_absent)
-        except KafkaStorageError as error:  # after a crash they may be strays
-            _log.error("%s was deleted, but a crash may bring its logs back: %s", topic.name, error)
+        for number in topic.partitions:
+            self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id, is_absent=is_absent)
 
     def _brokers_changed(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()
@@ -161,16 +151,10 @@ class MetadataPublisher:
             known = topic is not None and topic.topic_id == found.topic_id and state is not None
             if found.topic_id in self._deleted_meanwhile:
                 _log.info("%s in %s was deleted while this node did not run", key, found.directory)
-                try:
-                    self._log_manager.removal.set_aside_for_deletion(key, found.topic_id)
-                except KafkaStorageError as error:
-                    _log.error("%s was deleted, but its files are still on the disk: %s", key, error)
+                self._replicas.remove_stray(key, found.topic_id, is_deleted=True)
             elif not known or (state is not None and self._replicas.broker_id not in state.replicas):
                 _log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
-                try:
-                    self._log_manager.removal.stray(key, found.topic_id)
-                except KafkaStorageError as error:  # one disk's error: the other logs are served
-                    _log.error("%s could not be set aside: %s", key, error)
+                self._replicas.remove_stray(key, found.topic_id, is_deleted=False)
 
     def _forget_vanished(self, image: MetadataImage) -> None:
         """A log that is gone is not needed any more where this broker has no replica of it in the metadata."""

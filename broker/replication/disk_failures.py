@@ -22,8 +22,10 @@ from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
 from metadata.registrations import PartitionRegistration
-from penstock.errors import CorruptFileError
+from penstock.errors import CorruptFileError, KafkaStorageError, PenstockError
 from storage.disk.disk_errors import is_shortage, offline_error
+from storage.disk.log_dir_threads import InLogDir
+from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
@@ -38,13 +40,14 @@ class DiskFailures:
         lost: LostReplicas,
         refused: RefusedAppends,
         partitions: Callable[[], Iterable[Partition]],
+        threads: InLogDir,
         on_replica_lost: Callable[[], None],
         on_log_dir_failed: Callable[[str, Exception], None],
     ) -> None:
-        """`partitions()` are those that are hosted now; `on_replica_lost` has this broker register anew;
-        `on_log_dir_failed` is told once for each log dir, and has the controller told."""
+        """`partitions()` are those that are hosted now; `threads` write notes; `on_replica_lost` has this broker
+        register anew; `on_log_dir_failed` is told once for each log dir, and has the controller told."""
         self._log_manager, self._lost, self._refused = log_manager, lost, refused
-        self._partitions = partitions
+        self._partitions, self._threads = partitions, threads
         self._on_replica_lost = on_replica_lost
         self._on_log_dir_failed = on_log_dir_failed
 
@@ -56,10 +59,31 @@ class DiskFailures:
         elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
             self.partition_failed(partition, error)
         elif isinstance(error, CorruptFileError):
-            self._log_manager.fail_log(partition.log, error)
+            self.log_failed(partition.log, error)
             self.partition_failed(partition, error)
         elif isinstance(cause, OSError):
             self.directory_failed(partition.log.log_dir, cause)
+
+    def log_failed(self, log: Log, error: PenstockError) -> None:
+        """The log goes out of use. A thread of its log dir notes how far it was flushed; if the node dies before, the
+        next start knows as much as the last checkpoint."""
+        self._log_manager.fail_log(log, error)
+        log_dir, failures = log.log_dir, list[KafkaStorageError | None]()
+
+        def note() -> None:
+            failures.append(self._log_manager.checkpoints.try_recovery_points(log_dir))
+
+        def noted(bug: BaseException | None) -> None:
+            failure = bug or failures[0]
+            if failure is not None:
+                _log.error("%s: no checkpoint has how far it was flushed yet: %s", log.directory, failure)
+            if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+                self.directory_failed(log_dir, failure.__cause__)
+
+        try:
+            self._threads.run(log_dir, note, noted)
+        except (OSError, MemoryError) as shortage:  # the next checkpoint has it
+            noted(shortage)
 
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this

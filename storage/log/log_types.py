@@ -143,6 +143,10 @@ class OfflineLog:
     """Other directories of the same partition."""
     topic_id: str = ""
     """The topic that it belongs to; "" when not known."""
+    recovery_point: int | None = None
+    """How far it was flushed, of a log that was in use; None: the checkpoint of its log dir has the say."""
+    settle: Callable[[], object] = lambda: None
+    """Blocks until no thread works in the directory any more; called BEFORE that gets another name."""
 
     @property
     def directories(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.log.log import Log
+from storage.log.log_types import OfflineLog
 from storage.log_dirs.log_directory import LogDirectory, Offsets
 from storage.log_dirs.log_table import LogId, LogTable
 
@@ -40,9 +41,13 @@ class LogCheckpoints:
         return self._failure(log_dir, self.write_recovery_points_of)
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
+        def points() -> dict[LogId, int]:
+            in_use = {LogId.of(log): log.claimed_recovery_point for log in self._table.logs_in(directory.path)}
+            known = self._offline_in(directory).items()  # AFTER: a log that goes offline meanwhile is in either
+            return {log_id: at for log_id, log in known if (at := log.recovery_point) is not None} | in_use
+
         directory.checkpoint_recovery_points(
-            lambda: {LogId.of(log): log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
-            lambda: self._offline_in(directory) | self._vanished_from(directory),
+            points, lambda: self._offline_in(directory).keys() | self._vanished_from(directory)
         )
 
     def write_log_starts(self) -> None:
@@ -105,11 +110,11 @@ class LogCheckpoints:
     def _vanished_from(self, directory: LogDirectory) -> set[LogId]:
         return {key for key, path in self._table.vanished.items() if os.path.dirname(path) == directory.path}
 
-    def _offline_in(self, directory: LogDirectory) -> set[LogId]:
+    def _offline_in(self, directory: LogDirectory) -> dict[LogId, OfflineLog]:
         return {
-            key
+            key: log
             for key, log in self._table.offline.items()
-            if any(os.path.dirname(path) == directory.path for path in log.directories)
+            if any(os.path.dirname(path) == directory.path for path in set(log.directories) - self._table.renamed)
         }
 
     def _names_offline_in(self, directory: LogDirectory) -> set[TopicPartition]:

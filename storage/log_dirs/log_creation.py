@@ -70,11 +70,10 @@ class LogCreation:
         A log dir that failed before its logs were listed may have the log. Then only a partition that `is_new` in the
         cluster is created, because an empty replica must not replace one that has records.
         """
-        if self._removal.is_deleting(topic_partition):
-            raise KafkaStorageError(f"{topic_partition} is being deleted; create it when that is done")
+        if self._removal.holds_up(topic_partition, topic_id):
+            raise KafkaStorageError(f"a log of {topic_partition} is being removed; create it when that is done")
         if topic_partition in self._begun:
             raise KafkaStorageError(f"{topic_partition} is being created")
-        self._removal.finish(topic_partition)
         table = self._table
         known = (table.offline, table.left_behind)
         offline = next(filter(None, (logs.get_as(topic_partition, topic_id) for logs in known)), None)

@@ -140,8 +140,9 @@ class LogDirectory:
         A truncation lowers the file before it cuts anything. `read` is called while that cannot come between, and what
         it reads is bounded BEFORE the file is lowered (`Log.claimed_recovery_point`): no later checkpoint claims more.
 
-        Logs that are `offline` keep theirs: without it, the next start would take their rot for a torn tail. Where it
-        is not known, because there is no good checkpoint, there must be none until they are repaired or set aside.
+        Logs that are `offline` keep theirs, unless `read` knows a newer one: without it, the next start would take
+        their rot for a torn tail. Where it is not known, because there is no good checkpoint, there must be none until
+        they are repaired or set aside.
         `offline` is called AFTER `read`: a log that goes offline meanwhile is in either.
         """
         points = self._recovery_points
@@ -152,14 +153,6 @@ class LogDirectory:
 
         with self._mutex:
             self._write(points, lines)
-
-    def checkpoint_recovery_point(self, log_id: LogId, offset: int) -> None:
-        """The log goes offline, and no later checkpoint will say how far it was flushed."""
-        with self._mutex:
-            points = self._recovery_points
-            if points.is_good:
-                every = {LogId(tp, ""): before for tp, before in points.offsets.items()}
-                self._write(points, lambda: _lines(_kept(points, every), {log_id: offset}))
 
     def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Callable[[], Names]) -> None:
         with self._mutex:

@@ -39,7 +39,7 @@ from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_de
 from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_dirs.log_opener import LogOpener
 from storage.log_dirs.log_removal import LogRemoval
-from storage.log_dirs.log_table import LogId, LogTable
+from storage.log_dirs.log_table import LogTable
 from storage.log_dirs.meta_properties import MetaProperties, verify_log_dirs
 from storage.log_dirs.vanished_logs import find_vanished, replicas_of
 from storage.segment.open_files import OpenFiles, share_of
@@ -230,18 +230,10 @@ class LogManager:
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def fail_log(self, log: Log, error: PenstockError) -> None:
-        """Take one log out of use: a read found it damaged.
-
-        Its recovery point is checkpointed, or the next start would take the rot for a torn tail.
-        """
-        if self.table.logs.get(log.topic_partition, log.topic_id) is not log:
-            return
-        self.table.take_offline(log, OfflineLog(log.directory, error, topic_id=log.topic_id))
-        if (directory := self._directories.get(log.log_dir)) is not None:
-            try:
-                directory.checkpoint_recovery_point(LogId.of(log), log.recovery_point)
-            except OSError as failure:
-                _log.error("%s", storage_error("write a checkpoint", log.log_dir, failure))
+        """Take one log out of use: a read found it damaged. Waits for no disk: the next checkpoint of recovery points
+        has how far it was flushed, and the caller asks for one (`broker/replication/disk_failures.py`)."""
+        if self.table.logs.get(log.topic_partition, log.topic_id) is log:
+            self.table.take_offline(log, error)
 
     def fail_log_dir(self, log_dir: str, error: OSError) -> tuple[TopicPartition, ...]:
         """Take a log dir and its logs out of use; returns the partitions that are offline by it."""
@@ -251,8 +243,8 @@ class LogManager:
         if not self._is_loaded:
             self._unlisted_log_dirs.append(log_dir)
         affected = self.table.logs_in(log_dir)
-        for log in affected:  # a dying disk fails one call and hangs in the next
-            self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id), wait=False)
+        for log in affected:
+            self.table.take_offline(log, failure)
         directory = self._directories.pop(log_dir, None)
         if directory is not None:
             with contextlib.suppress(OSError):

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
+from penstock.errors import PenstockError
 from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log.log_types import OfflineLog
@@ -102,6 +103,9 @@ class LogTable:
         replica of the same topic may not begin with an empty log: the old one may be back after the next start."""
         self.vanished: ByLogId[str] = ByLogId()
         """The old paths of logs that had flushed records and are gone. A new log of that topic removes the entry."""
+        self.renamed: set[str] = set()
+        """Directories of offline logs that have another name by now: no checkpoint keeps their lines. Changed in any
+        thread, BEFORE the lines go."""
         self._counts: Counter[str] = Counter()
 
     def add(self, log: Log) -> None:
@@ -121,17 +125,20 @@ class LogTable:
         self._counts[log.log_dir] -= 1
         self._counts[new.log_dir] += 1
 
-    def drop(self, log: Log, *, wait: bool = True) -> None:
-        """The log is out of use: after a change that is under way, nothing is written to it any more."""
+    def drop(self, log: Log) -> None:
+        """The log is out of use. Waits for no disk: a thread may still be in the middle of a change of its files."""
         if self.logs.get(log.topic_partition, log.topic_id) is log:
             self.logs.pop(log.topic_partition, log.topic_id)
             self._counts[log.log_dir] -= 1
-        log.abandon(wait=wait)
+        log.abandon(wait=False)
 
-    def take_offline(self, log: Log, offline: OfflineLog, *, wait: bool = True) -> None:
-        """The log is out of use, and stays where it is."""
+    def take_offline(self, log: Log, why: PenstockError) -> None:
+        """The log is out of use, and stays where it is. Checkpoints say how far it was flushed: without that, the next
+        start would take rot for a torn tail."""
+        flushed = log.claimed_recovery_point
+        offline = OfflineLog(log.directory, why, topic_id=log.topic_id, recovery_point=flushed, settle=log.abandon)
         self.offline.put(log.topic_partition, log.topic_id, offline)  # BEFORE, so that a checkpoint finds it in either
-        self.drop(log, wait=wait)
+        self.drop(log)
 
     def id_here(self, topic_partition: TopicPartition, topic_id: str) -> str:
         """Under which id the topic's log is here, in use or offline: "" where no log has the topic's id."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
@@ -15,7 +16,6 @@ from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.directory_reports import DirectoryReports
-from broker.replication.hosting.log_creations import InLogDir
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.leader.follower_contacts import FollowerContacts
@@ -31,6 +31,7 @@ from metadata.requests import AssignReplicasToDirsRequest
 from penstock.clock import Clock
 from penstock.types import LeaderHint, TopicPartition
 from storage.disk.dir_threads import OnDone
+from storage.disk.log_dir_threads import InLogDir
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.machine import THREADS
@@ -49,7 +50,9 @@ class Proposals:
 
 
 class AtOnce:
-    """Creates logs within the call, so that a test need not wait for them."""
+    """Does it within the call, so that a test need not wait."""
+
+    busy: frozenset[str] = frozenset()
 
     def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None:
         work()
@@ -97,7 +100,9 @@ class Replicas:
         self.clock = clock
         self.failed_log_dirs: list[str] = []
         self.losses = 0
-        self.known = known = known_replicas(broker_id, log_manager, clock, self._lost_one, self._log_dir_failed)
+        self.known = known = known_replicas(
+            broker_id, log_manager, clock, THREADS, self._lost_one, self._log_dir_failed
+        )
         self.log_starts = LogStartCommit(
             log_manager.checkpoints.try_log_starts,
             THREADS.executor("log-starts", len(log_manager.checkpoints.log_dirs)),
@@ -120,6 +125,12 @@ class Replicas:
         self.brokers_changed = self.assignments.brokers_changed
         self.registered, self.revive_lost = self.parts.revival.registered, self.parts.revival.revive_all
         self.statistics = self.parts.statistics
+
+    async def logs_have_left(self) -> None:
+        """Waits until nothing is being deleted or set aside."""
+        async with asyncio.timeout(10):
+            while self.deletions.busy:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
 
     def _lost_one(self) -> None:
         self.losses += 1

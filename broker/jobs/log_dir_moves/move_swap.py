@@ -205,7 +205,8 @@ class MoveSwap:
         """Its log is in a place that cannot be used; the next start finds it."""
         key, log = partition.topic_partition, partition.log
         if self._log_manager.table.logs.get(key, log.topic_id) is log:
-            self._log_manager.fail_log(log, KafkaStorageError(f"{log.directory}: its move was interrupted: {error}"))
+            why = KafkaStorageError(f"{log.directory}: its move was interrupted: {error}")
+            self._parts.failures.log_failed(log, why)
             self._parts.failures.partition_failed(partition, error)
 
     def _release(self, partition: Partition, why: ApiError, held_at_ms: int) -> None:

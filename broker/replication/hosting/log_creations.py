@@ -15,12 +15,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError
-from penstock.threads import Threads
 from penstock.types import TopicPartition
-from storage.disk.dir_threads import DirThreads, OnDone
+from storage.disk.log_dir_threads import InLogDir
 from storage.disk.stop_wait import StopWait
 from storage.log.log import Log
 from storage.log_dirs.log_creation import LogCreation, NewLog
@@ -35,32 +33,6 @@ BATCH_MAX = 32
 Created = Callable[[NewLog, Log | Exception], None]
 REFUSALS = (ApiError, CorruptFileError, OSError)
 """Of a disk or a name; any other error is a bug."""
-
-
-class InLogDir(Protocol):
-    """Threads for each log dir. Work that raises at once was not begun."""
-
-    def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None: ...
-
-    def close(self, given_up: set[str]) -> None: ...
-
-
-class CreationThreads:
-    """One for each log dir, made when it is needed."""
-
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
-        self._of: dict[str, DirThreads] = {}
-
-    def run(self, log_dir: str, work: Callable[[], object], on_done: OnDone) -> None:
-        self._of.setdefault(log_dir, DirThreads(self._threads, "log-creation", 1)).run(work, on_done)
-
-    def close(self, given_up: set[str]) -> None:
-        for log_dir, threads in self._of.items():
-            threads.close(wait=log_dir not in given_up)
-
-    def __repr__(self) -> str:
-        return f"CreationThreads({', '.join(self._of)})"
 
 
 class LogCreations:

@@ -20,7 +20,7 @@ from broker.replication.hosting.replica_revival import ReplicaRevival
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
 from metadata.registrations import BrokerRegistration
-from penstock.errors import KafkaStorageError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from penstock.errors import NotLeaderOrFollowerError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, LeaderHint, TopicPartition
 from storage.log_dirs.log_table import LogTable
 
@@ -86,15 +86,19 @@ class ReplicaAssignments:
                     NotLeaderOrFollowerError(f"{key} was moved away from broker {self.broker_id}", leader=moved)
                 )
             self._opener.dismiss(partition)
-        try:
-            if is_absent:
-                _log.warning("%s is not in the metadata any more, by a snapshot: its log is set aside", key)
-                self._creation.deletions.set_aside(key, topic_id)
-            else:
-                self._creation.deletions.delete(key, topic_id)
-        except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
-            what = "deleted" if moved is None else "moved away"
-            _log.error("%s was %s, but not from its disk: %s", key, what, error)
+        if is_absent:
+            _log.warning("%s is not in the metadata any more, by a snapshot: its log is set aside", key)
+            self._creation.deletions.set_aside(key, topic_id)
+        else:
+            self._creation.deletions.delete(key, topic_id)
+
+    def remove_stray(self, key: TopicPartition, topic_id: str, *, is_deleted: bool) -> None:
+        """The start found a log that no replica here is of, BEFORE any replica takes a role: it is deleted if a record
+        has deleted its topic meanwhile, or set aside as stray. A topic that was made anew gets the name afterwards."""
+        if is_deleted:
+            self._creation.deletions.delete(key, topic_id)
+        else:
+            self._creation.deletions.set_aside(key, topic_id)
 
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.hosting_slices import HostingSlices
-from broker.replication.hosting.log_creations import REFUSALS, InLogDir, LogCreations
+from broker.replication.hosting.log_creations import REFUSALS, LogCreations
 from broker.replication.hosting.log_deletions import LogDeletions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_roles import ReplicaRoles
@@ -22,8 +22,8 @@ from broker.replication.lost_replicas import LostReplicas
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import KafkaStorageError
-from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.disk.log_dir_threads import InLogDir
 from storage.disk.stop_wait import StopWait
 from storage.log.log import Log
 from storage.log_dirs.log_creation import LogCreation, NewLog
@@ -44,7 +44,7 @@ class ReplicaCreation:
         removal: LogRemoval,
         creation: LogCreation,
         clock: Clock,
-        threads: Threads,
+        removing: InLogDir,
         creating: InLogDir,
         leave_isrs: Callable[[PartitionRegistration], None],
         on_fatal: Callable[[BaseException], None],
@@ -52,7 +52,7 @@ class ReplicaCreation:
         """`leave_isrs` is called for a replica that could not be created, if others in the ISR, or clients, rely on
         it."""
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
-        self.deletions = LogDeletions(removal, self._submit, threads)
+        self.deletions = LogDeletions(removal, self._submit, removing)
         self.creations = LogCreations(creation, creating, self._created, self._submit)
         self._hosted = hosted
         self._opener = opener
@@ -84,7 +84,7 @@ class ReplicaCreation:
         assignment = self._hosted.assignment(key)
         if assignment is None or (key not in self._lost and self._hosted.is_of(key, assignment.topic_id)):
             return
-        if self.deletions.postpones(key, is_new=is_new):
+        if self.deletions.postpones(key, assignment.topic_id, is_new=is_new):
             return
         if self.creations.postpones(key, assignment.topic_id, is_new=is_new):
             return
@@ -117,18 +117,11 @@ class ReplicaCreation:
         assignment = self._hosted.assignment(key)
         if assignment is None or assignment.topic_id != new.topic_id:
             if isinstance(outcome, Log):
-                self._drop(key, outcome)
+                self.deletions.delete(key, outcome.topic_id)  # the replica was removed while its log was created
         elif isinstance(outcome, Log):
             self._serve(key, assignment, outcome)
         else:
             self._not_created(key, assignment.state, outcome, is_new)
-
-    def _drop(self, key: TopicPartition, log: Log) -> None:
-        """The replica was removed while its log was created."""
-        try:
-            self.deletions.delete(key, log.topic_id)
-        except KafkaStorageError as error:
-            _log.error("%s was deleted, but not from its disk: %s", key, error)
 
     def _not_created(self, key: TopicPartition, state: PartitionRegistration, error: Exception, is_new: bool) -> None:
         if key in self._lost:

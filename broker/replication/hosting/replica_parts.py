@@ -18,7 +18,6 @@ from broker.replication.durability import Durability
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
-from broker.replication.hosting.log_creations import CreationThreads, InLogDir
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from broker.replication.hosting.replica_creation import ReplicaCreation
@@ -34,6 +33,7 @@ from broker.replication.replica_troubles import replica_troubles
 from penstock.clock import Clock
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.disk.log_dir_threads import InLogDir, LogDirThreads
 from storage.log_dirs.log_manager import LogManager
 
 
@@ -45,12 +45,15 @@ class KnownReplicas:
     lost: LostReplicas
     refused: RefusedAppends
     failures: DiskFailures
+    removing: InLogDir
+    """For what becomes of logs that go out of use."""
 
 
 def known_replicas(
     broker_id: int,
     log_manager: LogManager,
     clock: Clock,
+    threads: Threads,
     on_replica_lost: Callable[[], None],
     on_log_dir_failed: Callable[[str, Exception], None],
 ) -> KnownReplicas:
@@ -60,8 +63,9 @@ def known_replicas(
     for key, offline in log_manager.table.offline.items():
         lost.found(key.topic_partition, offline.error)
     refused = RefusedAppends(clock.now_ms)
-    failures = DiskFailures(log_manager, lost, refused, hosted.all, on_replica_lost, on_log_dir_failed)
-    return KnownReplicas(hosted, lost, refused, failures)
+    removing = LogDirThreads(threads, "log-deletion")
+    failures = DiskFailures(log_manager, lost, refused, hosted.all, removing, on_replica_lost, on_log_dir_failed)
+    return KnownReplicas(hosted, lost, refused, failures, removing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +153,20 @@ def replica_parts(
         log_manager.removal,
         log_manager.creation,
         clock,
-        threads,
-        creating or CreationThreads(threads),
+        known.removing,
+        creating or LogDirThreads(threads, "log-creation"),
         failures.leave_isrs,
         ports.on_fatal,
     )
     revival = ReplicaRevival(
-        hosted, lost, opener, creation.to_create, log_manager, high_watermarks, failures.leave_isrs
+        hosted,
+        lost,
+        opener,
+        creation.to_create,
+        creation.deletions,
+        log_manager.table,
+        high_watermarks,
+        failures.leave_isrs,
     )
     held = HeldReplicas()
     return ReplicaParts(

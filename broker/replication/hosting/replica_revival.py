@@ -11,16 +11,15 @@ import logging
 from collections.abc import Callable
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
-from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.hosting_slices import HostingSlices
+from broker.replication.hosting.log_deletions import LogDeletions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from metadata.registrations import PartitionRegistration
-from penstock.errors import ApiError, KafkaStorageError
 from penstock.types import TopicPartition
-from storage.log_dirs.log_manager import LogManager
-from storage.log_dirs.log_table import LogId
+from storage.log_dirs.log_removal import Removal
+from storage.log_dirs.log_table import LogId, LogTable
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +33,8 @@ class ReplicaRevival:
         lost: LostReplicas,
         opener: PartitionOpener,
         to_create: HostingSlices,
-        log_manager: LogManager,
+        deletions: LogDeletions,
+        logs: LogTable,
         high_watermarks: CheckpointedHighWatermarks,
         leave_isrs: Callable[[PartitionRegistration], None],
     ) -> None:
@@ -43,7 +43,7 @@ class ReplicaRevival:
         self._lost = lost
         self._opener = opener
         self._to_create = to_create
-        self._log_manager = log_manager
+        self._deletions, self._logs = deletions, logs
         self._high_watermarks = high_watermarks
         self._leave_isrs = leave_isrs
 
@@ -72,38 +72,49 @@ class ReplicaRevival:
                 self._leave_isrs(assignment.state)
             return
         if verdict is Verdict.REBUILD:
-            try:
-                self._give_up_log(key, assignment)
-            except (ApiError, OSError) as error:
-                self._lost.say(key, f"it cannot be hosted yet: {error}")
-                return
-        self._to_create.submit(key, is_new=lost.starts_empty)
+            self._give_up_log(key, assignment.topic_id)
+        else:
+            self._to_create.submit(key, is_new=lost.starts_empty)
 
-    def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
-        path = self._log_manager.removal.set_aside_rotten(key, assignment.topic_id)
+    def _give_up_log(self, key: TopicPartition, topic_id: str) -> None:
+        """It is set aside in a thread of its log dir; until then the replica is as lost as it was."""
+        if self._deletions.is_under_way(key):
+            return
+        if not self._deletions.set_aside_rotten(key, topic_id, lambda removal: self._stands_aside(key, removal)):
+            self._begin_anew(key, topic_id)
+
+    def _stands_aside(self, key: TopicPartition, removal: Removal) -> None:
+        """The metadata may have changed meanwhile."""
+        assignment = self._hosted.assignment(key)
+        if key not in self._lost or assignment is None or removal.topic_id not in (assignment.topic_id, ""):
+            return
+        if removal.error is not None:
+            self._lost.say(key, f"it cannot be hosted yet: {removal.error}")
+            return
+        path, leader_id = removal.targets[0], assignment.state.leader_id
+        _log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
+        self._begin_anew(key, assignment.topic_id)
+
+    def _begin_anew(self, key: TopicPartition, topic_id: str) -> None:
         partition = self._hosted.find(key)
         if partition is not None:
             self._opener.dismiss(partition)
-        self._high_watermarks.forget(LogId(key, assignment.topic_id))
+        self._high_watermarks.forget(LogId(key, topic_id))
         self._lost.set_aside(key)
-        leader_id = assignment.state.leader_id
-        _log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
+        self._to_create.submit(key, is_new=True)
 
     def sets_others_aside(self, key: TopicPartition, topic_id: str) -> bool:
-        """Whether only logs of other topics, which had this name before, were out of use: they stand aside now, and the
+        """Whether only logs of other topics, which had this name before, were out of use: they are set aside, and the
         replica is not lost. A log that is offline is kept for its own topic."""
-        partition, offline = self._hosted.find(key), self._log_manager.table.offline
+        partition, offline = self._hosted.find(key), self._logs.offline
         if partition is not None and partition.topic_id == topic_id:
             return False
         others = tuple(offline.named(key))
         if not others or offline.get_as(key, topic_id) is not None:
             return False
         for found in others:
-            try:
-                path = self._log_manager.removal.stray(key, found)
-                _log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
-            except KafkaStorageError as error:
-                _log.error("%s: a log of topic id %s, which was deleted, cannot be set aside: %s", key, found, error)
+            _log.warning("%s: a log of topic id %s, which was deleted, is set aside", key, found)
+            self._deletions.set_aside(key, found)
             self._high_watermarks.forget(LogId(key, found))
         if partition is not None:
             self._opener.dismiss(partition)

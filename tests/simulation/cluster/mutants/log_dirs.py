@@ -7,7 +7,7 @@ from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from broker.jobs.log_dir_watch import LogDirWatch
-from broker.replication.hosting.log_creations import CreationThreads
+from storage.disk.log_dir_threads import LogDirThreads
 from storage.log_dirs.future_directories import MovesAtStart
 from storage.log_dirs.future_logs import _Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -25,7 +25,7 @@ _SLOW_MOVES = directed(
 """Brokers are killed while copies are filled slowly."""
 _AMOUNTS = (0.2502, 0.7503)
 """Of a fault by which names hang in the first, or the second, of two log dirs."""
-_IN_A_THREAD = 'self._of.setdefault(log_dir, DirThreads(self._threads, "log-creation", 1)).run(work, on_done)'
+_IN_A_THREAD = "self._of.setdefault(log_dir, DirThreads(self._threads, self._name, 1)).run(work, done)"
 _NO_CONTROLLER = directed(Fault(1.0, Kind.ISOLATE, 0, 0, 3.0, 0.5), operators=_MOVER, log_dirs=2)
 """The only controller is away."""
 
@@ -118,7 +118,7 @@ LOG_DIRS = (
     Mutant(
         "a new log is created on the event loop",
         "this project's own: a topic that was made beside a hung dir fenced its broker",
-        (Edit(CreationThreads.run, _IN_A_THREAD, "work()\n    on_done(None)"),),
+        (Edit(LogDirThreads.run, _IN_A_THREAD, "work()\n    done(None)"),),
         (Kind.HUNG_DISK,),
         stories=_HUNG_WHILE_TOPICS_ARE_MADE,
     ),

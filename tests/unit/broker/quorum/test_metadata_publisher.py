@@ -70,6 +70,9 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
             EMPTY_IMAGE
         )
         steps = [step.split()[1] for step in fs.trace[at:]]
+        assert not steps, "the event loop waits for no disk"
+        await replicas.logs_have_left()
+        steps = [step.split()[1] for step in fs.trace[at:]]
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
         assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
         await group_commit.close(stop_wait())
@@ -86,9 +89,9 @@ class Restarted:
     def __init__(self, fs: LosingFileSystem) -> None:
         self.log_manager = open_manager(fs)
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        replicas = Replicas(ME, self.log_manager, group_commit, ManualClock())
+        self.replicas = Replicas(ME, self.log_manager, group_commit, ManualClock())
         self.publisher = MetadataPublisher(
-            replicas.assignments, self.log_manager, {}, ManualClock().now_ms, pytest.fail
+            self.replicas.assignments, self.log_manager, {}, ManualClock().now_ms, pytest.fail
         )
         self.image = EMPTY_IMAGE
 
@@ -106,9 +109,10 @@ class Restarted:
         before, self.image = self.image, whole.apply(self.image.offset + 100, 1)
         self.publisher.publish(MetadataDelta.between(before, self.image), self.image)
 
-    def outcome(self) -> tuple[int, int, int]:
+    async def outcome(self) -> tuple[int, int, int]:
         """Logs in use, strays, and logs that will be deleted."""
         self.publisher.caught_up(self.image)
+        await self.replicas.deletions.close(stop_wait())
         removal = self.log_manager.removal
         return len(self.log_manager.logs()), len(removal.strays), len(removal.deleted)
 
@@ -134,7 +138,7 @@ def test_a_topic_that_a_record_deleted_while_the_node_was_down_is_deleted_at_its
             node.read(DELETED)
         if reads == "a topic made anew":
             node.read(*MADE_ANEW)
-        assert node.outcome() == (0, 0, PARTITIONS)
+        assert await node.outcome() == (0, 0, PARTITIONS)
 
     asyncio.run(scenario())
 
@@ -155,7 +159,7 @@ def test_without_the_record_of_its_deletion_a_topic_is_set_aside(knows: str) -> 
         elif knows == "a move away":
             away = (PartitionRecord(REAL_ID, number, (2,), (2,), 2) for number in range(PARTITIONS))
             node.read(TopicRecord("big", REAL_ID), *away)
-        assert node.outcome() == (0, PARTITIONS, 0)
+        assert await node.outcome() == (0, PARTITIONS, 0)
 
     asyncio.run(scenario())
 
@@ -184,8 +188,10 @@ def test_what_is_absent_from_a_snapshot_is_set_aside_and_not_deleted() -> None:
         broker = Broker(fs)
         broker.take_snapshot(TopicRecord("small", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
         removal = broker.log_manager.removal
+        await broker.replicas.logs_have_left()
         assert len(removal.strays) == PARTITIONS and [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
         broker.take_snapshot(TopicRecord("small", "B" * 22), PartitionRecord("B" * 22, 0, (ME + 1,), (ME + 1,), ME + 1))
+        await broker.replicas.logs_have_left()
         assert len(removal.strays) == PARTITIONS + 1 and broker.log_manager.logs() == ()
         broker.take_snapshot(TopicRecord("big", "C" * 22), PartitionRecord("C" * 22, 0, (ME,), (ME,), ME))
         assert [log.topic_id for log in broker.log_manager.logs()] == ["C" * 22]

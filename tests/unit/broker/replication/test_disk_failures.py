@@ -10,6 +10,7 @@ from broker.replication.disk_failures import DiskFailures
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.refused_appends import RefusedAppends
 from storage.log_dirs.log_manager import LogManager
+from tests.support.replicas import AtOnce
 
 
 def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
@@ -21,6 +22,7 @@ def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
         LostReplicas(1),
         RefusedAppends(lambda: 0),
         tuple,
+        AtOnce(),
         lambda: None,
         lambda log_dir, error: told.append((log_dir, error)),
     )

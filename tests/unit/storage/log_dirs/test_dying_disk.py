@@ -19,7 +19,6 @@ from storage.disk.file_names import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
-from storage.log.log_types import OfflineLog
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_table import LogId
 from tests.support.faulty_fs import FaultyFileSystem
@@ -111,7 +110,7 @@ def test_a_checkpoint_that_waits_while_its_log_fails_keeps_its_line(tmp_path: Pa
         waiting.join(0.05)
         assert waiting.is_alive()
         why = KafkaStorageError("damaged")  # the log alone: a dir that has failed takes no checkpoint any more
-        manager.table.take_offline(log, OfflineLog(log.directory, why, topic_id=TOPIC_ID), wait=False)
+        manager.table.take_offline(log, why)
     for thread in (writer, waiting):
         thread.join(WAIT_S)
     assert read_offsets(fs, f"{data}/{name}") == before

@@ -11,14 +11,11 @@ from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets
-from storage.disk.file_names import STRAY_DIRECTORY_SUFFIX
 from storage.log_dirs.deleted_logs import DIRECTORIES_PER_CALL
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.log_table import LogId
-from storage.log_dirs.set_aside import SetAside
 from tests.support.losing_fs import Crashed, LosingFileSystem
-from tests.support.machine import IDS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
 OTHER = TopicPartition("orders", 1)
@@ -156,47 +153,51 @@ def test_a_log_that_cannot_be_set_aside_is_offline_and_no_other_takes_its_place(
 TAKERS = [LogRemoval.set_aside_for_deletion, LogRemoval.stray]
 
 
+@pytest.mark.parametrize("why", [errno.EMFILE, errno.EIO])
 @pytest.mark.parametrize("take", TAKERS)
-def test_a_rename_that_found_no_descriptor_for_its_sync_is_finished_by_the_next_call(
-    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None]
+def test_a_rename_whose_sync_is_refused_counts_and_a_crash_may_take_it_back(
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None], why: int
 ) -> None:
+    """The next start finds the log once more, and what was created since is synced with it."""
     manager = filled(fs)
+    fs.fail_at[fs.operations + 2] = why
+    path = take(manager.removal, TP, TOPIC_ID)
+    assert path is not None and [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
+    back = [log.topic_id for log in open_manager(fs.after_crash()).logs() if log.topic_partition == TP]
+    assert back == ([TOPIC_ID] if take is LogRemoval.stray else []), "a deletion syncs the dir once more"
+
+    manager.get_or_create(TP, OTHER_ID, SMALL).flush()
+    manager = open_manager(fs.after_crash())
+    assert [log.topic_id for log in manager.logs() if log.topic_partition == TP] == [OTHER_ID]
+    assert [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
+
+
+@pytest.mark.parametrize("then", [LogRemoval.set_aside_rotten, *TAKERS])
+def test_a_rotten_log_whose_rename_found_no_descriptor_for_its_sync_has_left_after_the_next_call(
+    fs: LosingFileSystem, then: Callable[[LogRemoval, TopicPartition, str], str | None]
+) -> None:
+    manager = open_manager(rotten(fs))
+    fs = manager.file_system._fs  # type: ignore[attr-defined]
     fs.fail_at[fs.operations + 2] = errno.EMFILE
     with pytest.raises(KafkaStorageError, match="too many open files"):
-        take(manager.removal, TP, TOPIC_ID)
-    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.table.offline.names()
-    path = take(manager.removal, TP, TOPIC_ID)
-
-    assert path is not None and fs.after_crash().exists(path)
-    assert manager.table.offline.names() == () and [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
-
-
-@pytest.mark.parametrize("take", [*TAKERS, LogRemoval.set_aside_rotten])
-def test_a_log_that_follows_one_whose_directory_is_renamed_only_makes_that_durable_first(
-    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None]
-) -> None:
-    fs = rotten(fs)
-    manager = open_manager(fs)
-    fs.fail_at[fs.operations + 2] = errno.EMFILE
-    with pytest.raises(KafkaStorageError):
-        take(manager.removal, TP, TOPIC_ID)
-    fs.fail_at[fs.operations + 1] = errno.EMFILE
-    with pytest.raises(KafkaStorageError):
+        manager.removal.set_aside_rotten(TP, TOPIC_ID)
+    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and lines(fs, TP)[0] == 20
+    with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
+    path = then(manager.removal, TP, TOPIC_ID)
+    assert path is not None and fs.after_crash().exists(path) and manager.table.offline.names() == ()
     log = manager.get_or_create(TP, OTHER_ID, SMALL)
-
-    assert log.log_end_offset == 0 and manager.table.offline.names() == ()
-    assert len([*manager.removal.strays, *manager.removal.rotten, *manager.removal.deleted.paths()]) == 1
     log.flush()
-    assert list(open_manager(fs.after_crash()).table.offline.names()) == []
+    assert log.log_end_offset == 0 and list(open_manager(fs.after_crash()).table.offline.names()) == []
 
 
 def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
-    manager = filled(fs)
+    manager = open_manager(rotten(fs))
+    fs = manager.file_system._fs  # type: ignore[attr-defined]
     fs.fail_at[fs.operations + 2] = errno.EIO
     for _ in range(2):
         with pytest.raises(KafkaStorageError, match="cannot set aside"):
-            manager.removal.stray(TP, TOPIC_ID)
+            manager.removal.set_aside_rotten(TP, TOPIC_ID)
     assert TP in manager.table.offline.names()
 
 
@@ -268,6 +269,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     assert lines(fs, TP)[0] is None
     fs.damage("/d/orders-0/00000000000000000000.log", 30, 4)
     manager.fail_log(manager.logs()[0], CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it"))
+    manager.checkpoints.write_recovery_points()
 
     assert lines(fs, TP)[0] == 4
     manager.close(True)
@@ -313,26 +315,3 @@ def test_what_follows_a_log_that_left_starts_below_every_old_line(
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
     assert (manager.checkpoints.high_watermarks().get(LogId(TP, OTHER_ID), 0), manager.table.offline.names()) == (0, ())
-
-
-class OneBadDisk(LosingFileSystem):
-    """The disk of /a takes no sync."""
-
-    def fsync_dir(self, path: str) -> None:
-        if path == "/a":
-            raise OSError(errno.EIO, "EIO")
-        super().fsync_dir(path)
-
-
-def test_a_log_dir_that_cannot_be_synced_keeps_no_other_from_it() -> None:
-    fs = OneBadDisk()
-    for directory in ("/a", "/b", f"/a/{TP}", f"/b/{OTHER}"):
-        fs.mkdir(directory)
-    fs.fsync_dir("/")
-    fs.fsync_dir("/b")
-    aside = SetAside(fs, IDS)
-    with pytest.raises(KafkaStorageError, match="/a"), aside.one_sync():
-        aside.take([f"/a/{TP}"], TP, STRAY_DIRECTORY_SUFFIX)
-        (moved,) = aside.take([f"/b/{OTHER}"], OTHER, STRAY_DIRECTORY_SUFFIX)
-    after = fs.after_crash()
-    assert after.is_directory(moved) and not after.is_directory(f"/b/{OTHER}")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.replication.hosting.log_creations import CreationThreads
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
+from storage.disk.log_dir_threads import LogDirThreads
 from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import Fault, FaultyFileSystem
 from tests.support.machine import THREADS, stop_wait
@@ -40,7 +40,7 @@ class Broker:
         self.dirs = str(tmp_path / "a"), str(tmp_path / "b")
         self.log_manager = open_manager(self.fs, self.dirs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        creating = CreationThreads(THREADS)
+        creating = LogDirThreads(THREADS, "log-creation")
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock(), creating=creating)
         self.creations, self.find = self.replicas.parts.creation.creations, self.replicas.find
         self.publish = PublishedMetadata(self.replicas, self.log_manager).publish

@@ -4,88 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
-from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from metadata.records import RemoveTopicRecord
 from penstock.clock import ManualClock
-from penstock.types import TopicPartition
 from storage.disk.stop_wait import STOP_WAIT_MS
-from storage.log.group_commit import GroupCommit
-from tests.support.faulty_fs import Fault, FaultyFileSystem
-from tests.support.machine import THREADS, stop_wait
-from tests.support.replicas import PublishedMetadata, Replicas
-from tests.support.storage import NOW_MS, batch, open_manager
-
-ME = 1
-ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
-OLD, NEW, OTHERS = "A" * 22, "B" * 22, "C" * 22
-WAIT_S = 10.0
-
-
-def made(partition: TopicPartition, topic_id: str) -> tuple[Record, ...]:
-    return TopicRecord(partition.topic, topic_id), PartitionRecord(topic_id, 0, (ME,), (ME,), ME)
-
-
-class Broker:
-    """A publisher over real replicas with two log dirs: orders-0 is in `a`, other-0 in `b`."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.fs = FaultyFileSystem()
-        self.dirs = str(tmp_path / "a"), str(tmp_path / "b")
-        self.log_manager = open_manager(self.fs, self.dirs)
-        self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
-        self.publish = PublishedMetadata(self.replicas, self.log_manager).publish
-        self.publish(*made(ORDERS, OLD))
-        self.publish(*made(OTHER, OTHERS))
-        assert [log.log_dir for log in self.log_manager.logs()] == list(self.dirs)
-
-    async def produce(self, partition: TopicPartition, topic_id: str) -> None:
-        """A record, and its flush."""
-        log, flushed = self.replicas.get(partition, topic_id).log, asyncio.Event()
-        end = log.append_as_leader(batch(b"value"), 0, NOW_MS).last_offset + 1
-        self.group_commit.subscribe(log, lambda offset: flushed.set() if offset >= end else None)
-        self.group_commit.request(log)
-        await asyncio.wait_for(flushed.wait(), WAIT_S)
-
-    def set_aside(self) -> list[str]:
-        return [name for name in self.fs.listdir(self.dirs[0]) if name.endswith("-delete")]
-
-
-@asynccontextmanager
-async def started(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = Broker(tmp_path)
-    yield broker
-    await broker.replicas.deletions.close(stop_wait())
-    await broker.group_commit.close(stop_wait())
-    broker.log_manager.close()
-
-
-@contextmanager
-def hangs(fs: FaultyFileSystem, operation: str, part: str) -> Iterator[Fault]:
-    """Holds such calls up for the block, but only for WAIT_S: an event loop that waits for one cannot end the block."""
-    with fs.standing_still(operation, part) as fault:
-        assert fault.gate is not None
-        too_late = threading.Timer(WAIT_S, fault.gate.set)
-        too_late.start()
-        try:
-            yield fault
-            assert not fault.gate.is_set(), "the event loop waited for the disk"
-        finally:
-            too_late.cancel()
-
-
-async def meets(fault: Fault) -> None:
-    assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
-
-
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(scenario())  # type: ignore[arg-type]
+from tests.support.machine import stop_wait
+from tests.support.storage import NOW_MS, batch
+from tests.support.two_log_dirs import NEW, OLD, ORDERS, OTHER, OTHERS, WAIT_S, hangs, made, meets, run, started
 
 
 @pytest.mark.parametrize(("operation", "part"), [("rename", "-delete"), ("fsync_dir", "/a")])

@@ -23,11 +23,10 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.group_commit import GroupCommit
-from storage.log.log import Log
 from storage.log_config import LogConfig
 from storage.log_dirs.log_creation import LogCreation
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
-from storage.log_dirs.log_removal import LogRemoval
+from storage.log_dirs.log_removal import LogRemoval, Outcome, Removal
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
@@ -71,6 +70,7 @@ async def leading_alone(
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
     yield manager, manager.get(PARTITION, TOPIC_ID), proposals
+    await manager.deletions.close(stop_wait())
     await group_commit.close(stop_wait())
     log_manager.close(clean=True, broker_epoch=EPOCHS[LEADER])
 
@@ -177,14 +177,14 @@ def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp
 def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogRemoval, logs: list[Log]) -> dict[Log, KafkaStorageError]:
-        return {log: KafkaStorageError("EROFS") for log in logs}
+    def refused(_self: LogRemoval, _log_dir: str, removals: list[Removal]) -> dict[Removal, dict[str, Outcome]]:
+        return {removal: dict.fromkeys(removal.directories, KafkaStorageError("EROFS")) for removal in removals}
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            monkeypatch.setattr(LogRemoval, "delete_begun", refused)
+            monkeypatch.setattr(LogRemoval, "carry_out", refused)
             manager.remove(PARTITION, TOPIC_ID)
-            await manager.deletions.close(stop_wait())
+            await manager.logs_have_left()
             assert manager.find(PARTITION) is None and partition.offline is not None
 
     asyncio.run(scenario())
@@ -230,6 +230,7 @@ def test_a_damaged_replica_is_made_anew_once_another_leads_and_the_registration_
             apply(manager, led_by_2(1))
             assert manager.get(PARTITION, TOPIC_ID) is partition and manager.statistics().offline == 1
             registers_anew(manager)
+            await manager.logs_have_left()
             anew = manager.get(PARTITION, TOPIC_ID)
             assert anew is not partition and anew.offline is None
             assert (anew.log.log_end_offset, anew.high_watermark, anew.state.leader_id) == (0, 0, 2)
@@ -272,6 +273,7 @@ def test_a_damaged_replica_in_the_elr_keeps_its_log_until_its_broker_has_registe
             manager.brokers_changed({**EPOCHS, LEADER: NEXT_EPOCH + 1}, frozenset({1, 2}))
             apply(manager, led_by_2(2))
             manager.registered(NEXT_EPOCH + 1)
+            await manager.logs_have_left()
             assert manager.get(PARTITION, TOPIC_ID) is not partition and manager.lost.statistics().rebuilt == 1
             assert manager.losses == 2
 
@@ -281,18 +283,20 @@ def test_a_damaged_replica_in_the_elr_keeps_its_log_until_its_broker_has_registe
 def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogRemoval, _key: TopicPartition, _topic_id: str) -> str:
-        raise KafkaStorageError("full")
+    def refused(_self: LogRemoval, _log_dir: str, removals: list[Removal]) -> dict[Removal, dict[str, Outcome]]:
+        return {removal: dict.fromkeys(removal.directories, KafkaStorageError("full")) for removal in removals}
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
             damage(manager, partition)
             apply(manager, led_by_2(1))
             with monkeypatch.context() as context:
-                context.setattr(LogRemoval, "set_aside_rotten", refused)
+                context.setattr(LogRemoval, "carry_out", refused)
                 registers_anew(manager)
+                await manager.logs_have_left()
                 assert manager.get(PARTITION, TOPIC_ID) is partition
             manager.revive_lost()
+            await manager.logs_have_left()
             assert (
                 manager.get(PARTITION, TOPIC_ID) is not partition and manager.get(PARTITION, TOPIC_ID).offline is None
             )
@@ -328,6 +332,7 @@ def test_a_lost_replica_of_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
             directory = damage(manager, partition)
             manager.remove(PARTITION, TOPIC_ID)
+            await manager.logs_have_left()
             assert not manager.hosts(PARTITION) and not directory.exists()
 
     asyncio.run(scenario())
@@ -472,12 +477,13 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
         assert manager.find(PARTITION) is None, "its own topic waits for somebody to look at it"
         manager.remove(PARTITION, IDS.new_id())
         manager.apply(PARTITION, new_id, made(new_id), SETTINGS, NOBODY)
-
+        await manager.logs_have_left()
         partition = manager.get(PARTITION, new_id)
         assert (partition.log.topic_id, partition.log.log_end_offset) == (new_id, 0)
         assert manager.statistics().offline == 0 and partition.leading is not None
         (aside,) = (found for found in (tmp_path / "data").iterdir() if found.name.endswith("-stray"))
         assert (aside / path.name).read_bytes().endswith(b"!"), "what may be saved of it is kept"
+        await manager.deletions.close(stop_wait())
         await group_commit.close(stop_wait())
         log_manager.close()
 

@@ -64,6 +64,7 @@ async def started(fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> A
     """Killed in the end."""
     broker = Broker(fs, image)
     yield broker
+    await broker.replicas.deletions.close(stop_wait())
     await broker.group_commit.close(stop_wait())
     broker.log_manager.close(clean=False)
 
@@ -122,7 +123,8 @@ def test_old_log_that_is_back_after_a_restart_is_set_aside_and_the_new_topic_is_
         assert not before.table.offline
 
         async with started(broker.fs.after_crash(), image) as broker:
-            assert read_all(broker.log(NEW)) == [(0, b"new")]
+            assert read_all(broker.log(NEW)) == [(0, b"new")], "it waits for no other dir"
+            await broker.replicas.logs_have_left()
             (stray,) = broker.log_manager.removal.strays
             assert stray.startswith(f"{failed}/") and broker.fs.after_crash().exists(f"{stray}/partition.metadata")
             assert broker.replicas.statistics().offline == 0
@@ -146,6 +148,7 @@ def test_old_log_that_is_back_damaged_is_set_aside_and_the_new_topic_is_served()
         fs.pwritev(fd, [b"rot"], 30)
         async with started(fs, image) as broker:
             assert read_all(broker.log(NEW)) == [(0, b"new")]
+            await broker.replicas.logs_have_left()
             assert len(broker.log_manager.removal.strays) == 1 and broker.replicas.statistics().offline == 0
 
     run(scenario)
@@ -161,6 +164,7 @@ def test_two_old_logs_of_one_name_are_both_set_aside_where_the_topic_is_gone_too
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
         async with started(broker.fs.after_crash()) as broker:
+            await broker.replicas.logs_have_left()
             assert broker.log_manager.logs() == () and len(broker.log_manager.removal.strays) == 2
 
     run(scenario)
@@ -233,7 +237,7 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
             broker.append(OLD, b"old")
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
-            await broker.replicas.deletions.close(stop_wait())
+            await broker.replicas.logs_have_left()
             broker.append(NEW, b"acked")
             broker.log_manager.checkpoints.write_recovery_points()
             image, gone, fs = broker.metadata.image, broker.log(NEW).directory, broker.fs.after_crash()
