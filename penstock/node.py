@@ -12,7 +12,7 @@ shadows nothing of ours, and ours nothing of theirs. Nothing else in `penstock` 
 line and `penstock.testing` start this module with `node_command`.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 refused the configuration or the directories; the reason is one line on
-stderr. Those of the log actions are in storage/tools/command.py.
+stderr; 130 Ctrl-C before there was anything to stop. Those of the log actions are in storage/tools/command.py.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
 _PR_SET_PDEATHSIG = 1
 
 
@@ -70,6 +71,8 @@ def main() -> int:
     except PenstockError as error:
         _complain(str(error))
         return EXIT_FAILED
+    except KeyboardInterrupt:  # while its code is loaded, or its logs are recovered: a node that runs has a handler
+        return EXIT_INTERRUPTED
     except OSError as error:
         if options.action == "start":
             raise

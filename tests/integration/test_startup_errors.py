@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from penstock.node import EXIT_REFUSED, node_command
+from penstock.node import EXIT_INTERRUPTED, EXIT_REFUSED, node_command
 from penstock.testing.layout import Layout, NodePorts, free_ports, to_toml
 from penstock.testing.process import NodeProcess, wait_all_ready
 
@@ -247,3 +251,27 @@ def test_a_port_in_use_is_one_line_that_names_it(node: Layout, listener: str) ->
         code, lines = run("start", "--config", str(node.config_path(0)))
     assert code != 0 and f"127.0.0.1:{port}" in lines[-1] and "in use" in lines[-1]
     assert len(lines) == 1, lines
+
+
+@pytest.mark.parametrize("action", ["start", "check", "format"])
+def test_ctrl_c_before_there_is_a_node_ends_it_without_a_word(tmp_path: Path, action: str) -> None:
+    """It waits for its configuration, a pipe that nobody writes to."""
+    config = tmp_path / "node.toml"
+    os.mkfifo(config)
+    with subprocess.Popen(node_command(action, "--config", str(config)), stderr=subprocess.PIPE) as process:
+        pipe = read_by(config, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        os.close(pipe)
+    assert (process.returncode, said) == (EXIT_INTERRUPTED, b"")
+
+
+def read_by(path: Path, process: subprocess.Popen[bytes]) -> int:
+    """The writing end of the pipe, as soon as the process has opened it."""
+    while True:
+        assert process.poll() is None
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO
+            time.sleep(0.01)
