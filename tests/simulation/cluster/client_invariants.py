@@ -19,6 +19,7 @@ from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.liveness_invariants import CALM_WEATHER_SECONDS, is_down
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.partition_invariants import hosted_by
 
@@ -44,6 +45,7 @@ class ClientInvariants:
         self, machines: Sequence[Machine], metadata: MetadataInvariants, broken: Callable[[str], None]
     ) -> None:
         self._machines, self._metadata, self._broken = machines, metadata, broken
+        self.neighbours = NeighbourInvariants(machines, metadata)
         self._known: dict[ClusterClient, _Knowledge] = {}
         self._well: dict[str, tuple[Leaders, float]] = {}
         """Of each topic whose partitions all work: who leads them, and since when."""
@@ -87,6 +89,7 @@ class ClientInvariants:
         """Which topics work, and who has which streams; no more of clients that are closed."""
         self._known = {cluster: known for cluster, known in self._known.items() if not cluster._closed}
         self._check_streams()
+        self.neighbours.deep(now_s)
         before, self._well = self._well, {}
         for name in self._metadata.newest.topics_by_name if self._is_calm() else ():
             leaders = self._leaders_that_work(name)

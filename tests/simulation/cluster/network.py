@@ -26,6 +26,7 @@ CLIENTS = "clients"
 KEEPALIVE_SECONDS = 15.0
 CONNECT_SECONDS = 3.0
 CLOSE_SECONDS = 0.0005
+LATE_SECONDS = 0.2
 HELD_APART_SECONDS = 0.00001
 """Between two messages that a cut link had held: they lie in the socket of their sender."""
 
@@ -94,6 +95,10 @@ class Link:
 
     def __init__(self) -> None:
         self.is_cut, self.cuts, self.is_draining = False, 0, False
+        self.breaks = 0
+        """How often what the machines have open with each other was broken."""
+        self.late_until_s = 0.0
+        """A message that takes longer than LATE_SECONDS comes then."""
         self.held: deque[Callable[[], object]] = deque()
 
 
@@ -151,6 +156,8 @@ class Network:
         self.carried += 1
         link = self.link(source, target)
         due_s = max(self.scheduler.now_s + self._delay(), not_before_s)
+        if due_s > self.scheduler.now_s + LATE_SECONDS:
+            link.late_until_s = max(link.late_until_s, due_s)
 
         def arrive() -> None:
             if link.is_cut or link.held:
@@ -200,6 +207,7 @@ class Network:
 
     def break_between(self, one: str, other: str) -> None:
         """Every exchange between two machines ends in the middle of whatever it does."""
+        self.link(one, other).breaks += 1
         for exchange in [e for e in self._live if {one, other} == set(e.route[0])]:
             exchange.break_off("Connection reset by peer")
 

@@ -184,6 +184,7 @@ class Clients:
             **self._ages(),
         )
         self._invariants.watch(producer._core.cluster)
+        self._invariants.neighbours.watch(producer._core)
         return producer
 
     async def write(self, number: int, plan: WriterPlan) -> None:

@@ -1,18 +1,21 @@
-"""Mistakes of moves between the log dirs of one broker (KIP-113), and the stories that bring them out."""
+"""Mistakes of moves between log dirs of a broker (KIP-113) and with log dirs that hang, and stories that show them."""
 
 from __future__ import annotations
 
+from broker.apis.delayed_produce import DelayedProduce
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from broker.jobs.log_dir_watch import LogDirWatch
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
+from penstock.client.producer.produce_link import ProduceLink
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log_dirs.future_directories import MovesAtStart
 from storage.log_dirs.future_logs import _Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan
+from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
 
 _MOVER = (OperatorPlan(Task.RELOCATE, "topic-0", 0.2),)
 _MOVES = directed(operators=_MOVER, log_dirs=2)
@@ -47,6 +50,21 @@ _HUNG_WHILE_TOPICS_ARE_MADE = tuple(
         seconds=10.0,
     )
 )
+_HUNG_NEIGHBOURS = directed(
+    Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, _AMOUNTS[0]),
+    log_dirs=2,
+    topics=(TopicPlan("topic-0", 6, 3, {}),),
+    writers=(
+        WriterPlan("topic-0", 20, 0.1, 12, is_keyed=True),
+        WriterPlan("topic-0", 0, 0.02, 6, is_keyed=True, batch_bytes=200),
+    ),
+    log_dir_hang_ms_max=30_000,
+    replica_lag_time_max_ms=30_000,
+    seconds=9.0,
+    tellings=2,
+)
+"""For longer than anybody may wait, nothing commits that has a replica in one log dir of a node. One producer sends to
+many partitions at a time, the other many small batches to each."""
 
 LOG_DIRS = (
     Mutant(
@@ -121,5 +139,38 @@ LOG_DIRS = (
         (Edit(LogDirThreads.run, _IN_A_THREAD, "work()\n    done(None)"),),
         (Kind.HUNG_DISK,),
         stories=_HUNG_WHILE_TOPICS_ARE_MADE,
+    ),
+    Mutant(
+        "a produce answer waits for all of its partitions",
+        "this project's own: a log dir that hung held up every partition that shared a request with it",
+        (
+            Edit(
+                DelayedProduce.all_added,
+                "elif self._in_parts and self._left_ms > PART_AFTER_MS:",
+                "elif False:",
+            ),
+        ),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_NEIGHBOURS,
+    ),
+    Mutant(
+        "a producer counts requests that stepped aside",
+        "this project's own: five requests with a partition that stands still are all that go out",
+        (Edit(ProduceLink.in_flight, "len(self._unanswered)", "len(self._unanswered) + len(self._aside)"),),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_NEIGHBOURS,
+    ),
+    Mutant(
+        "a follower waits for the flush of every log dir",
+        "this project's own: a log dir that hung held up what the same fetcher copies to others",
+        (
+            Edit(
+                ReplicaFetcher._until_flushed,
+                "while flushing and not (self._flush_is_slow and self.core.has_others_to_ask_for):",
+                "while flushing:",
+            ),
+        ),
+        (Kind.HUNG_DISK,),
+        stories=_HUNG_NEIGHBOURS,
     ),
 )

@@ -1,0 +1,107 @@
+"""I55 finds an ack that is held up for nothing, and lets pass what its docstring exempts: told to a healthy cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.types import TopicPartition
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.hangs import SYNCS, Hang
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.neighbour_invariants import ACKED_SECONDS
+from tests.simulation.cluster.network import CLIENTS
+from tests.simulation.cluster.test_invariants import Scene, told
+from tests.support.machine import THREADS
+
+TP = TopicPartition("topic", 0)
+Trouble = Callable[[Scene, PartitionQueue], object]
+
+
+def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Trouble = lambda scene, queue: None) -> bool:
+    """Whether a producer that waits so long for the ack of a batch is found; `trouble` comes before the second look."""
+    neighbours, now_s = scene.invariants.clients.neighbours, scene.world.scheduler.now_s
+    queue = PartitionQueue(TP, 1_000)
+    queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]
+    real = neighbours._cores[0]
+    accumulator: Any = SimpleNamespace(queues=lambda: [queue])
+    core: Any = SimpleNamespace(closed=False, clock=real.clock, cluster=real.cluster, accumulator=accumulator)
+    neighbours.watch(core)
+    try:
+        neighbours.deep(now_s)
+        trouble(scene, queue)
+        neighbours.deep(now_s + seconds)
+    except Violated as violated:
+        assert str(violated).startswith("I55: ")
+        return True
+    finally:
+        neighbours._cores.remove(core)
+    return False
+
+
+@contextmanager
+def _hangs(machine: Machine, log_dir: str) -> Iterator[None]:
+    machine.faults.hung[log_dir] = Hang(SYNCS, 0.0)
+    try:
+        yield
+    finally:
+        del machine.faults.hung[log_dir]
+
+
+def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
+    found: list[bool] = []
+
+    def lie(scene: Scene) -> None:
+        machine, _ = scene.follower
+        found.append(_is_found(scene))
+        with _hangs(machine, "/machine/another"):
+            found.append(_is_found(scene))
+
+    assert not told(lie).failures
+    assert found == [True, True]
+
+
+def test_what_exempts_an_ack_is_not_found() -> None:
+    found: dict[str, bool] = {}
+
+    def refuse(scene: Scene, queue: PartitionQueue) -> None:
+        queue.not_before_ms = 1 << 62
+
+    def forget_id(scene: Scene, queue: PartitionQueue) -> None:
+        queue.lacks_producer_id = True
+
+    def start_anew(scene: Scene, queue: PartitionQueue) -> None:
+        scene.follower[0].lives += 1
+
+    def break_link(scene: Scene, queue: PartitionQueue) -> None:
+        scene.leader[0].network.link(CLIENTS, scene.leader[0].name).breaks += 1
+
+    def ack(scene: Scene, queue: PartitionQueue) -> None:
+        queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]
+
+    def truth(scene: Scene) -> None:
+        machine, partition = scene.follower
+        leader = scene.leader[0]
+        found["not so long"] = _is_found(scene, ACKED_SECONDS - 0.1)
+        with _hangs(machine, partition.log.log_dir):
+            found["a member of the ISR has it in a log dir that hangs"] = _is_found(scene)
+        machine.faults.slow_seconds["/machine"] = 0.1
+        found["the disk of a member is slow"] = _is_found(scene)
+        machine.faults.slow_seconds.clear()
+        found["a member was started anew meanwhile"] = _is_found(scene, trouble=start_anew)
+        machine.lives -= 1
+        link = leader.network.link(CLIENTS, leader.name)
+        link.late_until_s = scene.world.scheduler.now_s + 10
+        found["a message is late"] = _is_found(scene)
+        link.late_until_s = 0.0
+        found["a link was broken meanwhile"] = _is_found(scene, trouble=break_link)
+        found["the producer was refused"] = _is_found(scene, trouble=refuse)
+        found["the producer has no id"] = _is_found(scene, trouble=forget_id)
+        found["another batch was acked meanwhile"] = _is_found(scene, trouble=ack)
+
+    assert not told(truth).failures
+    assert len(found) == 9 and not any(found.values()), found
