@@ -1,18 +1,31 @@
-"""Options of Spark's Kafka connector that mean nothing here: some are accepted with a warning, some refused.
+"""Options of Spark's Kafka connector that begin with `kafka.`: those of our client, and those that mean nothing here.
 
-Accepted is what changes no row: knobs of Kafka's own client and of its consumer groups. Refused, each with its reason,
-is what a job relies on: encryption, log-in, transactions. An unknown name is refused in options.py. Names are in lower
-case, as Spark passes them. Pure except for the log.
+The client judges its own, with Python's spelling. Of the others, accepted with a warning is what changes no row: knobs
+of Kafka's own client and of its consumer groups. Refused, each with its reason, is what a job relies on: encryption,
+log-in, transactions. An unknown name is refused in options.py. Names are in lower case, as Spark passes them. Pure
+except for the log.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from penstock.client.cluster.config import (
+    AdminConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    admin_config,
+    consumer_config,
+)
+from penstock.config_keys import ConfigKey, Kind, did_you_mean, keys_of
 from penstock.errors import ConfigError
+from penstock.spark.plain_errors import PREFIX, option_name
 
 _log = logging.getLogger(__name__)
+
+BOOTSTRAP = PREFIX + "bootstrap.servers"
 
 _NO_GROUP = "offsets are in Spark's checkpoint, and no consumer group is used"
 _RETRIES = "requests are retried within kafka.default.api.timeout.ms and kafka.request.timeout.ms"
@@ -70,6 +83,68 @@ def reasons(given: Mapping[str, str]) -> tuple[str, ...]:
         for key, value in sorted(given.items())
         if is_harmless(key, value)
     )
+
+
+def client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
+    """`kafka.linger.ms` as the client's `linger_ms`."""
+    known = {name: key for config in configs for name, key in keys_of(config).items()}
+    every = {name for config in (ConsumerConfig, ProducerConfig, AdminConfig) for name in keys_of(config)}
+    others = every - {*known, "partitioner"}
+    found: dict[str, Any] = {}
+    for key, text in given.items():
+        if not key.startswith(PREFIX) or key == BOOTSTRAP or is_harmless(key, text):
+            continue
+        name = key.removeprefix(PREFIX).replace(".", "_")
+        if name in others:
+            continue
+        if name not in known or name == "partitioner":
+            hint = did_you_mean(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
+            raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
+        found[name] = _converted(key, text, known[name])
+    return found
+
+
+def checked_for_reading(client: dict[str, Any]) -> dict[str, Any]:
+    """Reading takes a consumer for records, and an admin for topics and offsets."""
+    for config, check in ((ConsumerConfig, consumer_config), (AdminConfig, admin_config)):
+        checked(options_of(config, client), check)
+    return client
+
+
+def options_of(config: type, client: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that this part of the client has."""
+    return {name: client[name] for name in keys_of(config) if name in client}
+
+
+def checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
+    """The same options, judged by the client here, in the driver: its tasks would fail for them one by one."""
+    try:
+        check(client)
+    except ConfigError as error:
+        text = str(error).partition(" ")[2]  # without "Producer" or "Consumer"
+        for name in client:
+            text = text.replace(f"option {name}=", f"option {option_name(name)}=")
+        raise ConfigError(text) from None
+    return client
+
+
+def _converted(option: str, text: str, key: ConfigKey) -> Any:
+    if key.kind is Kind.BOOL:
+        return flag({option: text}, option, False)
+    if key.kind is Kind.INT:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"option {option}={text!r} must be a whole number") from None
+    return text
+
+
+def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    """The truth value of an option, or its default."""
+    text = str(given.get(name.lower(), default)).lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"option {name}={text!r} must be true or false")
+    return text == "true"
 
 
 _told: set[str] = set()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.client.consumer.raw_buffer import RawBuffer
-from penstock.spark.options import options_of
+from penstock.spark.kafka_options import options_of
 from penstock.spark.planning import PlannedRange
 from penstock.spark.positions import SourcePositions
 from penstock.types import NO_EPOCH, EpochEndOffset, MetadataOffset, TopicPartition

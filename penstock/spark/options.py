@@ -11,27 +11,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.client.cluster.config import (
-    AdminConfig,
-    ConsumerConfig,
-    ProducerConfig,
-    admin_config,
-    consumer_config,
-    producer_config,
-)
+from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
-from penstock.spark import kafka_options
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
-from penstock.spark.plain_errors import PREFIX, option_name
+from penstock.spark.kafka_options import (
+    BOOTSTRAP,
+    checked,
+    checked_for_reading,
+    client_options,
+    flag,
+    is_harmless,
+    reasons,
+)
+from penstock.spark.plain_errors import PREFIX
 from penstock.types import TopicPartition
 
-BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", "kafka.bootstrap.servers")
+BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", BOOTSTRAP)
 TOPIC_NAMES = ("subscribe", "subscribePattern", "assign")
 SOURCE_NAMES = (
     *BOOTSTRAP_NAMES,
@@ -54,8 +55,8 @@ SOURCE_NAMES = (
 SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
 """Spark passes these to every source and sink; they are not checked here."""
-STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
-BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+STREAM_ONLY: tuple[str, ...] = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
+BATCH_ONLY: tuple[str, ...] = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 
 LATEST = BoundaryKind.LATEST.value
 
@@ -122,38 +123,38 @@ class SinkOptions:
 def source_options(options: Options, *, streaming: bool) -> SourceOptions:
     """The checked options of a read; ConfigError says what is wrong and what would be right."""
     given = _lowered(options, "source", SOURCE_NAMES)
+    refused, why = STREAM_ONLY, "is for streams; bound a batch read with endingOffsets"
     if streaming:
-        _refuse(given, BATCH_ONLY, "is for batch reads; a stream has no end")
-    else:
-        _refuse(given, STREAM_ONLY, "is for streams; bound a batch read with endingOffsets")
+        refused, why = BATCH_ONLY, "is for batch reads; a stream has no end"
+    for name in refused:
+        if name.lower() in given:
+            raise ConfigError(f"option {name} {why}")
     return SourceOptions(
         bootstrap=_bootstrap(given),
         subscription=_subscription(given),
         starting=_starting(given, "latest" if streaming else "earliest"),
         ending=_ending(given),
-        fail_on_data_loss=_flag(given, "failOnDataLoss", True),
+        fail_on_data_loss=flag(given, "failOnDataLoss", True),
         skip_undecodable=_skipped(given.get("skipundecodable", "{}")),
-        include_headers=_flag(given, "includeHeaders", False),
+        include_headers=flag(given, "includeHeaders", False),
         min_partitions=_count(given, "minPartitions"),
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
-        client=_reading(_client_options(given, ConsumerConfig, AdminConfig)),
-        without_effect=kafka_options.reasons(given),
+        client=checked_for_reading(client_options(given, ConsumerConfig, AdminConfig)),
+        without_effect=reasons(given),
     )
 
 
 def sink_options(options: Options) -> SinkOptions:
     """The checked options of a write."""
     given = _lowered(options, "sink", SINK_NAMES)
-    client = _client_options(given, ProducerConfig)
+    client = client_options(given, ProducerConfig)
     if client.pop("acks", "all") not in ("all", "-1"):
         raise ConfigError(
             "option kafka.acks: the sink always writes with acks=all, because Spark counts rows as written"
         )
-    return SinkOptions(
-        _bootstrap(given), given.get("topic", ""), _checked(client, producer_config), kafka_options.reasons(given)
-    )
+    return SinkOptions(_bootstrap(given), given.get("topic", ""), checked(client, producer_config), reasons(given))
 
 
 def without_other_direction(options: Options, *, streaming: bool) -> dict[str, str]:
@@ -172,14 +173,14 @@ def check_table_options(options: Options) -> None:
 
     So the catalog never stores what belongs to encryption and log-in, which may be a password.
     """
-    _client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig, AdminConfig)
+    client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig, AdminConfig)
 
 
 def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower(): name for name in names}
     for key, value in given.items():
-        if key in ALL_NAMES or key in SPARKS_OWN or key.startswith(PREFIX) or kafka_options.is_harmless(key, value):
+        if key in ALL_NAMES or key in SPARKS_OWN or key.startswith(PREFIX) or is_harmless(key, value):
             continue
         if key == "path":
             raise ConfigError(
@@ -190,12 +191,6 @@ def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, s
             hint = hint.replace(repr(low), repr(name))
         raise ConfigError(f"the penstock {role} has no option {key!r}{hint or '; it has ' + ', '.join(names)}")
     return given
-
-
-def _refuse(given: Mapping[str, str], names: tuple[str, ...], why: str) -> None:
-    for name in names:
-        if name.lower() in given:
-            raise ConfigError(f"option {name} {why}")
 
 
 def _only_one(given: Mapping[str, str], names: tuple[str, ...]) -> str:
@@ -281,16 +276,8 @@ def _ending(given: Mapping[str, str]) -> Boundary:
     return boundary
 
 
-def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text = str(given.get(name.lower(), default)).lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"option {name}={text!r} must be true or false")
-    return text == "true"
-
-
 def _count(given: Mapping[str, str], name: str) -> int:
-    text = given.get(name.lower())
-    if text is None:
+    if (text := given.get(name.lower())) is None:
         return 0
     if not text.strip().isdecimal() or int(text) < 1:
         raise ConfigError(f"option {name}={text!r} must be a whole number of at least 1")
@@ -299,8 +286,7 @@ def _count(given: Mapping[str, str], name: str) -> int:
 
 def _bytes(given: Mapping[str, str], name: str) -> int:
     """A number, alone or with a unit as Spark has them: 512k, 64m, 2g, 64mb; 0 when it is not given."""
-    text = given.get(name.lower())
-    if text is None:
+    if (text := given.get(name.lower())) is None:
         return 0
     found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
     if found is None or not int(found[1]):
@@ -308,60 +294,6 @@ def _bytes(given: Mapping[str, str], name: str) -> int:
     return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
-def _client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
-    """`kafka.linger.ms` as the client's `linger_ms`."""
-    known = {f.name: f for config in configs for f in fields(config)}
-    every = {f.name for config in (ConsumerConfig, ProducerConfig, AdminConfig) for f in fields(config)}
-    others = every - {*known, "partitioner"}
-    found: dict[str, Any] = {}
-    for key, text in given.items():
-        if not key.startswith(PREFIX) or key in BOOTSTRAP_NAMES or kafka_options.is_harmless(key, text):
-            continue
-        name = key.removeprefix(PREFIX).replace(".", "_")
-        if name in others:
-            continue
-        if name not in known or name == "partitioner":
-            hint = did_you_mean(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
-            raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
-        found[name] = _converted(key, text, known[name].default)
-    return found
-
-
-def _reading(client: dict[str, Any]) -> dict[str, Any]:
-    """Reading takes a consumer for records, and an admin for topics and offsets."""
-    for config, check in ((ConsumerConfig, consumer_config), (AdminConfig, admin_config)):
-        _checked(options_of(config, client), check)
-    return client
-
-
-def options_of(config: type, client: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that this part of the client has."""
-    return {f.name: client[f.name] for f in fields(config) if f.name in client}
-
-
-def _checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
-    """The same options, judged by the client here, in the driver: its tasks would fail for them one by one."""
-    try:
-        check(client)
-    except ConfigError as error:
-        text = str(error).partition(" ")[2]  # without "Producer" or "Consumer"
-        for name in client:
-            text = text.replace(f"option {name}=", f"option {option_name(name)}=")
-        raise ConfigError(text) from None
-    return client
-
-
-def _converted(key: str, text: str, default: object) -> Any:
-    if isinstance(default, bool):
-        return _flag({key: text}, key, default)
-    if isinstance(default, int):
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigError(f"option {key}={text!r} must be a whole number") from None
-    return text
-
-
 def includes_headers(options: Options) -> bool:
     """Whether the schema has headers; asked before it is known whether Spark reads or writes."""
-    return _flag({key.lower(): value for key, value in options.items()}, "includeHeaders", False)
+    return flag({key.lower(): value for key, value in options.items()}, "includeHeaders", False)

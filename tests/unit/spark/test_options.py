@@ -9,7 +9,8 @@ import pytest
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig
 from penstock.errors import ConfigError
 from penstock.spark.boundary import BoundaryKind
-from penstock.spark.options import SourceOptions, options_of, sink_options, source_options
+from penstock.spark.kafka_options import options_of
+from penstock.spark.options import SourceOptions, sink_options, source_options
 from penstock.types import TopicPartition
 
 BASE = {"bootstrap": "h:9192", "subscribe": "orders"}
