@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
@@ -287,6 +287,7 @@ class ClusterClient:
         twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
         """
         asked: dict[asyncio.Future[T], Endpoint] = {}
+        said: dict[Endpoint, BaseException] = {}
         attempt = 0
         preferred: Endpoint | None = None
         try:
@@ -308,7 +309,9 @@ class ClusterClient:
                     self.choice.answered(endpoint)
                     return answered.result()
                 preferred = self._next_after(error, endpoint)
-                await self._pause_between(error, attempt, preferred is not None, deadline_ms)
+                said.pop(endpoint, None)
+                said[endpoint] = error
+                await self._pause_between(said, attempt, preferred is not None, deadline_ms)
         finally:
             for unanswered in asked:
                 unanswered.cancel()
@@ -325,16 +328,18 @@ class ClusterClient:
         self.choice.missed(endpoint, self._live())
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 
-    async def _pause_between(self, error: BaseException, attempt: int, is_hinted: bool, deadline_ms: int) -> None:
-        """Backs off once every node was asked; raises at the deadline."""
+    async def _pause_between(
+        self, said: Mapping[Endpoint, BaseException], attempt: int, is_hinted: bool, deadline_ms: int
+    ) -> None:
+        """Backs off once every node was asked; raises at the deadline. `said`: each node's last error, newest last."""
         nodes = len(self.choice.candidates(self._live()))
         wait_ms = self.backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
         if self.clock.now_ms() + wait_ms >= deadline_ms:
-            if isinstance(error, (NetworkError, RequestTimedOutError)):
-                raise TimedOutError(
-                    f"no broker answered in time ({attempt} attempts); the last said: {error}"
-                ) from error
-            raise error
+            for error in reversed(tuple(said.values())):  # one that answers tells more than the silence of the others
+                if not isinstance(error, (NetworkError, RequestTimedOutError)):
+                    raise error
+            *_, last = said.values()
+            raise TimedOutError(f"no broker answered in time ({attempt} attempts); the last said: {last}") from last
         if wait_ms and not is_hinted:
             await asyncio.sleep(wait_ms / 1000)
 

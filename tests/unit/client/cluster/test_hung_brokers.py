@@ -15,7 +15,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
-from penstock.errors import NetworkError
+from penstock.errors import NetworkError, ReplicaNotAvailableError, TimedOutError
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, TopicPartition
 from tests.support.client_environment import fake_environment, pool_of, stepped_threads
@@ -204,3 +204,27 @@ def test_a_call_that_changes_something_is_not_made_twice_because_of_silence() ->
         assert len(asked) == 1
 
     with_bench(story, leaders={0: 1})
+
+
+@pytest.mark.parametrize("left_ms", range(400, 1_600, 130))
+def test_what_a_node_answers_is_told_before_the_silence_of_the_others(left_ms: int) -> None:
+    """Whichever node is asked last; and a node that answers no more is as silent as they are."""
+
+    async def story(bench: Bench) -> None:
+        cluster, asked = bench.cluster, 0
+
+        async def ask(connection: Connection, timeout_ms: int) -> None:
+            nonlocal asked
+            asked += connection.endpoint == cluster.bootstrap[0]
+            if connection.endpoint == cluster.bootstrap[0] and asked <= answers:
+                raise ReplicaNotAvailableError("this broker is behind")
+            raise NetworkError("connection refused")
+
+        answers = 1_000
+        with pytest.raises(ReplicaNotAvailableError, match="this broker is behind"):
+            await cluster.ask_any(ask, cluster.clock.now_ms() + left_ms, read_only=True)
+        answers, asked = 1, 0
+        with pytest.raises(TimedOutError, match="connection refused"):
+            await cluster.ask_any(ask, cluster.clock.now_ms() + 60_000, read_only=True)
+
+    with_bench(story, {0: 1})
