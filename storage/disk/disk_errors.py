@@ -20,6 +20,7 @@ _REMEDIES = {
     errno.EIO: "the disk failed: read the kernel log, replace the disk; the replica is then rebuilt from the leader",
     errno.EACCES: "no permission: give the directory to the user that runs the broker",
     errno.EPERM: "no permission: give the directory to the user that runs the broker",
+    errno.EBUSY: "wait: the broker goes on by itself once the disk answers",
     errno.ETIMEDOUT: "the disk hangs: read the kernel log, repair or replace the disk, restart the broker",
     errno.ENOENT: "the file is gone: it was removed under the running broker; restart the broker",
 }
@@ -49,13 +50,24 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SHORTAGES = (*_NO_ROOM, *OUT_OF_DESCRIPTORS)
 
 
+class RollAwaitedError(OSError):
+    """A segment cannot take an append at all, and the next one is begun once the disk answers: try again soon."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EBUSY, "the segment is full, and the next one waits for the disk", path)
+
+
 class FlushDeferredError(OSError):
     """A flush could not begin for lack of room or descriptors. No data is lost; the flush may be tried again."""
 
 
 def is_shortage(error: BaseException | None) -> bool:
-    """True when this error or a cause of it is a lack of room or descriptors: the operation may succeed later."""
-    return any(isinstance(cause, OSError) and cause.errno in _SHORTAGES for cause in _causes(error))
+    """True when this error or a cause of it is a lack of room or descriptors, or a segment that is not there yet: the
+    operation may succeed later."""
+    return any(
+        isinstance(cause, OSError) and (cause.errno in _SHORTAGES or isinstance(cause, RollAwaitedError))
+        for cause in _causes(error)
+    )
 
 
 def is_disk_full(error: BaseException | None) -> bool:

@@ -97,6 +97,8 @@ class GroupCommit:
         self._failed: set[str] = set()
         self._deferred: dict[Log, asyncio.TimerHandle] = {}
         self._short_of_room: set[Log] = set()
+        self._rolling: set[Log] = set()
+        """Full logs without anything to flush, whose disk is asked whether it answers."""
         self._turn_is_scheduled = False
         self._closing = False
         self._requests = self._flushes = self._deferrals = 0
@@ -231,6 +233,9 @@ class GroupCommit:
                 pending.abandon()
             self._not_flushed(log, error)
             return
+        if pending is None and log.awaits_roll and not log.closed and log not in self._rolling:
+            self._rolling.add(log)
+            self.when_disk_answers(log, functools.partial(self._roll_after, log))
         if pending is None:
             asyncio.get_running_loop().call_soon(self._tell, log)  # not here: other logs wait for the rest of the turn
 
@@ -256,15 +261,22 @@ class GroupCommit:
         if error is None:
             self._short_of_room.discard(log)
             log.complete_flush(pending)
-            if log.awaits_roll and not log.closed:
-                self._roll(log)
+            self._roll(log)
             self._tell(log)
         else:
             self._not_flushed(log, error)
 
+    def _roll_after(self, log: Log, error: BaseException | None) -> None:
+        """A sync of the log's directory, asked for because the log had nothing to flush."""
+        self._rolling.discard(log)
+        if error is None:
+            self._roll(log)
+
     def _roll(self, log: Log) -> None:
-        """Its disk has just answered, and no other name of it is to be synced. A shortage puts the roll off until the
-        next flush."""
+        """If it awaits that. Its disk has just answered, and no other name of it is to be synced. A shortage puts the
+        roll off until the next flush."""
+        if not log.awaits_roll or log.closed:
+            return
         try:
             log.roll()
         except (KafkaStorageError, OSError) as error:

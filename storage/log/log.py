@@ -194,7 +194,7 @@ class Log:
     @property
     def awaits_roll(self) -> bool:
         """It is full: call `roll` after the next flush (`LogOptions.rolls_when_flushed`)."""
-        return self._writer.awaits_roll
+        return self._writer.awaits_roll and self._health.failure is None
 
     def roll(self) -> None:
         """Begin a new segment at the log end; does nothing when the active one is empty."""

@@ -8,8 +8,8 @@ may. If no whole batch of it was ever in a file, no recovery can find one. The e
 nothing was written, and a producer may send the records again without making duplicates.
 
 A roll makes a name, and a disk that hangs holds it up, with its thread. Where that must not be, the full segment goes
-on, and the log says that it awaits a roll; the caller rolls once the disk has completed a flush (`group_commit.py`).
-Only a segment that cannot take the batches at all is rolled at once.
+on, and the log says that it awaits a roll; the caller rolls once the disk has completed a flush (`group_commit.py`). A
+segment that cannot take the batches at all refuses them until then. That is seldom: it counts as full long before.
 
 `batch_validation.py` decides what may be appended, `placing.py` where, `segment_roll.py` when a segment is full.
 """
@@ -21,7 +21,7 @@ from itertools import takewhile
 
 from penstock.record.batch import BatchHeader
 from storage.append.placing import Placed
-from storage.disk.disk_errors import is_shortage, storage_error
+from storage.disk.disk_errors import RollAwaitedError, is_shortage, storage_error
 from storage.log.flush import FlushTracker
 from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
@@ -76,11 +76,13 @@ class LogWriter:
             try:
                 for placed in runs:
                     first_bytes = first_bytes or placed.headers[0].size_bytes
-                    log_end_offset = self._write(placed, log_end_offset, config, old_below)
-            except BaseException:
+                    held_before = end.position if self._segments.active is active else 0
+                    log_end_offset = self._write(placed, log_end_offset, config, old_below, held_before)
+            except BaseException as error:
                 has_batch = self._may_have_batch(active, end, first_bytes)  # BEFORE it is taken back
                 self._epochs.restore(entries)
-                self._take_back(active, end)
+                if active.size_bytes > end.position or not isinstance(error, RollAwaitedError):
+                    self._take_back(active, end)
                 self._producers.take_back(end.offset)
                 raise
             finally:
@@ -91,14 +93,19 @@ class LogWriter:
             raise refusal from error
         return log_end_offset
 
-    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig, old_below: int) -> int:
+    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig, old_below: int, held_before: int) -> int:
+        """`held_before`: bytes that the active segment held before this append. If it held none, a roll before the next
+        try would change nothing: batches of one fetch may be more than 31 bits of offsets apart."""
         active, last = self._segments.active, placed.headers[-1]
         if self.awaits_roll or roll_is_due(active, placed, config):
-            if not self._rolls_when_flushed or must_roll(active, placed):
+            fits = self._rolls_when_flushed and not must_roll(active, placed)
+            if not fits and not (self._rolls_when_flushed and held_before):
                 self.roll(log_end_offset, config)
                 active = self._segments.active
             else:
                 self.awaits_roll = True
+                if not fits:
+                    raise RollAwaitedError(active.log_path)
         active.append(placed.buffers, placed.size_bytes, placed.headers)
         if last.producer_id >= 0 or len(placed.headers) > 1:
             self._producers.take(placed.headers, old_below)

@@ -15,17 +15,20 @@ from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment
 
 SEGMENT_BYTES_MAX = 2**31 - 1
+ROOM_BYTES, ROOM_OFFSETS = 2**27, 2**24
+"""Kept free in every segment: a log that rolls after its next flush takes no more meanwhile, because new bytes that are
+not flushed count against `queued.max.request.bytes` (128 MiB)."""
 
 
 def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
     """True when the batches must go into a new segment."""
     if not active.size_bytes:
         return False
-    if active.size_bytes + placed.size_bytes > config.segment_bytes:
+    if active.size_bytes + placed.size_bytes > min(config.segment_bytes, SEGMENT_BYTES_MAX - ROOM_BYTES):
         return True
     if active.indexes.is_full(config.segment_index_bytes):
         return True
-    if placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET:
+    if placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET - ROOM_OFFSETS:
         return True
     first_ms = active.first_timestamp_ms()
     return first_ms >= 0 and placed.headers[0].max_timestamp_ms - first_ms > life_ms(active.stem, config)
@@ -33,7 +36,7 @@ def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
 
 def must_roll(active: Segment, placed: Placed) -> bool:
     """True when the batches do not fit in the segment at all: its file's positions and its offsets are 31 bits wide."""
-    return (
+    return active.size_bytes > 0 and (
         active.size_bytes + placed.size_bytes > SEGMENT_BYTES_MAX
         or placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.disk_failures import DiskFailures
@@ -26,7 +27,7 @@ from broker.replication.hosting.replica_roles import Fetchers, ReplicaRoles
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
-from broker.replication.partition import PartitionReports
+from broker.replication.partition import Partition, PartitionReports
 from broker.replication.refused_appends import RefusedAppends
 from broker.replication.replica_statistics import ReplicaStatistics, Traffic, count_roles
 from broker.replication.replica_troubles import replica_troubles
@@ -116,6 +117,12 @@ class ReplicaParts:
         )
 
 
+def _append_refused(refused: RefusedAppends, durability: Durability, partition: Partition) -> None:
+    refused.refused(partition)
+    if partition.log.awaits_roll:  # that may be why, and no other append may ask for the flush after which it rolls
+        durability.request_flush(partition)
+
+
 def replica_parts(
     known: KnownReplicas,
     log_manager: LogManager,
@@ -128,12 +135,13 @@ def replica_parts(
     not given."""
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
     high_watermarks = CheckpointedHighWatermarks(log_manager.checkpoints.high_watermarks(), hosted.all)
+    append_refused = partial(_append_refused, known.refused, ports.durability)
     opener = PartitionOpener(
         hosted,
         log_manager,
         high_watermarks,
         ports.durability,
-        PartitionReports(isrs.maybe_expand, failures.disk_error, known.refused.refused),
+        PartitionReports(isrs.maybe_expand, failures.disk_error, append_refused),
         (known.refused.forget, ports.directories.forget, ports.on_log_gone),
     )
     roles = ReplicaRoles(
