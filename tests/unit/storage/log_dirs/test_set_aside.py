@@ -223,6 +223,21 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
     assert sorted(map(str, (log.topic_partition for log in manager.logs()))) == ["orders-0", "orders-1"]
 
 
+def test_a_checkpoint_between_two_steps_brings_no_line_of_a_rotten_log_back(fs: LosingFileSystem) -> None:
+    manager = open_manager(rotten(fs))
+    fs = manager.file_system._fs  # type: ignore[attr-defined]
+    removal = manager.removal.begin_rotten(TP, TOPIC_ID)
+    assert removal is not None
+    manager.checkpoints.write_recovery_points()
+    assert lines(fs, TP)[0] == 20, "it has not left yet"
+    removal.outcomes |= manager.removal.carry_out("/d", (removal,))[removal]
+    manager.checkpoints.write_recovery_points()
+    manager.checkpoints.write_log_starts()
+    assert lines(fs, TP) == [None] * 4
+    manager.removal.end(removal)
+    assert manager.table.offline.names() == () and not manager.table.renamed
+
+
 def test_only_an_offline_log_is_rotten(fs: LosingFileSystem) -> None:
     manager = filled(fs)
 

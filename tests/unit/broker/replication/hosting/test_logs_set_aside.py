@@ -248,23 +248,6 @@ def test_a_log_keeps_its_name_while_a_thread_works_in_its_directory(tmp_path: Pa
     run(scenario)
 
 
-def test_a_checkpoint_meanwhile_brings_no_line_of_a_rotten_log_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with started(tmp_path) as broker:
-            await damaged(broker)
-            await broker.replicas.logs_have_left()
-            checkpoints = broker.log_manager.checkpoints
-            with hangs(broker.fs, "rename", "cleaner-offset-checkpoint"):
-                registers_anew(broker)
-                async with asyncio.timeout(WAIT_S):
-                    while line(broker.fs, broker.dirs[0]) is not None:  # noqa: ASYNC110
-                        await asyncio.sleep(0.001)
-                assert checkpoints.try_recovery_points(broker.dirs[0]) is None
-                assert line(broker.fs, broker.dirs[0]) is None
-
-    run(scenario)
-
-
 # -- the note ----------------------------------------------------------------------------------------------------------
 
 
