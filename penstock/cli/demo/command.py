@@ -36,11 +36,11 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Show that no record is lost: stream text, kill a leader and the controller meanwhile, read everything back."""
-    from penstock.cli.demo.job import DemoOptions, run_demo
+    from penstock.cli.demo.story import run_demo
 
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell makes its background jobs ignore it
         signal.signal(number, _end)
-    raise typer.Exit(run_demo(DemoOptions(path, nodes, max_mb * MB, spark, as_json)))
+    raise typer.Exit(run_demo(path, nodes, max_mb * MB, spark=spark, as_json=as_json))
 
 
 def _end(*_: Any) -> None:

@@ -5,64 +5,65 @@ Pure but for printing. Every check has a name, so that a failed run names the pr
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from penstock.cli.demo.faults import Fault, Faults
-from penstock.cli.demo.source import SourcePlan
-from penstock.cli.demo.stream import Streamed, Sums
-from penstock.cli.demo.verify import ParquetRead, ReadBack
+from penstock.cli.demo.reading import Table
+from penstock.cli.demo.text import Sums, Text
 from penstock.cli.output import note, print_fields, print_json, print_table
-
-NONE = "-"
-MB = 1_000_000
+from penstock.client.producer.sender import ProducerStatistics
 
 
 @dataclass(frozen=True, slots=True)
-class TableRun:
-    """The Spark pipeline's run and the content of its table; `start_seconds` is the time that Spark took to start."""
+class Crash:
+    """A node that was killed; `failover_ms` is None where the text had ended before."""
 
-    parquet: ParquetRead
-    seconds: float
-    start_seconds: float
+    node: int
+    failover_ms: int | None
+    back_in_isr_ms: int
+
+    def text(self, what: str) -> str:
+        failover = "no line was left to send" if self.failover_ms is None else f"{what} {self.failover_ms} ms"
+        return f"node {self.node}: {failover}; back in every ISR {self.back_in_isr_ms} ms after its start"
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
-    """One whole run; `table` is None without Spark."""
+class Report:
+    """One whole run; `table` is None without Spark. `seconds`: how long its parts took."""
 
-    plan: SourcePlan
+    text: Text
     nodes: int
-    start_seconds: float
-    streamed: Streamed
-    faults: Faults
-    read: ReadBack
-    table: TableRun | None
+    sent: Sums
+    counts: ProducerStatistics
+    leader: Crash
+    controller: Crash
+    read: Sums
+    table: Table | None
+    seconds: Mapping[str, float]
 
     @property
     def lost(self) -> int:
-        """Lines that were acked and are not in the log."""
-        found = self.read.sums
-        return sum(max(0, file.lines - (found[key].lines if key in found else 0)) for key, file in self._in.items())
+        """Lines that were sent and are not in the log."""
+        return self.sent.missing_in(self.read)
 
     @property
-    def _in(self) -> Sums:
-        return self.streamed.sums
+    def duplicates(self) -> int:
+        """Records of the log beyond those that were sent."""
+        return self.read.missing_in(self.sent)
 
     def checks(self) -> dict[str, bool]:
         """Every promise by name."""
-        streamed, read = self.streamed, self.read
+        sent, read = self.sent, self.read
         checks = {
-            "every record acked": streamed.acked == streamed.records and streamed.failed == 0,
+            "every record acked": self.counts.records_acked == sent.records and self.counts.records_failed == 0,
             "nothing lost": self.lost == 0,
-            "order kept in every file": read.misplaced == 0,
-            "out = in + duplicates": read.records == streamed.records + len(read.duplicates),
-            "checksum out = in": read.sums == self._in,
+            "nothing twice": self.duplicates == 0,
+            "checksum out = in, in the order of every file": read.checksum == sent.checksum,
         }
         if self.table is not None:
-            checks["rows in Parquet = records out"] = self.table.parquet.rows == read.records
-            checks["checksum in Parquet = in"] = self.table.parquet.sums == self._in
+            checks["rows in Parquet = records out"] = self.table.sums.records == read.records
+            checks["checksum in Parquet = in, in the order of every file"] = self.table.sums.checksum == sent.checksum
         return checks
 
     @property
@@ -71,44 +72,31 @@ class RunReport:
 
     def as_json(self) -> dict[str, Any]:
         """One object with everything that the table shows."""
-        streamed, read, table = self.streamed, self.read, self.table
+        table = self.table
+        sums = {"in": self.sent, "out": self.read, "parquet": table and table.sums}
+        seconds = {**self.seconds, **({"spark_start": table.start_seconds, "spark": table.seconds} if table else {})}
         return {
             "ok": self.ok,
             "checks": self.checks(),
-            "source": {
-                "path": str(self.plan.root),
-                "files": len(self.plan.files),
-                "left_out_bytes": self.plan.left_out_bytes,
-            },
-            "nodes": self.nodes,
-            "start_seconds": round(self.start_seconds, 3),
-            "records": {"in": streamed.records, "out": read.records, "parquet": table and table.parquet.rows},
-            "bytes": {"in": streamed.size_bytes, "out": read.size_bytes, "parquet": table and table.parquet.size_bytes},
-            "checksum": {
-                "in": checksum(self._in),
-                "out": checksum(read.sums),
-                "parquet": table and checksum(table.parquet.sums),
-            },
+            "source": {"path": str(self.text.root), "files": len(self.text.files)},
+            "records": {name: found and found.records for name, found in sums.items()},
+            "bytes": {name: found and found.size_bytes for name, found in sums.items()},
+            "checksum": {name: found and found.checksum for name, found in sums.items()},
             "lost": self.lost,
-            "duplicates_by_retry": len(read.duplicates),
-            "records_retried": streamed.retried,
-            "leader_killed": _fault_json(self.faults.leader),
-            "controller_killed": _fault_json(self.faults.controller),
-            "seconds": {
-                "stream": round(streamed.seconds, 3),
-                "read_back": round(read.seconds, 3),
-                "spark": table and round(table.seconds, 3),
-                "spark_start": table and round(table.start_seconds, 3),
-            },
+            "duplicates_by_retry": self.duplicates,
+            "records_retried": self.counts.records_retried,
+            "leader_killed": asdict(self.leader),
+            "controller_killed": asdict(self.controller),
+            "seconds": {name: round(taken, 3) for name, taken in seconds.items()},
             "records_per_second": {
-                "stream": _rate(streamed.records, streamed.seconds),
-                "read_back": _rate(read.records, read.seconds),
-                "spark": table and _rate(table.parquet.rows, table.seconds - table.start_seconds),
+                "stream": _rate(self.sent.records, self.seconds["stream"]),
+                "read_back": _rate(self.read.records, self.seconds["read_back"]),
+                "spark": table and _rate(table.sums.records, table.seconds - table.start_seconds),
             },
         }
 
 
-def print_report(report: RunReport, as_json: bool) -> None:
+def print_report(report: Report, as_json: bool) -> None:
     """Prints the table or the object on stdout, and the failed checks on stderr."""
     told = report.as_json()
     if as_json:
@@ -120,53 +108,24 @@ def print_report(report: RunReport, as_json: bool) -> None:
             note(f"FAILED: {name}")
 
 
-def checksum(sums: Sums) -> str:
-    """One SHA-256 over all files: each key with the SHA-256 of its lines, by key."""
-    whole = hashlib.sha256()
-    for key, file in sorted(sums.items()):
-        whole.update(len(key).to_bytes(4, "big") + key + file.sha256)
-    return whole.hexdigest()
+def _print_tables(report: Report, told: dict[str, Any]) -> None:
+    def row(title: str, name: str, form: str) -> list[str]:
+        return [title, *("-" if value is None else format(value, form) for value in told[name].values())]
 
-
-def _print_tables(report: RunReport, told: dict[str, Any]) -> None:
-    def row(title: str, name: str, unit: str = "") -> list[str]:
-        values = (told[name].get(column) for column in ("in", "out", "parquet"))
-        return [title, *(NONE if value is None else f"{value:,}{unit}" for value in values)]
-
-    sums = [NONE if value is None else value[:16] for value in told["checksum"].values()]
-    rates = [NONE if rate is None else f"{rate:,}" for rate in told["records_per_second"].values()]
-    print_table(
-        ["", "in", "out", "in Parquet"],
-        [row("records", "records"), row("bytes", "bytes"), ["SHA-256", *sums], ["records per second", *rates]],
-    )
+    rows = [row("records", "records", ","), row("bytes", "bytes", ","), row("SHA-256", "checksum", ".16")]
+    print_table(["", "in", "out", "in Parquet"], [*rows, row("records per second", "records_per_second", ",")])
     equal = all(holds for name, holds in report.checks().items() if name.startswith("checksum"))
     print_fields(
         {
             "checksums": "equal" if equal else "NOT EQUAL",
             "lost": told["lost"],
             "duplicates by retry": f"{told['duplicates_by_retry']:,} (of {told['records_retried']:,} sent again)",
-            "leader killed": _fault_text(report.faults.leader, "its partitions acked again after"),
-            "controller killed": _fault_text(report.faults.controller, "the next topic was created after"),
-            "started": f"{report.nodes} nodes ready in {report.start_seconds:.1f} s",
+            "leader killed": report.leader.text("its partition acked again after"),
+            "controller killed": report.controller.text("the next topic was created after"),
+            "started": f"{report.nodes} nodes ready in {report.seconds['start']:.1f} s",
             "result": "everything holds" if report.ok else "FAILED",
         }
     )
-
-
-def _fault_text(fault: Fault, what: str) -> str:
-    failover = (
-        "no record was left for its partitions" if fault.failover_ms is None else f"{what} {fault.failover_ms} ms"
-    )
-    return f"node {fault.node_id}: {failover}; back in every ISR {fault.back_ms} ms after its start"
-
-
-def _fault_json(fault: Fault) -> dict[str, int | None]:
-    return {
-        "node": fault.node_id,
-        "partitions_led": fault.partitions,
-        "failover_ms": fault.failover_ms,
-        "back_in_isr_ms": fault.back_ms,
-    }
 
 
 def _rate(records: int, seconds: float) -> int:
