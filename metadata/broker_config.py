@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from metadata.records import ALL_BROKERS
-from penstock.config_keys import ConfigKey, ConfigValue, nearest
+from penstock.config_keys import ConfigKey, ConfigValue, Update, nearest
 from penstock.errors import InvalidConfigError
 
 VALUE_CHARACTERS_MAX: Final = 4_096
@@ -37,27 +37,23 @@ class ConfigRule(NamedTuple):
 class BrokerConfigs:
     """The keys of a node, as far as the controller knows them."""
 
-    definitions: Mapping[str, ConfigKey] = field(default_factory=dict)
-    """Those that may change while nodes run."""
-    for_all_only: Set[str] = frozenset()
-    """Of these, the keys that no single broker may have: the controller uses their values too."""
-    fixed: Set[str] = frozenset()
-    """The keys that need a restart."""
+    keys: Mapping[str, ConfigKey] = field(default_factory=dict)
+    """By name; `update` says which of them may change while nodes run, and for whom."""
     rules: tuple[ConfigRule, ...] = ()
     """Besides the type and the range of each key."""
 
     def definition(self, key: str, resource_name: str) -> ConfigKey:
         """Of a key that the resource may have; else InvalidConfigError with the remedy."""
-        found, shown = self.definitions.get(key), key[:_SHOWN_CHARACTERS]
+        found, shown = self.keys.get(key), key[:_SHOWN_CHARACTERS]
         if found is None:
-            if key in self.fixed:
-                raise InvalidConfigError(
-                    f"{key} cannot change while a broker runs; set it in the node's configuration file, and restart it"
-                )
-            near = nearest(shown, self.definitions)
+            near = nearest(shown, [name for name, known in self.keys.items() if known.update is not Update.RESTART])
             remedy = f"did you mean {near}?" if near else "docs/configuration.md has all keys"
             raise InvalidConfigError(f"unknown broker config {shown!r}; {remedy}")
-        if resource_name != ALL_BROKERS and key in self.for_all_only:
+        if found.update is Update.RESTART:
+            raise InvalidConfigError(
+                f"{key} cannot change while a broker runs; set it in the node's configuration file, and restart it"
+            )
+        if resource_name != ALL_BROKERS and found.update is Update.CLUSTER:
             raise InvalidConfigError(
                 f"{key} cannot differ between brokers, because the controller uses it; set it for all of them:"
                 " `penstock configs alter --broker-default`"

@@ -33,7 +33,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
 from metadata.registrations import ConfigResource
-from penstock.config_keys import ConfigValue, config_text
+from penstock.config_keys import ConfigValue, Update, config_text
 from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class DynamicBrokerConfig:
         them needs a restart or may only be set for all brokers."""
         changed = changed_keys(self.file, file)
         fixed = [key for key in changed if key not in DYNAMIC]
-        for_all = [key for key in changed if key in BROKER_CONFIGS.for_all_only]
+        for_all = [key for key in changed if key in DYNAMIC and DYNAMIC[key].update is Update.CLUSTER]
         remedies = []
         if fixed:
             remedies.append(f"{', '.join(fixed)} changed: restart the node for that, or take it back")

@@ -36,9 +36,7 @@ def _not_above(least: str, most: str) -> ConfigRule:
 
 DYNAMIC: Final[Mapping[str, ConfigKey]] = {name: key for name, key in KEYS.items() if key.update is not Update.RESTART}
 BROKER_CONFIGS: Final = BrokerConfigs(
-    definitions=DYNAMIC,
-    for_all_only=frozenset(key.name for key in KEYS.values() if key.update is Update.CLUSTER),
-    fixed=frozenset(key.name for key in KEYS.values() if key.update is Update.RESTART),
+    KEYS,
     rules=(
         ConfigRule(("logger.level",), partial(_check_levels, any_room=True)),
         ConfigRule(("logger.level",), _check_levels, of_changes_only=True),

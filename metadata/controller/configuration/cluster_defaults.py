@@ -1,7 +1,7 @@
 """The values that the controller uses of a node's keys: the metadata's for all brokers, else those of its own file.
 
 They are read from the controller's state, so a decision sees what the one before it has changed. No single broker can
-have another value of them (`BrokerConfigs.for_all_only`), so brokers that know the metadata agree with the controller.
+have another value of them (`Update.CLUSTER`), so brokers that know the metadata agree with the controller.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ConfigRecord
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
+from penstock.config_keys import Update
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
 from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
@@ -131,7 +132,9 @@ def test_a_broker_tells_what_the_metadata_has_for_it_and_for_all_brokers() -> No
 
 def test_a_broker_tells_which_keys_cannot_change_while_it_runs() -> None:
     found = entries("broker", "1")
-    assert {key for key, entry in found.items() if entry.is_read_only} == BROKER_CONFIGS.fixed
+    assert {key for key, entry in found.items() if entry.is_read_only} == {
+        name for name, key in KEYS.items() if key.update is Update.RESTART
+    }
     assert not any(entry.is_read_only for entry in entries("topic", "t").values())
 
 

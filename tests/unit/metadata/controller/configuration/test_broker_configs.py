@@ -15,7 +15,7 @@ from metadata.image import image_records
 from metadata.records import ConfigRecord, UnregisterBrokerRecord
 from metadata.registrations import ConfigResource
 from metadata.requests import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
-from penstock.config_keys import Update
+from penstock.config_keys import Update, config_text
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     InvalidConfigError,
@@ -148,10 +148,7 @@ def test_one_bad_change_refuses_all_changes_of_its_broker(row: str) -> None:
 @pytest.mark.parametrize("key", [key.name for key in KEYS.values()])
 def test_every_key_of_a_node_may_change_as_its_table_says_and_no_other_way(key: str) -> None:
     cluster, update = cluster_of(1), KEYS[key].update
-    found = BROKER_CONFIGS.definitions.get(key)
-    value = (
-        "1" if found is None else ",".join(found.default) if isinstance(found.default, tuple) else str(found.default)
-    )
+    value = "1" if update is Update.RESTART else config_text(KEYS[key].default)
     assert (cluster.configure("", {key: value}, "broker") is None) == (update is not Update.RESTART)
     assert (cluster.configure("1", {key: value}, "broker") is None) == (update is Update.NODE)
 
