@@ -16,8 +16,9 @@ ATC 2020). Not here: when a replica comes back (lost_replicas.py), what a node d
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
@@ -37,17 +38,17 @@ class DiskFailures:
     def __init__(
         self,
         log_manager: LogManager,
+        hosted: HostedPartitions,
         lost: LostReplicas,
         refused: RefusedAppends,
-        partitions: Callable[[], Iterable[Partition]],
         threads: InLogDir,
         on_replica_lost: Callable[[], None],
         on_log_dir_failed: Callable[[str, Exception], None],
     ) -> None:
-        """`partitions()` are those that are hosted now; `threads` write notes; `on_replica_lost` has this broker
-        register anew; `on_log_dir_failed` is told once for each log dir, and has the controller told."""
-        self._log_manager, self._lost, self._refused = log_manager, lost, refused
-        self._partitions, self._threads = partitions, threads
+        """`threads` write notes; `on_replica_lost` has this broker register anew; `on_log_dir_failed` is told once for
+        each log dir, and has the controller told."""
+        self._log_manager, self._hosted, self._lost, self._refused = log_manager, hosted, lost, refused
+        self._threads = threads
         self._on_replica_lost = on_replica_lost
         self._on_log_dir_failed = on_log_dir_failed
 
@@ -88,13 +89,17 @@ class DiskFailures:
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
         replica in the ISR, and may even let it lead, until this broker has left the ISRs."""
-        self._take_offline(partition, error)
-        self.leave_isrs(partition.state)
+        if self._take_offline(partition, error):
+            self.leave_isrs(partition.state)
 
-    def _take_offline(self, partition: Partition, error: Exception) -> None:
+    def _take_offline(self, partition: Partition, error: Exception) -> bool:
+        """False for a partition that was dismissed before: another one may have its name by now."""
+        replica = self._hosted.replica(partition.topic_partition)
+        if replica is None or replica.partition is not partition:
+            return False
         _log.error("%s goes offline: %s", partition, error)
-        partition.stop(offline_error(partition.log.directory, error))
-        self._lost.found(partition.topic_partition, error)
+        self._lost.failed(replica, error, offline_error(partition.log.directory, error))
+        return True
 
     def leave_isrs(self, state: PartitionRegistration) -> None:
         """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead; nor may
@@ -107,7 +112,7 @@ class DiskFailures:
         way may report the failure once more."""
         if directory in self._log_manager.offline_log_dirs:
             return
-        for partition in self._partitions():
+        for partition in self._hosted.all():
             if partition.log.log_dir == directory:
                 self._take_offline(partition, error)
                 recorded = partition.state.directory_of(self._lost.broker_id)

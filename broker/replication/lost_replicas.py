@@ -29,23 +29,19 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.replica_states import HostingState, LostReplica, Replica
+from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
-from penstock.errors import CorruptFileError
+from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)
 
 REBUILDS_MAX = 3
 """The limit for one replica until the node is started again. Each rebuild sets aside a directory with the old log."""
+_WITH_LOG = (HostingState.BROKEN, HostingState.DAMAGED, HostingState.GIVEN_UP, HostingState.OUT_OF_USE)
 _MUST_REGISTER = "this broker has to register anew first, and does so by itself"
-
-
-class Loss(Enum):
-    """Why a replica cannot be served."""
-
-    DAMAGED = "damaged"
-    OUT_OF_USE = "out of use"
-    WITHOUT_LOG = "without log"
 
 
 class Verdict(Enum):
@@ -54,17 +50,6 @@ class Verdict(Enum):
     WAIT = "wait"
     REBUILD = "set the log aside, and begin with an empty one"
     HOST = "try again to create the log"
-
-
-@dataclass(slots=True)
-class LostReplica:
-    """One lost replica."""
-
-    loss: Loss
-    why: Exception
-    broker_epoch: int  # this broker's epoch when the loss was found
-    starts_empty: bool = False  # an empty log loses nothing: the partition is new, or its damaged log was set aside
-    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +66,20 @@ class LostReplicas:
     """The lost replicas of one broker. The broker sets the two epochs: `broker_epoch` is the controller's last answer,
     `registered_epoch` is the one in the metadata."""
 
-    def __init__(self, broker_id: int) -> None:
-        self.broker_id = broker_id
+    def __init__(self, hosted: HostedPartitions) -> None:
+        self.broker_id = hosted.broker_id
         self.broker_epoch = NO_EPOCH
         self.registered_epoch = NO_EPOCH
-        self._lost: dict[TopicPartition, LostReplica] = {}
-        self._rebuilds: Counter[TopicPartition] = Counter()
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._lost
+        self.hosted = hosted
+        self._rebuilt = 0
 
     def __len__(self) -> int:
-        return len(self._lost)
-
-    def get(self, key: TopicPartition) -> LostReplica | None:
-        return self._lost.get(key)
+        return len(self.partitions)
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        return tuple(self._lost)
+        """Also those whose log is being created again."""
+        return tuple(replica.key for replica in self.hosted.replicas() if replica.lost is not None)
 
     def registered(self, broker_epoch: int) -> None:
         """The controller has answered a registration of this broker."""
@@ -110,48 +90,46 @@ class LostReplicas:
         self.registered_epoch = broker_epoch
 
     def found(self, key: TopicPartition, why: Exception) -> None:
-        """The replica's log was found damaged or unusable just now."""
-        self._lost[key] = LostReplica(_loss_of(why), why, self.broker_epoch)
+        """The start found the replica's log damaged or unusable."""
+        self.hosted.known(key).lose(LostReplica(why, self.broker_epoch))
 
-    def not_created(self, key: TopicPartition, why: Exception, *, is_new: bool) -> None:
-        """The replica has no log; `is_new`: the partition is new, and no replica of it ever had one."""
-        self._lost[key] = LostReplica(Loss.WITHOUT_LOG, why, self.broker_epoch, is_new)
+    def failed(self, replica: Replica, why: Exception, answer: ApiError) -> None:
+        """The replica's log was found damaged or unusable just now: requests get `answer`."""
+        replica.lose(LostReplica(why, self.broker_epoch), answer)
 
-    def set_aside(self, key: TopicPartition) -> None:
-        """The replica's damaged log was set aside."""
-        lost = self._lost[key]
-        lost.loss, lost.starts_empty = Loss.WITHOUT_LOG, True
-        self._rebuilds[key] += 1
+    def not_created(self, replica: Replica, why: Exception, *, starts_empty: bool) -> None:
+        """The replica has no log; `starts_empty`: an empty one would lose nothing."""
+        replica.lack_log(LostReplica(why, self.broker_epoch), starts_empty=starts_empty)
 
-    def forget(self, key: TopicPartition) -> None:
-        """The replica is online again, or its topic was deleted."""
-        self._lost.pop(key, None)
+    def set_aside(self, replica: Replica) -> Partition | None:
+        """The replica's damaged log was set aside; returns what was served over it."""
+        self._rebuilt += 1
+        return replica.set_aside()
 
-    def say(self, key: TopicPartition, what: str) -> None:
+    def say(self, replica: Replica, what: str) -> None:
         """A log line about a lost replica: once, until it is something else."""
-        lost = self._lost.get(key)
+        lost = replica.lost
         if lost is not None and lost.said != what:
             lost.said = what
-            _log.error("%s is offline here, %s", key, what)
+            _log.error("%s is offline here, %s", replica.key, what)
 
-    def verdict(self, key: TopicPartition, state: PartitionRegistration) -> Verdict:
-        """What may be done now; `state` is the partition in the newest metadata."""
-        if self._lost[key].loss is Loss.WITHOUT_LOG:
+    def verdict(self, replica: Replica, state: PartitionRegistration) -> Verdict:
+        """What may be done with a lost replica now; `state` is the partition in the newest metadata."""
+        if replica.state is HostingState.WITHOUT_LOG:
             return Verdict.HOST
-        return Verdict.WAIT if self.obstacle(key, state) else Verdict.REBUILD
+        return Verdict.WAIT if self.obstacle(replica, state) else Verdict.REBUILD
 
-    def obstacle(self, key: TopicPartition, state: PartitionRegistration) -> str:
+    def obstacle(self, replica: Replica, state: PartitionRegistration) -> str:
         """Why the log may not be made anew yet, with the remedy if a person must act; "" when it may."""
-        lost = self._lost[key]
-        if lost.loss is Loss.OUT_OF_USE:
+        if replica.state not in (HostingState.DAMAGED, HostingState.GIVEN_UP):
             return "it stays offline: repair the disk, or free space on it, then start this node again"
-        if self._rebuilds[key] >= REBUILDS_MAX:
+        if replica.rebuilds >= REBUILDS_MAX:
             return (
                 f"it was made anew {REBUILDS_MAX} times since the start: check this machine's disks and memory for "
                 "faults before you start this node again"
             )
         # A single replica needs no registration.
-        if not self._is_registered_anew(key) and state.replicas != (self.broker_id,):
+        if not self._is_registered_anew(replica) and state.replicas != (self.broker_id,):
             return _MUST_REGISTER
         if self.broker_id in state.isr:
             return (
@@ -164,36 +142,33 @@ class LostReplicas:
             return "there is no other leader to fetch it from"
         return ""
 
-    def is_mistaken_for_eligible(self, key: TopicPartition, state: PartitionRegistration) -> bool:
+    def is_mistaken_for_eligible(self, replica: Replica, state: PartitionRegistration) -> bool:
         """Whether the controller may elect a damaged replica from the ELR until this broker registers once more."""
-        is_damaged = self._lost[key].loss is Loss.DAMAGED
-        return is_damaged and self.broker_id in state.elr and self._is_registered_anew(key)
+        is_damaged = replica.state is HostingState.DAMAGED
+        return is_damaged and self.broker_id in state.elr and self._is_registered_anew(replica)
 
-    def _is_registered_anew(self, key: TopicPartition) -> bool:
-        return self.registered_epoch == self.broker_epoch > self._lost[key].broker_epoch
+    def _is_registered_anew(self, replica: Replica) -> bool:
+        found_at = replica.lost.broker_epoch if replica.lost is not None else self.broker_epoch
+        return self.registered_epoch == self.broker_epoch > found_at
 
     def why_offline(self, key: TopicPartition, state: PartitionRegistration) -> str:
         """Why a partition that this broker should lead is offline, with the remedy; "" when it is not offline.
 
         The controller does not know it, and could do nothing: no other replica may lead.
         """
-        lost = self._lost.get(key)
-        if lost is None or state.leader_id != self.broker_id:
+        replica = self.hosted.replica(key)
+        if replica is None or replica.lost is None or state.leader_id != self.broker_id:
             return ""
-        obstacle = "" if lost.loss is Loss.WITHOUT_LOG else self.obstacle(key, state)
-        return lost.said or "; ".join(filter(None, (str(lost.why), obstacle)))
+        obstacle = self.obstacle(replica, state) if replica.state in _WITH_LOG else ""
+        return replica.lost.said or "; ".join(filter(None, (str(replica.lost.why), obstacle)))
 
     def statistics(self) -> LostReplicasStatistics:
-        losses = [lost.loss for lost in tuple(self._lost.values())]
-        return LostReplicasStatistics(
-            damaged=losses.count(Loss.DAMAGED),
-            out_of_use=losses.count(Loss.OUT_OF_USE),
-            without_log=losses.count(Loss.WITHOUT_LOG),
-            rebuilt=self._rebuilds.total(),
-        )
+        lost = [(replica.state, found) for replica in self.hosted.replicas() if (found := replica.lost) is not None]
+        with_log = Counter(found.is_rot for state, found in lost if state in _WITH_LOG)
+        return LostReplicasStatistics(with_log[True], with_log[False], len(lost) - with_log.total(), self._rebuilt)
 
     def __repr__(self) -> str:
-        return f"LostReplicas({', '.join(f'{key}: {lost.loss.value}' for key, lost in self._lost.items()) or 'none'})"
+        return f"LostReplicas({', '.join(map(str, self.partitions)) or 'none'})"
 
 
 def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path: str | None) -> str:
@@ -222,12 +197,3 @@ def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path
             " directory back and start this node again, or delete the topic"
         )
     return ""
-
-
-def _loss_of(why: BaseException | None) -> Loss:
-    """DAMAGED if the error, or one of its causes, is a CorruptFileError."""
-    while why is not None:
-        if isinstance(why, CorruptFileError):
-            return Loss.DAMAGED
-        why = why.__cause__
-    return Loss.OUT_OF_USE

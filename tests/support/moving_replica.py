@@ -104,6 +104,11 @@ class Stage:
         return self.replicas.get(PARTITION, TOPIC_ID)
 
     @property
+    def is_held(self) -> bool:
+        replica = self.replicas.parts.hosted.replica(PARTITION)
+        return replica is not None and replica.held is not None
+
+    @property
     def here(self) -> str:
         return Path(self.partition.log.log_dir).name
 

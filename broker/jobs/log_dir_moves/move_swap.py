@@ -1,7 +1,7 @@
 """Puts the finished copy of a log in the log's place, while its partition is held for a moment.
 
 A held partition answers produce and fetch requests with KAFKA_STORAGE_ERROR, which clients and followers try again; it
-fetches nothing, and what the metadata says of it waits (`held_replicas.py`). Requests whose records are written but
+fetches nothing, and what the metadata says of it waits (`replica_states.py`). Requests whose records are written but
 not acked go on waiting. The order:
 
     1  the controller is told of the new log dir, and acknowledges it                     `move_announcement.py`; the
@@ -33,6 +33,7 @@ from broker.jobs.log_dir_moves.moves import Move
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.hosting.replica_roles import Fetchers
+from broker.replication.hosting.replica_states import SERVED, HostingState, Replica
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvariantViolation, KafkaStorageError
@@ -75,8 +76,6 @@ class MoveSwap:
             clock,
         )
         self._announcements = MoveAnnouncements(replicas.directories)
-        self._held: dict[TopicPartition, ApiError] = {}
-        """With what each partition answers that is held."""
         self.put_off = 0
         self.held_ms_max = 0
 
@@ -94,10 +93,10 @@ class MoveSwap:
     async def _swap_held(self, move: Move, partition: Partition) -> bool:
         why = KafkaStorageError(f"{partition.topic_partition} is being put into {move.side.log_dir}; try again")
         held_at_ms = self._clock.now_ms()
-        log = partition.log
-        self._hold(partition, why)
+        log, replica = partition.log, self._parts.hosted.known(partition.topic_partition)
+        self._hold(replica, why)
         try:
-            is_equal = await self._finished_in_time(move, partition, log, why, held_at_ms)
+            is_equal = await self._finished_in_time(move, replica, partition, why, held_at_ms)
             if not (is_equal and self._announcements.use(move)):
                 return False
             log.abandon(wait=False)
@@ -107,28 +106,25 @@ class MoveSwap:
             )
             if (hanging := await self._hangs_in(renaming, watch)) is not None:
                 self._hangs(move, partition, hanging)
-                self._release(partition, why, held_at_ms)
-            return self._settle(move, partition, log, await renaming)
+                self._release(replica, why, held_at_ms)
+            return self._settle(move, replica, partition, log, await renaming)
         finally:
-            self._release(partition, why, held_at_ms)
+            self._release(replica, why, held_at_ms)
 
-    def _hold(self, partition: Partition, why: ApiError) -> None:
-        key = partition.topic_partition
-        self._held[key] = why
-        partition.hold(why)
-        self._replicas.fetchers.remove([key])
-        self._parts.held.hold(key)
-        self._replicas.on_log_gone(key)
+    def _hold(self, replica: Replica, why: ApiError) -> None:
+        replica.hold(why)
+        self._replicas.fetchers.remove([replica.key])
+        self._replicas.on_log_gone(replica.key)
 
     async def _finished_in_time(
-        self, move: Move, partition: Partition, log: Log, why: ApiError, held_at_ms: int
+        self, move: Move, replica: Replica, partition: Partition, why: ApiError, held_at_ms: int
     ) -> bool:
-        finishing = asyncio.create_task(self._finish(move, partition, log, why))
+        finishing = asyncio.create_task(self._finish(move, partition, partition.log, why))
         done, _ = await asyncio.wait({finishing}, timeout=HOLD_MS_MAX / 1000)
         if not done:
             self.put_off += 1
             _log.warning("%s: the swap took too long, and is tried again later", partition)
-            self._release(partition, why, held_at_ms)
+            self._release(replica, why, held_at_ms)
         return await finishing and partition.offline is why
 
     async def _finish(self, move: Move, partition: Partition, log: Log, why: ApiError) -> bool:
@@ -170,7 +166,7 @@ class MoveSwap:
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
-    def _settle(self, move: Move, partition: Partition, log: Log, outcome: SwapOutcome) -> bool:
+    def _settle(self, move: Move, replica: Replica, partition: Partition, log: Log, outcome: SwapOutcome) -> bool:
         """Whichever log there is now serves the partition, unless the partition went offline meanwhile."""
         manager, new = self._log_manager, outcome.log
         if outcome.gone is not None:
@@ -178,7 +174,7 @@ class MoveSwap:
             manager.removal.deleted.add(outcome.gone, due_ms)
         is_in_use = manager.table.logs.get(log.topic_partition, log.topic_id) is log
         if new is not None and is_in_use:
-            self._adopt(partition, log, new)
+            self._adopt(replica, partition, log, new)
         elif new is not None:  # its old log dir failed just now: the next start finds the new one
             new.abandon(wait=False)
         if outcome.error is not None:
@@ -187,10 +183,10 @@ class MoveSwap:
             self._lose(partition, outcome.error or manager.offline_log_dirs[move.side.log_dir])
         return new is not None and is_in_use and new.log_dir == move.side.log_dir
 
-    def _adopt(self, partition: Partition, log: Log, new: Log) -> None:
+    def _adopt(self, replica: Replica, partition: Partition, log: Log, new: Log) -> None:
         self._log_manager.table.replace(log, new)
         self._parts.durability.forget(partition)
-        partition.log = new
+        replica.adopt(new)
         self._parts.durability.watch(partition)
         if log.latest_epoch > new.latest_epoch:  # an epoch without a record
             new.assign_epoch(log.latest_epoch, log.epoch_entries[-1].start_offset)
@@ -209,19 +205,17 @@ class MoveSwap:
             self._parts.failures.log_failed(log, why)
             self._parts.failures.partition_failed(partition, error)
 
-    def _release(self, partition: Partition, why: ApiError, held_at_ms: int) -> None:
-        """Once; the partition may be held again for another move before this attempt has ended."""
-        key, hosted = partition.topic_partition, self._parts.hosted
-        if self._held.get(key) is not why:
+    def _release(self, replica: Replica, why: ApiError, held_at_ms: int) -> None:
+        """Once; the replica may be held again for another move before this attempt has ended."""
+        if replica.held is not why:
             return
-        del self._held[key]
-        if partition.offline is why:
+        if replica.state is HostingState.HELD:
             self.held_ms_max = max(self.held_ms_max, self._clock.now_ms() - held_at_ms)
-            partition.release()
-            assignment = hosted.assignment(key)
-            if assignment is not None:
-                self._parts.roles.take(partition, assignment)
-        self._parts.held.release(key)
+        postponed = replica.release()
+        if replica.state in SERVED:
+            self._parts.roles.take(replica)
+        for change in postponed:
+            change()
 
     def __repr__(self) -> str:
         return f"MoveSwap({self.put_off} put off, held for at most {self.held_ms_max} ms)"

@@ -1,18 +1,17 @@
-"""The table of partitions that this broker hosts, with the metadata of each.
+"""The table of this broker's replicas: each is here in one entry, in one state.
 
-Only the table and its look-ups. `PartitionLookup` is the part that the request path may see. partition_opener.py adds
-and removes partitions; replica_roles.py has the roles.
+Only the table and its look-ups. `PartitionLookup` is the part that the request path may see. replica_states.py has the
+states; partition_opener.py gives replicas their partitions, replica_roles.py their roles.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.replica_states import HostingState, Replica
 from broker.replication.hosting.unknown_partition import unknown_partition
-from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
-from penstock.types import LeaderHint, TopicPartition
+from penstock.types import TopicPartition
 
 
 class PartitionLookup(Protocol):
@@ -28,23 +27,17 @@ class PartitionLookup(Protocol):
 
 
 class HostedPartitions:
-    """See the module. One per broker, changed on the event loop; `all` may be called in any thread."""
+    """See the module. One per broker, changed on the event loop; `all` and `replicas` may be called in any thread."""
 
-    def __init__(self, lost: LostReplicas) -> None:
-        """`lost` are the replicas that should be hosted here and cannot be; it is changed elsewhere."""
-        self.broker_id = lost.broker_id
-        self._lost = lost
-        self._partitions: dict[TopicPartition, Partition] = {}
-        self._assignments: dict[TopicPartition, Assignment] = {}
-        self._moved: dict[TopicPartition, LeaderHint] = {}
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self._replicas: dict[TopicPartition, Replica] = {}
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
 
     def find(self, partition: TopicPartition) -> Partition | None:
-        return self._partitions.get(partition)
-
-    def is_of(self, partition: TopicPartition, topic_id: str) -> bool:
-        """True if a partition of exactly that topic is hosted."""
-        found = self._partitions.get(partition)
-        return found is not None and found.topic_id == topic_id
+        replica = self._replicas.get(partition)
+        return replica.partition if replica is not None else None
 
     def get(self, partition: TopicPartition, topic_id: str) -> Partition:
         """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
@@ -52,53 +45,47 @@ class HostedPartitions:
         Every request that names a partition comes through here, a follower's too. A name alone is not enough: the topic
         may have been deleted and created again, and this node or the sender may not know it yet.
         """
-        found = self._partitions.get(partition)
+        found = self.find(partition)
         if found is not None and found.topic_id == topic_id:
             return found
-        assignment = self._assignments.get(partition)
-        hosted_id = found.topic_id if found is not None else None
-        assigned_id = assignment.topic_id if assignment is not None else None
-        lost = self._lost.get(partition)
+        replica = self._replicas.get(partition) or Replica(partition)
         raise unknown_partition(
             self.broker_id,
             partition,
             topic_id,
-            hosted_id=hosted_id,
-            assigned_id=assigned_id,
-            why_lost=lost.why if lost is not None else None,
-            moved=self._moved.get(partition),
+            hosted_id=found.topic_id if found is not None else None,
+            assigned_id=replica.assignment.topic_id if replica.assignment is not None else None,
+            why_lost=replica.lost.why if replica.lost is not None else None,
+            moved=replica.moved,
         )
 
     def all(self) -> tuple[Partition, ...]:
-        return tuple(self._partitions.values())
+        return tuple(found for replica in self.replicas() if (found := replica.partition) is not None)
 
-    def add(self, partition: Partition) -> None:
-        self._partitions[partition.topic_partition] = partition
+    # -- replicas ------------------------------------------------------------------------------------------------------
 
-    def drop(self, partition: TopicPartition) -> None:
-        self._partitions.pop(partition, None)
+    def replica(self, key: TopicPartition) -> Replica | None:
+        return self._replicas.get(key)
 
-    def assignment(self, partition: TopicPartition) -> Assignment | None:
-        """The newest metadata of the replica that this broker should host; None if it should host none."""
-        return self._assignments.get(partition)
+    def known(self, key: TopicPartition) -> Replica:
+        """The replica; it is in the table from now on."""
+        replica = self._replicas.get(key)
+        if replica is None:
+            replica = self._replicas[key] = Replica(key)
+        return replica
 
-    def assign(self, partition: TopicPartition, assignment: Assignment) -> None:
-        self._assignments[partition] = assignment
-        self._moved.pop(partition, None)
+    def state(self, key: TopicPartition) -> HostingState:
+        replica = self._replicas.get(key)
+        return replica.state if replica is not None else HostingState.ABSENT
 
-    def unassign(self, partition: TopicPartition, moved: LeaderHint | None = None) -> None:
-        """Its topic is deleted; or the partition lives on elsewhere, with this leader."""
-        self._assignments.pop(partition, None)
-        if moved is None:
-            self._moved.pop(partition, None)
-        else:
-            self._moved[partition] = moved
+    def replicas(self) -> tuple[Replica, ...]:
+        return tuple(self._replicas.values())
 
-    def __contains__(self, partition: object) -> bool:
-        return partition in self._partitions
-
-    def __len__(self) -> int:
-        return len(self._partitions)
+    def tidy(self, replica: Replica) -> None:
+        """Forget the replica, if it is not here and there is nothing to tell of it."""
+        is_empty = replica.state is HostingState.ABSENT and replica.assignment is None and replica.moved is None
+        if is_empty and self._replicas.get(replica.key) is replica:
+            del self._replicas[replica.key]
 
     def __repr__(self) -> str:
-        return f"HostedPartitions(broker {self.broker_id}, {len(self)} partitions)"
+        return f"HostedPartitions(broker {self.broker_id}, {len(self._replicas)} replicas)"

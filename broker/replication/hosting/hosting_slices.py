@@ -14,43 +14,42 @@ while the partition waits needs no code here.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
-from penstock.types import TopicPartition
+from broker.replication.hosting.replica_states import HostingState, Replica
 
 SLICE_MS = 20
 """A request that arrives during a slice waits about as long as it; a flush takes as long on a slow disk. At least one
 log is created in each slice, however slow."""
 
-Host = Callable[[TopicPartition, bool], None]
-
 
 class HostingSlices:
-    """The partitions of this broker whose logs are still to be created. All methods are called on the event loop."""
+    """The replicas of this broker whose turn is still to come. All methods are called on the event loop."""
 
-    def __init__(self, host: Host, now_ms: Callable[[], int], on_fatal: Callable[[BaseException], None]) -> None:
-        """`host(partition, is_new)` creates one log."""
+    def __init__(
+        self, host: Callable[[Replica], None], now_ms: Callable[[], int], on_fatal: Callable[[BaseException], None]
+    ) -> None:
+        """`host(replica)` creates one log."""
         self._host = host
         self._now_ms = now_ms
         self._on_fatal = on_fatal
-        self._waiting: dict[TopicPartition, bool] = {}
+        self._waiting: deque[Replica] = deque()
+        """In their order. One that is not QUEUED any more is passed over."""
         self._slice_began_ms: int | None = None
         self._stopped = False
 
-    def submit(self, partition: TopicPartition, *, is_new: bool) -> None:
-        """Create its log, now or in a later slice; `is_new`: no replica of it anywhere has records. `is_new` is kept:
-        it stays true while the log is not here, however the partition changes."""
-        if self._stopped or partition in self._waiting:
+    def submit(self, replica: Replica, *, starts_empty: bool) -> None:
+        """Create its log, now or in a later slice; `starts_empty`: no replica of it anywhere has records, or it may be
+        made anew. That stays true while the log is not here, however the partition changes."""
+        if self._stopped:
             return
+        replica.queue(starts_empty=starts_empty)
         if self._waiting or self._is_spent():
-            self._waiting[partition] = is_new
+            self._waiting.append(replica)
             return
         self._begin_slice()
-        self._host(partition, is_new)
-
-    def forget(self, partition: TopicPartition) -> None:
-        """It is not hosted here any more."""
-        self._waiting.pop(partition, None)
+        self._host(replica)
 
     def stop(self) -> None:
         """Create no log any more; the next start does."""
@@ -74,9 +73,11 @@ class HostingSlices:
     def _next_slice(self) -> None:
         self._slice_began_ms = self._now_ms()
         while self._waiting:
-            partition = next(iter(self._waiting))
+            replica = self._waiting.popleft()
+            if replica.state is not HostingState.QUEUED:
+                continue
             try:
-                self._host(partition, self._waiting.pop(partition))
+                self._host(replica)
             except Exception as error:
                 self.stop()
                 self._on_fatal(error)
@@ -84,9 +85,6 @@ class HostingSlices:
             if self._is_spent():
                 break
         self._end_slice()
-
-    def __contains__(self, partition: object) -> bool:
-        return partition in self._waiting
 
     def __len__(self) -> int:
         return len(self._waiting)

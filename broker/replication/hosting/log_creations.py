@@ -2,7 +2,7 @@
 
 A new log costs a directory and two files, and on a disk that hangs a name takes for ever. So the loop decides where a
 log goes, a thread of that log dir creates it, and the loop takes it into use. While that is under way, another topic's
-log of the same name waits (`postpones`), as it does for a deletion. If the log dir fails meanwhile, its logs count as
+log of the same name waits (`begun`), as it does for a deletion. If the log dir fails meanwhile, its logs count as
 not created at once; what its thread brings later is not used.
 
 Not here: the steps themselves (`storage/log_dirs/log_creation.py`), and what a replica does with its log
@@ -43,33 +43,23 @@ class LogCreations:
         creation: LogCreation,
         threads: InLogDir,
         created: Created,
-        again: Callable[[TopicPartition, bool], None],
     ) -> None:
-        """`created` gets the log, in use, or why there is none; `again(partition, is_new)` is called for what was
-        postponed."""
-        self._creation, self._threads, self._created, self._again = creation, threads, created, again
+        """`created` gets the log, in use, or why there is none."""
+        self._creation, self._threads, self._created = creation, threads, created
         self._waiting: dict[str, list[NewLog]] = {}
         self._under_way: dict[str, Sequence[NewLog]] = {}
         self._failed: set[str] = set()
         self._is_stopped = False
-        self._postponed: dict[TopicPartition, bool] = {}
 
     def create(self, new: NewLog) -> None:
         """What `LogCreation.begin` has returned."""
         self._waiting.setdefault(new.log_dir, []).append(new)
         self._start(new.log_dir)
 
-    def postpones(self, partition: TopicPartition, topic_id: str, *, is_new: bool) -> bool:
-        """True if a log of that name is being created: the topic's own, or another topic's, after which it is the
-        turn of this one."""
+    def begun(self, partition: TopicPartition) -> str | None:
+        """The id of the topic whose log of that name is being created; it comes, even if its replica is removed."""
         new = self._creation.begun(partition)
-        if new is not None and new.topic_id != topic_id:
-            self._postponed.setdefault(partition, is_new)
-        return new is not None
-
-    def forget(self, partition: TopicPartition) -> None:
-        """It is not hosted here any more; a log that is being created comes nevertheless."""
-        self._postponed.pop(partition, None)
+        return new.topic_id if new is not None else None
 
     def _start(self, log_dir: str) -> None:
         waiting = self._waiting.get(log_dir)
@@ -109,9 +99,6 @@ class LogCreations:
         if self._is_stopped:
             return
         self._created(new, outcome)
-        is_new = self._postponed.pop(new.topic_partition, None)
-        if is_new is not None:
-            self._again(new.topic_partition, is_new)
 
     def log_dir_failed(self, log_dir: str, error: Exception) -> None:
         """Wait for its disk no longer: what was to be created there is not."""
@@ -125,7 +112,6 @@ class LogCreations:
         for new in (new for waiting in self._waiting.values() for new in waiting):
             self._creation.end(new, None)
         self._waiting.clear()
-        self._postponed.clear()
 
     async def close(self, wait: StopWait) -> None:
         """Wait for what is under way, except in log dirs that are given up."""
@@ -133,11 +119,8 @@ class LogCreations:
         await wait.until_idle(lambda: self._under_way.keys())
         self._threads.close(wait.given_up | self._failed)
 
-    def __contains__(self, partition: object) -> bool:
-        return partition in self._postponed or partition in self._creation
-
     def __len__(self) -> int:
-        return sum(map(len, (*self._waiting.values(), *self._under_way.values()))) + len(self._postponed)
+        return sum(map(len, (*self._waiting.values(), *self._under_way.values())))
 
     def __repr__(self) -> str:
         return f"LogCreations(under way in {', '.join(sorted(self._under_way)) or 'no log dir'}, {len(self)} waiting)"

@@ -3,7 +3,7 @@
 A removal waits for the work under way in the log's directory, renames it, and syncs the log dir. On a disk that hangs
 this takes for ever, and it must not hold up another log dir. So a log goes out of use at once, and the rest is done in
 a thread of its dir. Logs of the same dir that are removed meanwhile are the next batch, with one sync. Until a log's
-directory has another name, no log of the same name is created: `postpones` delays that. The renaming, and what happens
+directory has another name, no log of the same name is created: `holds_up` says so. The renaming, and what happens
 if it fails, are in `storage/log_dirs/log_removal.py`.
 """
 
@@ -32,16 +32,15 @@ Ended = Callable[[Removal], None]
 class LogDeletions:
     """One per node; all methods are called on the event loop."""
 
-    def __init__(self, removal: LogRemoval, create: Callable[[TopicPartition, bool], None], threads: InLogDir) -> None:
-        """`create(partition, is_new)` is called for what was postponed."""
+    def __init__(self, removal: LogRemoval, has_left: Callable[[TopicPartition], None], threads: InLogDir) -> None:
+        """`has_left` is told of each name that may be used again."""
         self._removal = removal
-        self._create = create
+        self._has_left = has_left
         self._threads = threads
         self._waiting: dict[str, list[Removal]] = {}
         self._under_way: dict[str, list[Removal]] = {}
         self._failed: set[str] = set()
         self._ended: dict[Removal, Ended] = {}
-        self._postponed: dict[TopicPartition, bool] = {}
 
     def delete(self, partition: TopicPartition, topic_id: str) -> None:
         """Take the log out of use, and delete it; nothing if it is not here, or on its way out already."""
@@ -72,17 +71,10 @@ class LogDeletions:
         if not removal.log_dirs:  # they have failed before
             self._end((removal,))
 
-    def postpones(self, partition: TopicPartition, topic_id: str, *, is_new: bool) -> bool:
-        """True if the partition's log can be neither created nor used now, because one of that name is being removed;
-        that is done afterwards."""
-        if not self._removal.holds_up(partition, topic_id):
-            return False
-        self._postponed.setdefault(partition, is_new)
-        return True
-
-    def forget(self, partition: TopicPartition) -> None:
-        """It is not hosted here any more."""
-        self._postponed.pop(partition, None)
+    def holds_up(self, partition: TopicPartition, topic_id: str) -> bool:
+        """True if the partition's log can be neither created nor used now, because one of that name is being
+        removed."""
+        return self._removal.holds_up(partition, topic_id)
 
     def _start(self, log_dir: str) -> None:
         if log_dir in self._under_way or log_dir not in self._waiting:
@@ -131,9 +123,7 @@ class LogDeletions:
             if (ended := self._ended.pop(removal, None)) is not None:
                 ended(removal)
         for removal in removals:
-            is_new = self._postponed.pop(removal.topic_partition, None)
-            if is_new is not None:
-                self._create(removal.topic_partition, is_new)
+            self._has_left(removal.topic_partition)
 
     @property
     def busy(self) -> set[str]:
@@ -146,11 +136,5 @@ class LogDeletions:
         await wait.until_idle(lambda: self.busy)
         self._threads.close(wait.given_up | self._failed)
 
-    def __contains__(self, partition: object) -> bool:
-        return partition in self._postponed
-
-    def __len__(self) -> int:
-        return len(self._postponed)
-
     def __repr__(self) -> str:
-        return f"LogDeletions(under way in {', '.join(sorted(self._under_way)) or 'no log dir'}, {len(self)} postponed)"
+        return f"LogDeletions(under way in {', '.join(sorted(self._under_way)) or 'no log dir'})"

@@ -1,8 +1,8 @@
 """Opens a hosted partition over its log, and dismisses it again.
 
 Opening gives the partition its log (the one on disk, or one that was created), its checkpointed high watermark, and its
-flushes. Dismissing takes it out of every table that has it; the log stays. Not here: when a partition is opened or
-dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
+flushes. Dismissing takes these away, and tells whoever has to do with it; the log stays. Not here: when a partition is
+opened or dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from broker.replication.checkpointed_high_watermarks import CheckpointedHighWate
 from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.replica_states import Replica
 from broker.replication.lost_replicas import why_no_empty_log
 from broker.replication.partition import Partition, PartitionReports
 from penstock.types import TopicPartition
@@ -61,22 +62,20 @@ class PartitionOpener:
             key, assignment.topic_id, assignment.settings.log, is_new=is_new, preferred_dir=assigned
         )
 
-    def open(self, key: TopicPartition, assignment: Assignment, log: Log) -> Partition:
-        """A partition over its log, which is in use."""
+    def open(self, replica: Replica, assignment: Assignment, log: Log) -> None:
+        """The replica has a partition over its log, which is in use."""
         partition = Partition(
             self._hosted.broker_id,
             log,
-            self._high_watermarks.take(LogId(key, assignment.topic_id)),
+            self._high_watermarks.take(LogId(replica.key, assignment.topic_id)),
             assignment.settings.min_insync_replicas,
             self._reports,
         )
-        self._hosted.add(partition)
+        replica.open(partition)
         self._durability.watch(partition)
-        return partition
 
     def dismiss(self, partition: Partition) -> None:
-        """Called AFTER `Partition.stop`: it is offline, and no fetcher fetches for it any more."""
-        self._hosted.drop(partition.topic_partition)
+        """Called AFTER `Partition.stop`, and when its replica has it no longer: no fetcher fetches for it any more."""
         self._durability.forget(partition)
         for tell in self._dismissed:
             tell(partition.topic_partition)

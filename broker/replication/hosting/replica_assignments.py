@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from broker.replication.hosting.assignment import Assignment
-from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_creation import ReplicaCreation
 from broker.replication.hosting.replica_revival import ReplicaRevival
+from broker.replication.hosting.replica_states import HostingState, Replica
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
 from metadata.registrations import BrokerRegistration
-from penstock.errors import NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, LeaderHint, TopicPartition
 from storage.log_dirs.log_table import LogTable
 
@@ -39,7 +39,6 @@ class ReplicaAssignments:
         isrs: IsrUpkeep,
         lost: LostReplicas,
         logs: LogTable,
-        held: HeldReplicas,
     ) -> None:
         """`logs` is the table of all logs in this broker's log dirs."""
         self.broker_id = hosted.broker_id
@@ -50,17 +49,17 @@ class ReplicaAssignments:
         self._isrs = isrs
         self._lost = lost
         self._logs = logs
-        self._held = held
 
     def apply(self, key: TopicPartition, assignment: Assignment) -> None:
         """This broker should host `key`, in the role of `assignment`, which it takes AFTER its log is there."""
-        if self._held.postpones(key, lambda: self.apply(key, assignment)):
+        replica = self._hosted.known(key)
+        if replica.postpones(lambda: self.apply(key, assignment)):
             return
-        self._hosted.assign(key, assignment)
-        if key in self._lost and not self._revival.sets_others_aside(key, assignment.topic_id):
-            self._revival.revive(key)
+        replica.assign(assignment)
+        if replica.lost is not None and not self._revival.sets_others_aside(replica, assignment.topic_id):
+            self._revival.revive(replica)
         else:
-            self._creation.host(key)
+            self._creation.host(replica)
 
     def remove(
         self, key: TopicPartition, topic_id: str, moved: LeaderHint | None = None, *, is_absent: bool = False
@@ -68,24 +67,19 @@ class ReplicaAssignments:
         """A committed record says that this broker hosts the partition no longer: its data is deleted. If it is only
         absent from a snapshot, the data is set aside as stray. `moved` names the leader of one that lives on elsewhere.
         """
-        if self._held.postpones(key, lambda: self.remove(key, topic_id, moved, is_absent=is_absent)):
+        replica = self._hosted.known(key)
+        if replica.postpones(lambda: self.remove(key, topic_id, moved, is_absent=is_absent)):
             return
-        partition = self._hosted.find(key)
+        partition = replica.partition
         if partition is not None and partition.log.topic_id != topic_id:
             return
-        self._hosted.unassign(key, moved)
-        self._creation.forget(key)
-        if partition is None and self._logs.is_of_others(key, topic_id):
+        replica.unassign(moved)
+        is_of_others = partition is None and self._logs.is_of_others(key, topic_id)
+        if not (is_of_others and replica.state in (HostingState.DAMAGED, HostingState.OUT_OF_USE)):
+            self._leave(replica, moved)
+        self._hosted.tidy(replica)
+        if is_of_others:
             return  # the log of another topic that had this name: no record deletes it
-        self._lost.forget(key)
-        if partition is not None:
-            if moved is None:
-                partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
-            else:
-                partition.stop(
-                    NotLeaderOrFollowerError(f"{key} was moved away from broker {self.broker_id}", leader=moved)
-                )
-            self._opener.dismiss(partition)
         if is_absent:
             _log.warning("%s is not in the metadata any more, by a snapshot: its log is set aside", key)
             self._creation.deletions.set_aside(key, topic_id)
@@ -100,9 +94,20 @@ class ReplicaAssignments:
         else:
             self._creation.deletions.set_aside(key, topic_id)
 
+    def _leave(self, replica: Replica, moved: LeaderHint | None) -> None:
+        """Out of service, or out of what waits for its turn."""
+        if replica.state is HostingState.ABSENT:
+            return
+        why: ApiError = UnknownTopicOrPartitionError(f"{replica.key} was deleted")
+        if moved is not None:
+            where = f"{replica.key} was moved away from broker {self.broker_id}"
+            why = NotLeaderOrFollowerError(where, leader=moved)
+        if (partition := replica.leave(why)) is not None:
+            self._opener.dismiss(partition)
+
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""
-        return key in self._hosted or key in self._lost or self._creation.awaits(key)
+        return self._hosted.state(key) is not HostingState.ABSENT
 
     def brokers_changed(
         self,

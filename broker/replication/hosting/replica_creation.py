@@ -18,10 +18,11 @@ from broker.replication.hosting.log_creations import REFUSALS, LogCreations
 from broker.replication.hosting.log_deletions import LogDeletions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_roles import ReplicaRoles
+from broker.replication.hosting.replica_states import TO_CREATE, HostingState, Replica
 from broker.replication.lost_replicas import LostReplicas
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
-from penstock.errors import KafkaStorageError
+from penstock.errors import InvariantViolation, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.log_dir_threads import InLogDir
 from storage.disk.stop_wait import StopWait
@@ -52,96 +53,90 @@ class ReplicaCreation:
         """`leave_isrs` is called for a replica that could not be created, if others in the ISR, or clients, rely on
         it."""
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
-        self.deletions = LogDeletions(removal, self._submit, removing)
-        self.creations = LogCreations(creation, creating, self._created, self._submit)
+        self.deletions = LogDeletions(removal, self._name_is_free, removing)
+        self.creations = LogCreations(creation, creating, self._created)
         self._hosted = hosted
         self._opener = opener
         self._roles = roles
         self._lost = lost
         self._leave_isrs = leave_isrs
-        self._starts_empty: set[TopicPartition] = set()
-        """Logs that are being created, of partitions of which no replica anywhere has records."""
 
-    def host(self, key: TopicPartition) -> None:
-        """Serve the partition in its assigned role, at once if possible. It must have an assignment."""
-        assignment = self._hosted.assignment(key)
+    def host(self, replica: Replica) -> None:
+        """Serve the assigned replica in its role, at once if possible. It may wait for its turn already."""
+        assignment = replica.assignment
+        if replica.partition is not None:
+            self._roles.take(replica)
+        elif assignment is not None and replica.state is HostingState.ABSENT:
+            is_new = assignment.state.partition_epoch == 0
+            if self._opener.has_log(replica.key, assignment.topic_id):
+                replica.queue(starts_empty=is_new)
+                self._create(replica)
+            else:
+                self.to_create.submit(replica, starts_empty=is_new)
+
+    def _create(self, replica: Replica) -> None:
+        """Its turn has come: host it in its role of the newest metadata."""
+        key, assignment = replica.key, replica.assignment
         if assignment is None:
-            return
-        partition = self._hosted.find(key)
-        is_new = assignment.state.partition_epoch == 0
-        if partition is not None:
-            self._roles.take(partition, assignment)
-        elif self._opener.has_log(key, assignment.topic_id):
-            self._create(key, is_new)
+            raise InvariantViolation(f"{replica} is not assigned")
+        begun = self.creations.begun(key)
+        if self.deletions.holds_up(key, assignment.topic_id) or begun not in (None, assignment.topic_id):
+            replica.block()
+        elif begun is not None:
+            replica.create()
+        elif why := self._opener.why_not_empty(key, assignment):
+            self._lost.not_created(replica, KafkaStorageError(why), starts_empty=False)
+            self._lost.say(replica, why)
         else:
-            self.to_create.submit(key, is_new=is_new)
+            self._find_or_create(replica, assignment)
 
-    def _submit(self, key: TopicPartition, is_new: bool) -> None:
-        self.to_create.submit(key, is_new=is_new)
-
-    def _create(self, key: TopicPartition, is_new: bool) -> None:
-        """Host a partition that was not hosted, in its role of the newest metadata."""
-        assignment = self._hosted.assignment(key)
-        if assignment is None or (key not in self._lost and self._hosted.is_of(key, assignment.topic_id)):
-            return
-        if self.deletions.postpones(key, assignment.topic_id, is_new=is_new):
-            return
-        if self.creations.postpones(key, assignment.topic_id, is_new=is_new):
-            return
-        if why := self._opener.why_not_empty(key, assignment):
-            if key not in self._lost:
-                self._lost.not_created(key, KafkaStorageError(why), is_new=False)
-            self._lost.say(key, why)
-            return
+    def _find_or_create(self, replica: Replica, assignment: Assignment) -> None:
         try:
-            log = self._opener.find_log(key, assignment, is_new=is_new)
+            log = self._opener.find_log(replica.key, assignment, is_new=replica.starts_empty)
         except REFUSALS as error:
-            self._not_created(key, assignment.state, error, is_new)
+            self._not_created(replica, assignment.state, error)
             return
         if isinstance(log, Log):
-            self._serve(key, assignment, log)
+            self._serve(replica, assignment, log)
         else:
-            if is_new:
-                self._starts_empty.add(key)
+            replica.create()
             self.creations.create(log)
 
-    def _serve(self, key: TopicPartition, assignment: Assignment, log: Log) -> None:
-        self._lost.forget(key)
-        self._roles.take(self._opener.open(key, assignment, log), assignment)
+    def _serve(self, replica: Replica, assignment: Assignment, log: Log) -> None:
+        self._opener.open(replica, assignment, log)
+        self._roles.take(replica)
 
     def _created(self, new: NewLog, outcome: Log | Exception) -> None:
         """The log is there, or why it is not; the metadata may have changed meanwhile."""
-        key = new.topic_partition
-        is_new = key in self._starts_empty
-        self._starts_empty.discard(key)
-        assignment = self._hosted.assignment(key)
+        replica = self._hosted.known(new.topic_partition)
+        assignment = replica.assignment
         if assignment is None or assignment.topic_id != new.topic_id:
             if isinstance(outcome, Log):
-                self.deletions.delete(key, outcome.topic_id)  # the replica was removed while its log was created
+                self.deletions.delete(new.topic_partition, outcome.topic_id)  # removed while its log was created
+            if replica.state in (HostingState.BLOCKED, HostingState.CREATING):
+                self.to_create.submit(replica, starts_empty=replica.starts_empty)
         elif isinstance(outcome, Log):
-            self._serve(key, assignment, outcome)
+            self._serve(replica, assignment, outcome)
         else:
-            self._not_created(key, assignment.state, outcome, is_new)
+            self._not_created(replica, assignment.state, outcome)
+        self._hosted.tidy(replica)
 
-    def _not_created(self, key: TopicPartition, state: PartitionRegistration, error: Exception, is_new: bool) -> None:
-        if key in self._lost:
-            self._lost.say(key, f"it cannot be hosted yet: {error}")
+    def _name_is_free(self, key: TopicPartition) -> None:
+        """A log of that name has left."""
+        replica = self._hosted.replica(key)
+        if replica is not None and replica.state is HostingState.BLOCKED:
+            self.to_create.submit(replica, starts_empty=replica.starts_empty)
+
+    def _not_created(self, replica: Replica, state: PartitionRegistration, error: Exception) -> None:
+        was_lost = replica.lost is not None
+        self._lost.not_created(replica, error, starts_empty=replica.starts_empty)
+        if was_lost:
+            self._lost.say(replica, f"it cannot be hosted yet: {error}")
             return
-        _log.error("%s cannot be hosted: %s", key, error)
-        self._lost.not_created(key, error, is_new=is_new)
+        _log.error("%s cannot be hosted: %s", replica.key, error)
         alone = (self._hosted.broker_id,)
         if self._hosted.broker_id in state.isr and (state.isr != alone or (state.leader_id,) == alone):
             self._leave_isrs(state)
-
-    def awaits(self, key: TopicPartition) -> bool:
-        """Whether the partition's log is still to be created."""
-        return key in self.to_create or key in self.deletions or key in self.creations
-
-    def forget(self, key: TopicPartition) -> None:
-        """Do not create the partition any more."""
-        self.to_create.forget(key)
-        self.deletions.forget(key)
-        self.creations.forget(key)
 
     def log_dir_failed(self, log_dir: str, error: Exception) -> None:
         """Nothing waits for its disk any more."""
@@ -160,7 +155,7 @@ class ReplicaCreation:
 
     def __len__(self) -> int:
         """How many logs are still to be created."""
-        return len(self.to_create) + len(self.deletions) + len(self.creations)
+        return sum(replica.state in TO_CREATE for replica in self._hosted.replicas())
 
     def __repr__(self) -> str:
         return f"ReplicaCreation({self.to_create!r}, {self.creations!r}, {self.deletions!r})"

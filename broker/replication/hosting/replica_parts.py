@@ -17,7 +17,6 @@ from broker.replication.checkpointed_high_watermarks import CheckpointedHighWate
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.durability import Durability
 from broker.replication.hosting.directory_reports import DirectoryReports
-from broker.replication.hosting.held_replicas import HeldReplicas
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
@@ -40,7 +39,7 @@ from storage.log_dirs.log_manager import LogManager
 
 @dataclass(frozen=True, slots=True)
 class KnownReplicas:
-    """The tables of replicas and of lost replicas, and the part that reports a loss."""
+    """The table of replicas, those of them that are lost, and the part that reports a loss."""
 
     hosted: HostedPartitions
     lost: LostReplicas
@@ -59,13 +58,14 @@ def known_replicas(
     on_log_dir_failed: Callable[[str, Exception], None],
 ) -> KnownReplicas:
     """With the logs that the start found damaged or out of use."""
-    lost = LostReplicas(broker_id)
-    hosted = HostedPartitions(lost)
-    for key, offline in log_manager.table.offline.items():
-        lost.found(key.topic_partition, offline.error)
+    hosted = HostedPartitions(broker_id)
+    lost = LostReplicas(hosted)
+    offline = {log_id.topic_partition: log.error for log_id, log in log_manager.table.offline.items()}
+    for key, error in offline.items():
+        lost.found(key, error)
     refused = RefusedAppends(clock.now_ms)
     removing = LogDirThreads(threads, "log-deletion")
-    failures = DiskFailures(log_manager, lost, refused, hosted.all, removing, on_replica_lost, on_log_dir_failed)
+    failures = DiskFailures(log_manager, hosted, lost, refused, removing, on_replica_lost, on_log_dir_failed)
     return KnownReplicas(hosted, lost, refused, failures, removing)
 
 
@@ -99,7 +99,6 @@ class ReplicaParts:
     creation: ReplicaCreation
     revival: ReplicaRevival
     assignments: ReplicaAssignments
-    held: HeldReplicas
     traffic: Traffic
 
     def statistics(self) -> ReplicaStatistics:
@@ -176,7 +175,6 @@ def replica_parts(
         high_watermarks,
         failures.leave_isrs,
     )
-    held = HeldReplicas()
     return ReplicaParts(
         hosted=hosted,
         lost=lost,
@@ -189,7 +187,6 @@ def replica_parts(
         roles=roles,
         creation=creation,
         revival=revival,
-        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table, held),
-        held=held,
+        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),
         traffic=Traffic(),
     )

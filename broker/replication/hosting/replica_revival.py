@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.hosting_slices import HostingSlices
 from broker.replication.hosting.log_deletions import LogDeletions
 from broker.replication.hosting.partition_opener import PartitionOpener
+from broker.replication.hosting.replica_states import LOST, HostingState, Replica
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from metadata.registrations import PartitionRegistration
-from penstock.types import TopicPartition
 from storage.log_dirs.log_removal import Removal
 from storage.log_dirs.log_table import LogId, LogTable
 
@@ -54,59 +55,60 @@ class ReplicaRevival:
 
     def revive_all(self) -> None:
         """Take every lost replica into service that may be served now; called on schedule and after a registration."""
-        for key in self._lost.partitions:
-            self.revive(key)
+        for replica in self._hosted.replicas():
+            self.revive(replica)
 
-    def revive(self, key: TopicPartition) -> None:
+    def revive(self, replica: Replica) -> None:
         """See lost_replicas.py for when a damaged log may be given up."""
-        lost, assignment = self._lost.get(key), self._hosted.assignment(key)
-        if lost is None or assignment is None:
+        lost, assignment = replica.lost, replica.assignment
+        if replica.state not in LOST or lost is None or assignment is None:
             return
-        if why := self._opener.why_not_empty(key, assignment):
-            self._lost.say(key, why)
+        if why := self._opener.why_not_empty(replica.key, assignment):
+            self._lost.say(replica, why)
             return
-        verdict = self._lost.verdict(key, assignment.state)
+        verdict = self._lost.verdict(replica, assignment.state)
         if verdict is Verdict.WAIT:
-            self._lost.say(key, f"{lost.why}; {self._lost.obstacle(key, assignment.state)}")
-            if self._lost.is_mistaken_for_eligible(key, assignment.state):
+            self._lost.say(replica, f"{lost.why}; {self._lost.obstacle(replica, assignment.state)}")
+            if self._lost.is_mistaken_for_eligible(replica, assignment.state):
                 self._leave_isrs(assignment.state)
             return
         if verdict is Verdict.REBUILD:
-            self._give_up_log(key, assignment.topic_id)
+            self._give_up_log(replica, assignment.topic_id)
         else:
-            self._to_create.submit(key, is_new=lost.starts_empty)
+            self._to_create.submit(replica, starts_empty=replica.starts_empty)
 
-    def _give_up_log(self, key: TopicPartition, topic_id: str) -> None:
+    def _give_up_log(self, replica: Replica, topic_id: str) -> None:
         """It is set aside in a thread of its log dir; until then the replica is as lost as it was."""
-        if self._deletions.is_under_way(key):
+        if self._deletions.is_under_way(replica.key):
             return
-        if not self._deletions.set_aside_rotten(key, topic_id, lambda removal: self._stands_aside(key, removal)):
-            self._begin_anew(key, topic_id)
+        replica.give_up()
+        if not self._deletions.set_aside_rotten(replica.key, topic_id, partial(self._stands_aside, replica)):
+            self._begin_anew(replica, topic_id)
 
-    def _stands_aside(self, key: TopicPartition, removal: Removal) -> None:
+    def _stands_aside(self, replica: Replica, removal: Removal) -> None:
         """The metadata may have changed meanwhile."""
-        assignment = self._hosted.assignment(key)
-        if key not in self._lost or assignment is None or removal.topic_id not in (assignment.topic_id, ""):
+        key, assignment = replica.key, replica.assignment
+        if replica.state is not HostingState.GIVEN_UP or assignment is None:
             return
         if removal.error is not None:
-            self._lost.say(key, f"it cannot be hosted yet: {removal.error}")
+            replica.keep_log()
+            self._lost.say(replica, f"it cannot be hosted yet: {removal.error}")
             return
         path, leader_id = removal.targets[0], assignment.state.leader_id
         _log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
-        self._begin_anew(key, assignment.topic_id)
+        self._begin_anew(replica, assignment.topic_id)
 
-    def _begin_anew(self, key: TopicPartition, topic_id: str) -> None:
-        partition = self._hosted.find(key)
+    def _begin_anew(self, replica: Replica, topic_id: str) -> None:
+        partition = self._lost.set_aside(replica)
         if partition is not None:
             self._opener.dismiss(partition)
-        self._high_watermarks.forget(LogId(key, topic_id))
-        self._lost.set_aside(key)
-        self._to_create.submit(key, is_new=True)
+        self._high_watermarks.forget(LogId(replica.key, topic_id))
+        self._to_create.submit(replica, starts_empty=True)
 
-    def sets_others_aside(self, key: TopicPartition, topic_id: str) -> bool:
+    def sets_others_aside(self, replica: Replica, topic_id: str) -> bool:
         """Whether only logs of other topics, which had this name before, were out of use: they are set aside, and the
         replica is not lost. A log that is offline is kept for its own topic."""
-        partition, offline = self._hosted.find(key), self._logs.offline
+        key, partition, offline = replica.key, replica.partition, self._logs.offline
         if partition is not None and partition.topic_id == topic_id:
             return False
         others = tuple(offline.named(key))
@@ -116,10 +118,8 @@ class ReplicaRevival:
             _log.warning("%s: a log of topic id %s, which was deleted, is set aside", key, found)
             self._deletions.set_aside(key, found)
             self._high_watermarks.forget(LogId(key, found))
-        if partition is not None:
-            self._opener.dismiss(partition)
-        self._lost.forget(key)
-        self._to_create.forget(key)
+        if (dismissed := replica.leave()) is not None:
+            self._opener.dismiss(dismissed)
         return True
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from broker.replication.durability import Durability
-from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.replica_states import Replica
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
@@ -59,8 +59,11 @@ class ReplicaRoles:
         """Changes of ISRs that this broker led before and does not lead now."""
         self.past_isr_expands = 0
 
-    def take(self, partition: Partition, assignment: Assignment) -> None:
-        """Take the role and the settings of the metadata."""
+    def take(self, replica: Replica) -> None:
+        """Take the role and the settings of the metadata; nothing if the replica is not served, or has none."""
+        partition, assignment = replica.partition, replica.assignment
+        if partition is None or assignment is None:
+            return
         _, state, settings, hint = assignment
         self._check_directory(partition, state)
         partition.configure(
@@ -68,8 +71,10 @@ class ReplicaRoles:
         )
         try:
             if state.leader_id == self._broker_id:
+                replica.lead()
                 self._lead(partition, state)
             else:
+                replica.follow()
                 self._follow(partition, state, hint)
         except (OSError, KafkaStorageError) as error:
             self._partition_failed(partition, error)

@@ -162,7 +162,7 @@ class ClaimInvariants:
         """I27: what a leader counts of a follower, the follower has said to the leader of this epoch."""
         there = self._machines[follower.broker_id]
         broker = there.node.broker if there.node is not None else None
-        own = hosted_by(there).get(partition.topic_partition)
+        own = hosted_by(there).find(partition.topic_partition)
         if broker is None or own is None or own.topic_id != partition.topic_id:
             return
         is_same_life = follower.broker_epoch == broker.lifecycle.broker_epoch != NO_EPOCH

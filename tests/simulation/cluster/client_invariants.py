@@ -5,11 +5,11 @@ After each step of the clients' process, and now and then. Not here: what client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from broker.network.request_channel import Request, ResponseSink
-from broker.replication.partition import Partition
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.requests import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from metadata.registrations import PartitionKey
 from penstock.client.cluster.cluster import ClusterClient
@@ -118,7 +118,7 @@ class ClientInvariants:
             if known.leader_id == NO_LEADER:
                 return ()
             leader = self._machines[known.leader_id]
-            hosted = hosted_by(leader).get(TopicPartition(topic, number))
+            hosted = hosted_by(leader).find(TopicPartition(topic, number))
             members = [*(self._machines[member] for member in known.isr), *voters]
             if hosted is None or hosted.leading is None or hosted.leading.leader_epoch != known.leader_epoch:
                 return ()
@@ -135,7 +135,7 @@ class ClientInvariants:
     # -- I35 -----------------------------------------------------------------------------------------------------------
 
     def listen(
-        self, machine: Machine, handle: Callable[[Request], None], partitions: Mapping[TopicPartition, Partition]
+        self, machine: Machine, handle: Callable[[Request], None], partitions: HostedPartitions
     ) -> Callable[[Request], None]:
         """Every request that a broker handles is heard."""
 
@@ -146,7 +146,7 @@ class ClientInvariants:
             if not isinstance(body, ProduceRequest) or not body.acks or not _was_given_up(request, body):
                 handle(request)
                 return
-            asked = [partitions[key] for key, _, _ in body.partitions if key in partitions]
+            asked = [found for key, _, _ in body.partitions if (found := partitions.find(key)) is not None]
             before = [partition.log.log_end_offset for partition in asked]
             try:
                 handle(request)

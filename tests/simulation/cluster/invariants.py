@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.node.node import Node
 from broker.quorum.metadata_publisher import topic_defaults
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.registrations import PartitionKey
 from tests.chaos.ledger import Ledger, encode_value
@@ -26,7 +27,7 @@ from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.network import CLIENTS
-from tests.simulation.cluster.partition_invariants import PartitionInvariants, Partitions
+from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_of
 from tests.simulation.cluster.plan import DELIVERY_TIMEOUT_MS, Plan
 from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
@@ -50,7 +51,7 @@ class _Life:
     process: Process
     node: Node
     quorum: SeenQuorum
-    partitions: Partitions
+    partitions: HostedPartitions
     image: MetadataImage = EMPTY_IMAGE
     configured: ConfigInvariants = field(default_factory=ConfigInvariants)
     holds: int = 0
@@ -114,9 +115,10 @@ class Invariants:
                     self.claims.changed(changed, image)
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
             life.configured.after_step(machine.name, node, image)
-            if partitions:
-                self.partitions.after_step(machine, partitions.values())
-            self.claims.after_step(machine, partitions.values(), image)
+            hosted = partitions.all()
+            if hosted:
+                self.partitions.after_step(machine, hosted)
+            self.claims.after_step(machine, hosted, image)
         elif process.name == CLIENTS:
             self.clients.after_step()
         if self._broken is not None:
@@ -130,13 +132,13 @@ class Invariants:
         for machine in self._machines:
             node = machine.node
             if machine.process is process and node is not None:
-                partitions = node.broker.replicas.hosted._partitions if node.broker is not None else {}
+                partitions = hosted_of(node)
                 life = _Life(machine, process, node, self.quorum.listen(machine, node.raft), partitions)
                 self._lives[process] = life
                 self.producers.begun(node)
                 if node.broker is not None:
                     proposals = node.broker.alter_partition.calls
-                    proposals._call = self.claims.listen(proposals._call, life.partitions.values)
+                    proposals._call = self.claims.listen(proposals._call, life.partitions.all)
                     dispatcher = node.broker.dispatcher
                     dispatcher._handle = self.clients.listen(machine, dispatcher._handle, partitions)
                 return life
@@ -210,12 +212,12 @@ class Invariants:
         for life in self._lives.values():
             self._count_holds(life)
         self._lives = {life.process: life for life in self._living()}
-        self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.values())
+        self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.all())
         for life in self._lives.values():
             check_limits(life.machine, life.node)
             if not life.process._is_serving:
-                self.partitions.deep_of(life.machine, life.partitions.values(), all_logs=is_end)
-                self.producers.deep_of(life.machine, life.partitions.values(), self._scheduler.now_s)
+                self.partitions.deep_of(life.machine, life.partitions.all(), all_logs=is_end)
+                self.producers.deep_of(life.machine, life.partitions.all(), self._scheduler.now_s)
 
     def _count_holds(self, life: _Life) -> None:
         broker = life.node.broker

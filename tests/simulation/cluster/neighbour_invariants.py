@@ -91,7 +91,7 @@ class NeighbourInvariants:
 
     def _footing(self, tp: TopicPartition, known: PartitionRegistration, now_s: float) -> Footing | None:
         leader = next((m for m in self._machines if m.config.node_id == known.leader_id), None)
-        led = hosted_by(leader).get(tp) if leader is not None else None
+        led = hosted_by(leader).find(tp) if leader is not None else None
         leading = led.leading if led is not None and led.topic_id == known.topic_id else None
         if leader is None or led is None or leading is None or leading.leader_epoch != known.leader_epoch:
             return None
@@ -122,7 +122,7 @@ def _is_well(machine: Machine) -> bool:
 
 def _serves(machine: Machine, tp: TopicPartition, topic_id: str) -> bool:
     """From a log dir that answers."""
-    replica = hosted_by(machine).get(tp)
+    replica = hosted_by(machine).find(tp)
     if replica is None or replica.topic_id != topic_id or replica.offline is not None:
         return False
     node, log_dir = machine.node, replica.log.log_dir

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from broker.node.node import Node
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
@@ -25,7 +27,6 @@ from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 
 RETENTION_MS = 3_600_000
 """With a shorter retention, replicas of a simulated cluster delete records by themselves."""
-Partitions = dict[TopicPartition, Partition]
 
 
 @dataclass(slots=True)
@@ -203,7 +204,7 @@ class PartitionInvariants:
 
     # -- the ISR -------------------------------------------------------------------------------------------------------
 
-    def changed(self, partition: PartitionRegistration, hosts: Iterable[tuple[Machine, Partitions]]) -> None:
+    def changed(self, partition: PartitionRegistration, hosts: Iterable[tuple[Machine, HostedPartitions]]) -> None:
         """The controller has changed it: what holds of its ISR holds of the new one."""
         self._places.changed(partition)
         self.check_isr(partition.key)
@@ -211,7 +212,7 @@ class PartitionInvariants:
         topic = self.metadata.newest.topic_name(partition.topic_id)
         for machine, partitions in hosts:
             if machine is leader and topic is not None:
-                found = partitions.get(TopicPartition(topic, partition.partition))
+                found = partitions.find(TopicPartition(topic, partition.partition))
                 if found is not None and found.leading is not None and found.topic_id == partition.topic_id:
                     self._check_maximal_isr(machine, found, found.leading)
 
@@ -358,7 +359,11 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
             raise Violated(f"I18: {where}, offset {batch.base_offset} has epoch {epoch}, the epoch cache says {cached}")
 
 
-def hosted_by(machine: Machine) -> Partitions:
-    """The partitions of a machine's broker, if it runs one now."""
-    broker = machine.node.broker if machine.node is not None else None
-    return broker.replicas.hosted._partitions if broker is not None else {}
+def hosted_by(machine: Machine) -> HostedPartitions:
+    """The replicas of a machine's broker; none if it does not run one now."""
+    return hosted_of(machine.node) if machine.node is not None else HostedPartitions(machine.config.node_id)
+
+
+def hosted_of(node: Node) -> HostedPartitions:
+    """The replicas of a node; none if it is no broker."""
+    return node.broker.replicas.hosted if node.broker is not None else HostedPartitions(node.config.node_id)

@@ -69,7 +69,7 @@ class Scene:
         return next(life for life in self.lives if not life.node.raft.is_leader)
 
     def partitions(self) -> list[tuple[Machine, Partition]]:
-        return [(life.machine, partition) for life in self.lives for partition in life.partitions.values()]
+        return [(life.machine, partition) for life in self.lives for partition in life.partitions.all()]
 
     @property
     def leader(self) -> tuple[Machine, Partition]:

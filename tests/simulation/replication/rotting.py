@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.replication.follower.fetcher_core import FetcherCore
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from metadata.registrations import PartitionRegistration
 from penstock.errors import CorruptFileError, KafkaStorageError
@@ -51,7 +52,7 @@ class RottingWorld(World):
             return
         broker = self.random.choice(self.alive)
         if any(self.brokers[b].alive for b in self.controller.isr if b != broker.broker_id):
-            lost = self.lost[broker.broker_id] = LostReplicas(broker.broker_id)
+            lost = self.lost[broker.broker_id] = LostReplicas(HostedPartitions(broker.broker_id))
             lost.broker_epoch = lost.registered_epoch = broker.broker_epoch
             lost.found(PARTITION, CorruptFileError(broker.partition.log.directory, 0, "rot"))
             broker.fetcher.remove([PARTITION])
@@ -100,7 +101,10 @@ class RottingWorld(World):
 
     def _may_be_rebuilt(self, broker: Broker, state: PartitionRegistration) -> bool:
         if self.rot_rules == RotRules():
-            return self.lost[broker.broker_id].verdict(PARTITION, state) is Verdict.REBUILD
+            return (
+                self.lost[broker.broker_id].verdict(self.lost[broker.broker_id].hosted.known(PARTITION), state)
+                is Verdict.REBUILD
+            )
         if self.rot_rules.registers_anew and broker.broker_id not in self.registrations:
             return False
         return broker.broker_id not in state.isr and state.leader_id not in (NO_LEADER, broker.broker_id)

@@ -29,7 +29,7 @@ async def until_failed(made: Stage, moving: asyncio.Task[None]) -> None:
     watching = LogDirWatch(made.manager.calls, LIMIT_MS, SystemClock(), failures, fatal.append)
     watching.start()
     async with asyncio.timeout(20):
-        while not made.replicas.failed_log_dirs or PARTITION in made.replicas.parts.held:
+        while not made.replicas.failed_log_dirs or made.is_held:
             assert not moving.done()
             await asyncio.wait({moving}, timeout=0.01)
     await watching.stop()
@@ -67,7 +67,7 @@ def test_a_rename_that_hangs_fails_its_log_dir_and_holds_the_partition_no_longer
         try:
             await until_failed(made, moving)
             assert made.replicas.failed_log_dirs == [made.dirs[failed]]
-            assert PARTITION not in made.replicas.parts.held and PARTITION in made.replicas.lost.partitions
+            assert not made.is_held and PARTITION in made.replicas.lost.partitions
             assert isinstance(partition.offline, KafkaStorageError) and "try again" not in str(partition.offline)
         finally:
             gate.set()
@@ -110,7 +110,7 @@ def test_a_thread_that_is_busy_in_a_log_dir_that_hangs_holds_no_partition_for_ev
             monkeypatch.setattr(made.manager.futures, "make_ready", then_busy)
             moving = asyncio.create_task(made.run())
             await until_failed(made, moving)
-            assert made.replicas.failed_log_dirs == [target] and PARTITION not in made.replicas.parts.held
+            assert made.replicas.failed_log_dirs == [target] and not made.is_held
         await moving
         made.fs.let_locks_go()
 

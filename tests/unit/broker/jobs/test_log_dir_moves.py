@@ -143,7 +143,7 @@ def test_a_topic_that_is_deleted_in_the_swap_is_deleted_after_it(tmp_path: Path)
         assert await made.alter(made.other) is None
         moving = asyncio.create_task(made.run())
         await made.fetchers.next()
-        assert PARTITION in made.replicas.parts.held
+        assert made.is_held
         made.replicas.remove(PARTITION, TOPIC_ID)
         assert made.replicas.find(PARTITION) is not None
         await moving
@@ -551,7 +551,7 @@ def test_a_source_that_dies_in_the_swap_takes_the_replica_offline_until_a_restar
             await made.run()
         assert made.replicas.failed_log_dirs == [source]
         assert made.partition.offline is not None and PARTITION in made.replicas.lost.partitions
-        assert PARTITION not in made.replicas.parts.held
+        assert not made.is_held
 
     played(tmp_path, story)
 
@@ -590,7 +590,7 @@ def test_a_destination_that_fails_elsewhere_in_the_swap_takes_the_replica_with_i
             made.replicas.failures.directory_failed(target, OSError(errno.EIO, "another log found it broken"))
         await moving
         partition = made.replicas.parts.hosted.find(PARTITION)
-        assert partition is not None and PARTITION not in made.replicas.parts.held
+        assert partition is not None and not made.is_held
         if partition.log.log_dir == target:
             assert partition.offline is not None and PARTITION in made.replicas.lost.partitions
         else:
@@ -615,7 +615,7 @@ def test_a_disk_that_is_slow_at_the_end_of_a_swap_puts_it_off(tmp_path: Path) ->
             with pytest.raises(KafkaStorageError):
                 made.write(b"refused")
             await made.fetchers.next()  # after HOLD_MS_MAX
-            assert PARTITION not in made.replicas.parts.held
+            assert not made.is_held
             made.write(b"goes on")
         await moving
         assert made.moves.statistics().put_off == 1 and made.partition.log.log_dir != target

@@ -70,7 +70,7 @@ def test_a_replica_is_served_where_it_is_until_the_controller_knows_its_new_log_
         assert made.moves.views()[PARTITION].waits_for == WAITS_FOR
         made.write(b"meanwhile")
         made.host(partition_epoch=1)  # with the old log dir: the announcement stays
-        assert PARTITION not in made.replicas.parts.held and made.partition.log.log_dir == source
+        assert not made.is_held and made.partition.log.log_dir == source
         silent.may_answer.set()
         await moving
         assert made.partition.log.log_dir == target and made.values() == [*VALUES, b"meanwhile"]

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from broker.node.own_standing import stalled_partitions, unserved_partitions
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from broker.requests import PartitionTroubleKind
 from metadata.image import MetadataImage, TopicImage
@@ -25,7 +26,7 @@ ROT = CorruptFileError("/d/t-0/00000000000000000000.log", 17, "the checksum is w
 
 
 def test_of_the_lost_replicas_those_count_that_this_broker_should_lead() -> None:
-    lost = LostReplicas(ME)
+    lost = LostReplicas(HostedPartitions(ME))
     leaders = {0: ME, 1: OTHER, 2: NO_LEADER}
     partitions = {n: PartitionRegistration("id", n, (ME, OTHER), (ME,), leader, 5, 9) for n, leader in leaders.items()}
     topic = TopicImage("t", "id", partitions)

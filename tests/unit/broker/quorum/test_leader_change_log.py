@@ -9,6 +9,7 @@ from broker.apis.metadata import MetadataApi
 from broker.grpc.codec.metadata import metadata_to_pb
 from broker.network.request_channel import Request
 from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from broker.requests import MetadataRequest, MetadataResponse
 from metadata.offline import OfflineReason, offline_reason
@@ -20,7 +21,7 @@ from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
 from tests.unit.metadata.harness import Cluster
 
-NOTHING_LOST = LostReplicas(1)
+NOTHING_LOST = LostReplicas(HostedPartitions(1))
 
 
 def alone(partitions: int = 1) -> Cluster:
@@ -114,7 +115,7 @@ def test_leader_whose_log_is_rotten_says_in_its_metadata_answer_why_the_partitio
     cluster = alone()
     rot = CorruptFileError("/d/t-0/00000000000000000000.log", 17, "the checksum is wrong")
     for broker_id in (1, 2):
-        lost = LostReplicas(broker_id)
+        lost = LostReplicas(HostedPartitions(broker_id))
         lost.found(TopicPartition("t", 0), rot)
         partition = metadata_answer(cluster, lost).topics[0].partitions[0]
         if broker_id == 2:

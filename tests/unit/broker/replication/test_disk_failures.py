@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from broker.replication.disk_failures import DiskFailures
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.refused_appends import RefusedAppends
 from storage.log_dirs.log_manager import LogManager
@@ -17,11 +18,12 @@ def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
     offline_log_dirs: dict[str, Any] = {}
     told: list[tuple[str, Exception]] = []
     log_manager = SimpleNamespace(offline_log_dirs=offline_log_dirs, fail_log_dir=offline_log_dirs.__setitem__)
+    hosted = HostedPartitions(1)
     failures = DiskFailures(
         cast(LogManager, log_manager),
-        LostReplicas(1),
+        hosted,
+        LostReplicas(hosted),
         RefusedAppends(lambda: 0),
-        tuple,
         AtOnce(),
         lambda: None,
         lambda log_dir, error: told.append((log_dir, error)),

@@ -13,6 +13,7 @@ import pytest
 
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.hosting.hosting_slices import SLICE_MS, HostingSlices
+from broker.replication.hosting.replica_states import Replica
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition
@@ -196,16 +197,17 @@ def test_what_nobody_expects_in_a_later_slice_ends_the_node_and_no_other_log_is_
         hosted: list[TopicPartition] = []
         fatal: list[BaseException] = []
 
-        def host(partition: TopicPartition, is_new: bool) -> None:
+        def host(replica: Replica) -> None:
             clock.advance(SLICE_MS)
-            hosted.append(partition)
+            replica.create()
+            hosted.append(replica.key)
             if len(hosted) == 2:
                 raise InvariantViolation("two logs of one name")
 
         clock = ManualClock()
         slices = HostingSlices(host, clock.now_ms, fatal.append)
         for number in range(4):
-            slices.submit(big(number), is_new=True)
+            slices.submit(Replica(big(number)), starts_empty=True)
         await asyncio.sleep(60)
         assert [str(error) for error in fatal] == ["two logs of one name"]
         assert hosted == [big(0), big(1)] and not len(slices)

@@ -47,7 +47,7 @@ class Broker:
 
     async def until_created(self) -> None:
         async with asyncio.timeout(WAIT_S):
-            while len(self.replicas.parts.creation):  # noqa: ASYNC110
+            while len(self.replicas.parts.creation) or len(self.creations):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
     def topics_in(self, log_dir: str) -> list[str]:

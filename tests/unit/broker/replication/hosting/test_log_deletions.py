@@ -66,7 +66,7 @@ def test_a_topic_of_the_same_name_is_created_when_the_name_is_free(tmp_path: Pat
                 await meets(fault)
                 broker.publish(*made(ORDERS, NEW))
                 assert broker.replicas.find(ORDERS) is None and broker.replicas.hosts(ORDERS)
-                assert ORDERS not in broker.replicas.lost, "it is late, not lost"
+                assert ORDERS not in broker.replicas.lost.partitions, "it is late, not lost"
             await broker.replicas.deletions.close(stop_wait())
             await broker.produce(ORDERS, NEW)
             assert broker.replicas.get(ORDERS, NEW).log.log_end_offset == 1

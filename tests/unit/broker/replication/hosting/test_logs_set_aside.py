@@ -66,7 +66,7 @@ def test_a_topic_that_has_the_name_of_a_stray_waits_for_its_disk_and_is_not_lost
                 broker.take_snapshot(*made(OTHER, OTHERS), *made(ORDERS, NEW))
                 await meets(fault)
                 assert broker.replicas.find(ORDERS) is None and broker.replicas.hosts(ORDERS)
-                assert ORDERS not in broker.replicas.lost
+                assert ORDERS not in broker.replicas.lost.partitions
                 await broker.produce(OTHER, OTHERS)
             await broker.replicas.logs_have_left()
             await broker.produce(ORDERS, NEW)
@@ -85,7 +85,7 @@ def test_a_start_waits_for_no_disk_of_a_stray(tmp_path: Path) -> None:
             broker = Broker(tmp_path, image_of(*made(OTHER, OTHERS), *made(ORDERS, NEW)), fs)
             await meets(fault)
             await broker.produce(OTHER, OTHERS)
-            assert broker.replicas.find(ORDERS) is None and ORDERS not in broker.replicas.lost
+            assert broker.replicas.find(ORDERS) is None and ORDERS not in broker.replicas.lost.partitions
         await broker.replicas.logs_have_left()
         await broker.produce(ORDERS, NEW)
         assert len(broker.log_manager.removal.strays) == 1
@@ -197,7 +197,7 @@ def test_a_topic_that_is_deleted_while_its_rotten_log_leaves_is_not_made_anew(tm
                 await meets(fault)
                 broker.publish(RemoveTopicRecord(OLD))
                 broker.publish(*made(ORDERS, NEW))
-                assert broker.replicas.find(ORDERS) is None and ORDERS not in broker.replicas.lost
+                assert broker.replicas.find(ORDERS) is None and ORDERS not in broker.replicas.lost.partitions
             await broker.replicas.logs_have_left()
             await broker.produce(ORDERS, NEW)
             assert len(broker.set_aside("-rotten")) == 1 and broker.log_manager.get(ORDERS, OLD) is None
