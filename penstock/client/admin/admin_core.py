@@ -29,10 +29,8 @@ class AdminCore:
         config = admin_config(options)
         self._timeout_ms = config.default_api_timeout_ms
         self._clock = environment.clock
-        connection = config.connection()
-        patience_ms = min(connection.bootstrap_timeout_ms, self._timeout_ms)
-        connection = replace(connection, bootstrap_timeout_ms=patience_ms)
-        self.cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), connection, environment)
+        config = replace(config, bootstrap_timeout_ms=min(config.bootstrap_timeout_ms, self._timeout_ms))
+        self.cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), config, environment)
         self.closed = False
         self._is_bound = False
 

@@ -29,21 +29,10 @@ PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | Non
 """(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionConfig:
     """What every client needs to reach a cluster."""
 
-    client_id: str
-    request_timeout_ms: int
-    bootstrap_timeout_ms: int
-    retry_backoff_ms: int
-    retry_backoff_max_ms: int
-    metadata_max_age_ms: int
-    metadata_max_idle_ms: int = 300_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Common:
     client_id: str = option(
         "a name that every produce and fetch request carries; brokers show how many streams have it", "penstock"
     )
@@ -58,21 +47,9 @@ class _Common:
         "a topic that was not used for so long is forgotten, and asked for when it is used again", 300_000, 5_000
     )
 
-    def connection(self) -> ConnectionConfig:
-        """The part that a connection needs."""
-        return ConnectionConfig(
-            self.client_id,
-            self.request_timeout_ms,
-            self.bootstrap_timeout_ms,
-            self.retry_backoff_ms,
-            self.retry_backoff_max_ms,
-            self.metadata_max_age_ms,
-            self.metadata_max_idle_ms,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerConfig(_Common):
+class ProducerConfig(ConnectionConfig):
     """Options of Producer and AsyncProducer."""
 
     acks: Acks = option(
@@ -107,7 +84,7 @@ class ProducerConfig(_Common):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerConfig(_Common):
+class ConsumerConfig(ConnectionConfig):
     """Options of Consumer and AsyncConsumer."""
 
     auto_offset_reset: OffsetReset = option(
@@ -124,7 +101,7 @@ class ConsumerConfig(_Common):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdminConfig(_Common):
+class AdminConfig(ConnectionConfig):
     """Options of Admin and AsyncAdmin."""
 
     default_api_timeout_ms: int = option("how long one call may take, retries included", 60_000, 1)

@@ -71,7 +71,7 @@ class ConsumerCore:
         self.clock = environment.clock
         self._threads = environment.threads
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.cluster = ClusterClient(self.bootstrap, self.config.connection(), environment)
+        self.cluster = ClusterClient(self.bootstrap, self.config, environment)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
         self.cluster.tracked.add_user(self)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self.on_room)

@@ -68,7 +68,7 @@ class ProducerCore:
             batch_size, config.linger_ms, self.codec, in_flight_max if config.enable_idempotence else 0
         )
         self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads)
-        self.cluster = ClusterClient(self.bootstrap, config.connection(), environment)
+        self.cluster = ClusterClient(self.bootstrap, config, environment)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )

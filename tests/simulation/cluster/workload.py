@@ -313,7 +313,7 @@ class Clients:
 
     def cluster_client(self) -> ClusterClient:
         """For a client that is made of the parts of others."""
-        cluster = ClusterClient(tuple(self._endpoints), admin_config({}).connection(), self.environment())
+        cluster = ClusterClient(tuple(self._endpoints), admin_config({}), self.environment())
         self._invariants.watch(cluster)
         return cluster
 

@@ -18,7 +18,7 @@ from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual
 
-CONFIG = ConnectionConfig("test", 2_000, 2_000, 100, 1_000, 300_000)
+CONFIG = ConnectionConfig(request_timeout_ms=2_000, bootstrap_timeout_ms=2_000)
 TP = TopicPartition(TOPIC, 0)
 
 

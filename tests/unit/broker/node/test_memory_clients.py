@@ -99,7 +99,7 @@ async def asked_for_ids(cluster: MemoryCluster) -> list[int]:
             await cluster.cut_power()
             await cluster.start()
             open_to_clients(cluster, network)
-        client = ClusterClient(tuple(endpoints), AdminConfig().connection(), fake_environment(network))
+        client = ClusterClient(tuple(endpoints), AdminConfig(), fake_environment(network))
         await init_producer_id(client, client.clock.now_ms() + 60_000)
         while len([broker for broker in client.cache.brokers if not broker.fenced]) < 3:
             await client.refresh()

@@ -28,14 +28,7 @@ from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.scripted_fetch import TP, ScriptedCluster, answer_of, batch_at
 from tests.support.virtual_time import run_virtual
 
-CONFIG = ConnectionConfig(
-    "test",
-    request_timeout_ms=30_000,
-    bootstrap_timeout_ms=5_000,
-    retry_backoff_ms=100,
-    retry_backoff_max_ms=1_000,
-    metadata_max_age_ms=300_000,
-)
+CONFIG = ConnectionConfig(bootstrap_timeout_ms=5_000)
 END_OFFSET = 7
 GOOD, BAD = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 

@@ -16,7 +16,7 @@ from tests.support.virtual_time import run_virtual
 def test_each_change_of_the_cluster_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         nodes = FakeNodes({0: 1}, 2)
-        cluster = ClusterClient(nodes.bootstrap, consumer_config({}).connection(), fake_environment(nodes.network))
+        cluster = ClusterClient(nodes.bootstrap, consumer_config({}), fake_environment(nodes.network))
         await cluster.refresh((TOPIC,))
         assert caplog.messages == []
         nodes.cluster.cluster_id = "other"

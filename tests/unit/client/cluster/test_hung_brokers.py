@@ -22,14 +22,7 @@ from tests.support.client_environment import fake_environment, pool_of, stepped_
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 
-CONFIG = ConnectionConfig(
-    "test",
-    request_timeout_ms=60_000,
-    bootstrap_timeout_ms=5_000,
-    retry_backoff_ms=100,
-    retry_backoff_max_ms=1_000,
-    metadata_max_age_ms=300_000,
-)
+CONFIG = ConnectionConfig(request_timeout_ms=60_000, bootstrap_timeout_ms=5_000)
 
 
 class Bench:

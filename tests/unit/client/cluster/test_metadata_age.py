@@ -23,7 +23,7 @@ def reader_config(max_age_ms: int = MAX_AGE_MS) -> ConsumerConfig:
 
 
 def connected(nodes: FakeNodes, config: ConsumerConfig) -> ClusterClient:
-    return ClusterClient(nodes.bootstrap, config.connection(), fake_environment(nodes.network))
+    return ClusterClient(nodes.bootstrap, config, fake_environment(nodes.network))
 
 
 def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition() -> None:

@@ -23,7 +23,7 @@ from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import FakeNodes
 from tests.support.virtual_time import run_virtual
 
-CONFIG = ConnectionConfig("test", 60_000, 1_000, 100, 1_000, 300_000)
+CONFIG = ConnectionConfig(request_timeout_ms=60_000, bootstrap_timeout_ms=1_000)
 LIMIT_MS = 5_000
 
 

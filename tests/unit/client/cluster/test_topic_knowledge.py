@@ -19,14 +19,7 @@ from tests.support.client_environment import buffer_of, fake_environment, nothin
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual
 
-CONFIG = ConnectionConfig(
-    "test",
-    request_timeout_ms=5_000,
-    bootstrap_timeout_ms=5_000,
-    retry_backoff_ms=100,
-    retry_backoff_max_ms=1_000,
-    metadata_max_age_ms=300_000,
-)
+CONFIG = ConnectionConfig(request_timeout_ms=5_000, bootstrap_timeout_ms=5_000)
 TP = TopicPartition(TOPIC, 0)
 
 

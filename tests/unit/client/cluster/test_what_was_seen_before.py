@@ -21,7 +21,7 @@ from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.unit.client.cluster.test_metadata_cache import cache_with, snapshot
 
-CONFIG = ConnectionConfig("test", 5_000, 5_000, 100, 1_000, 300_000)
+CONFIG = ConnectionConfig(request_timeout_ms=5_000, bootstrap_timeout_ms=5_000)
 TP = TopicPartition(TOPIC, 0)
 
 
