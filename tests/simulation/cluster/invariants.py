@@ -32,6 +32,7 @@ from tests.simulation.cluster.plan import DELIVERY_TIMEOUT_MS, Plan
 from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
 from tests.simulation.cluster.reassignment_invariants import ReassignmentInvariants
+from tests.simulation.cluster.replica_invariants import check_replicas
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
@@ -216,6 +217,7 @@ class Invariants:
         for life in self._lives.values():
             check_limits(life.machine, life.node)
             if not life.process._is_serving:
+                check_replicas(life.machine, life.node)
                 self.partitions.deep_of(life.machine, life.partitions.all(), all_logs=is_end)
                 self.producers.deep_of(life.machine, life.partitions.all(), self._scheduler.now_s)
 

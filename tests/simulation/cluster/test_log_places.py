@@ -115,6 +115,7 @@ def test_a_move_that_is_struck_at_a_rename_of_its_swap_loses_nothing(
     ("name", "failure"),
     [
         ("a copy takes the place of its log before it has everything", ("I13: ", "I14: ")),
+        ("a replica whose log dir has failed goes on taking requests", "I56: "),
         ("the renames of a swap are not synced", "I49: "),
         ("the swap does not wait for the controller", "I51: "),
     ],

@@ -9,13 +9,14 @@ from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from broker.jobs.log_dir_watch import LogDirWatch
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
+from broker.replication.hosting.replica_states import Replica
 from penstock.client.producer.produce_link import ProduceLink
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log_dirs.future_directories import MovesAtStart
 from storage.log_dirs.future_logs import _Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
 
 _MOVER = (OperatorPlan(Task.RELOCATE, "topic-0", 0.2),)
 _MOVES = directed(operators=_MOVER, log_dirs=2)
@@ -95,6 +96,13 @@ LOG_DIRS = (
             Edit(_Swap.run, "LastKnown(True, log.log_end_offset, log.log_start_offset)", "LastKnown(recovery_point=0)"),
         ),
         stories=_SLOW_MOVES,
+    ),
+    Mutant(
+        "a replica whose log dir has failed goes on taking requests",
+        "this project's own: the state of a replica was a flag here and a dict there",
+        (Edit(Replica.lose, "self._partition.stop(why)", "pass"),),
+        (Kind.DEAD_DISK,),
+        stories=directed(Fault(1.0, Kind.DEAD_DISK, 1, 0, 3.0, 0.5, Aim.LEADER), log_dirs=2),
     ),
     Mutant(
         "the renames of a swap are not synced",

@@ -1,0 +1,60 @@
+"""I56 finds a replica that is not what its state says: told to a healthy cluster, and put right again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.replication.hosting.replica_states import HostingState, LostReplica, Replica
+from broker.replication.partition import Partition
+from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.log_dirs.log_table import LogTable
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.replica_invariants import check_replicas
+from tests.simulation.cluster.test_invariants import Scene, told
+
+REFUSAL = KafkaStorageError("offline")
+
+
+def _is_told(replica: Replica, state: HostingState) -> None:
+    replica._state = state
+
+
+def _is_not_in_use(partition: Partition, logs: LogTable) -> None:
+    logs.logs.pop(partition.topic_partition, partition.topic_id)
+
+
+def _rotten(replica: Replica) -> None:
+    replica._lost = LostReplica(CorruptFileError("0.log", 0, "rot"), 1)
+
+
+def test_a_replica_that_is_not_what_its_state_says_is_found() -> None:
+    found: list[str] = []
+
+    def lie(scene: Scene) -> None:
+        machine, partition = scene.leader
+        node = machine.node
+        assert node is not None and node.broker is not None
+        replica, logs = node.broker.replicas.hosted.replica(partition.topic_partition), node.log_manager.table
+        assert replica is not None and replica.state is HostingState.LED
+        leading, log, state = partition.leading, partition.log, replica.state
+        lies: tuple[Callable[[], object], ...] = (
+            lambda: _is_told(replica, HostingState.FOLLOWED),
+            lambda: _is_told(replica, HostingState.OPENED),
+            lambda: _is_told(replica, HostingState.OUT_OF_USE),
+            lambda: _is_told(replica, HostingState.HELD),
+            lambda: partition.hold(REFUSAL),
+            lambda: _is_not_in_use(partition, logs),
+            lambda: _rotten(replica),
+        )
+        for told_now in lies:
+            told_now()
+            try:
+                check_replicas(machine, node)
+            except Violated as violated:
+                found.append(str(violated))
+            replica._state, replica._lost, partition.leading, partition._offline = state, None, leading, None
+            logs.logs.put(partition.topic_partition, partition.topic_id, log)
+        check_replicas(machine, node)
+
+    assert not told(lie).failures
+    assert len(found) == 7 and all(line.startswith("I56: ") for line in found)
