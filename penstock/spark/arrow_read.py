@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.client.consumer.decode import decode_good
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import (
     LogTruncationError,
     OffsetOutOfRangeError,

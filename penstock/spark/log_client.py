@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.spark.kafka_options import options_of
 from penstock.spark.planning import PlannedRange
 from penstock.spark.positions import SourcePositions

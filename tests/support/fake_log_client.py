@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.epochs import end_offset_for
 from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch

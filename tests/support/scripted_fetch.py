@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from penstock.backoff import Backoff
 from penstock.client.cluster.config import consumer_config
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.consumer.raw_fetch import RawFetch, RawRange
+from penstock.client.consumer.raw.raw_fetch import RawFetch, RawRange
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterSnapshot,

@@ -23,7 +23,7 @@ from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_calls import ConsumerCalls
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.client.consumer.raw_buffer import RawBuffer, RawRange
+from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, blocking, documented_by, face
 from penstock.client.forgotten import close_when_forgotten

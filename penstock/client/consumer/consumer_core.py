@@ -17,11 +17,12 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
+from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
-from penstock.client.consumer.positions import Deliver, Positions
-from penstock.client.consumer.raw_buffer import RawRange
-from penstock.client.consumer.raw_fetch import RawFetch
+from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.raw.raw_buffer import RawRange
+from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.large_buffers import reuse_large_buffers

@@ -2,7 +2,7 @@
 
 One link per broker that leads something assigned; a link whose broker leads nothing of it any more is ended at once,
 whatever it waits for. Positions decide what an answer means; the effects are done here: bytes and errors go to the
-buffer, a changed leader is followed, a lost position is looked up. Works on one event loop.
+buffer, a changed leader is followed, a lost position is looked up (look_ups.py). Works on one event loop.
 """
 
 from __future__ import annotations
@@ -16,32 +16,25 @@ from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
-from penstock.client.cluster.offsets import list_offsets_once
 from penstock.client.cluster.waiting import Waiting
+from penstock.client.consumer.effects import Deliver, Effect, FindLeader, ReportError
 from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetch_session_view import SessionDelta
+from penstock.client.consumer.look_ups import LookUps
 from penstock.client.consumer.partition_state import PartitionState
-from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, ReportError
-from penstock.client.consumer.raw_buffer import RawRange
+from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.stalled import consumer_waits
 from penstock.client.wire.messages import FetchAnswer, FetchCall
-from penstock.errors import (
-    ApiError,
-    LeaderNotAvailableError,
-    UnknownTopicOrPartitionError,
-)
-from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
+from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
+from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
 TOLD_AT_FAILURES = 10
 """A partition that fails this often in a row is logged once: after some 7 s, longer than a change of leader. Without
 the line, a consumer would stop without a visible reason."""
-
-PLACED_MS = 3_000
-"""So long an assignment or a seek waits to be told where logs end: far above a healthy answer."""
-NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +69,7 @@ class Fetcher:
         self.last_error: ApiError | None = None  # why nothing comes; None once something came
         self._links: dict[int, FetchLink] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
-        self._looking_up: asyncio.Task[None] | None = None
-        self._looked_up = asyncio.Event()  # a round of look-ups is over
+        self._look_ups = LookUps(cluster, positions, self)
         self._is_cut_off = False
         self._timer: asyncio.TimerHandle | None = None
         self._correlation_id = 0
@@ -124,7 +116,9 @@ class Fetcher:
         if any(followed):
             self._counts["leader_changes"] += sum(followed)
             self._cluster.notify()
-        elif any(r.error or r.diverging_epoch for r in answer.results) or not _only_deliver(effects):
+        elif any(r.error or r.diverging_epoch for r in answer.results) or any(
+            not isinstance(e, Deliver) for e in effects
+        ):
             self.touch()  # a partition may back off even without an effect, and a timer is to end that
 
     def _tell_of_long_failures(self, errors: Iterable[tuple[TopicPartition, ApiError]]) -> None:
@@ -179,28 +173,8 @@ class Fetcher:
         await self.wait_placed()
 
     async def wait_placed(self) -> None:
-        """Until each partition that begins at the end of its log knows that place: what is acked from then on is read.
-
-        A leader that does not tell it within PLACED_MS, and a partition without one, are not waited for: the others are
-        to be read. The log says so.
-        """
-        try:
-            async with asyncio.timeout(min(PLACED_MS, self._config.request_timeout_ms) / 1000):
-                while not self._closed and self._unplaced():
-                    self._looked_up.clear()
-                    await self._looked_up.wait()
-        except TimeoutError:
-            _log.warning(
-                "%s: where the log ends is not known after %d ms; reading begins at the end that it tells later",
-                ", ".join(str(state.topic_partition) for state in self._unplaced()[:NAMED_MAX]),
-                PLACED_MS,
-            )
-
-    def _unplaced(self) -> list[PartitionState]:
-        """Partitions with a leader that is asked where their logs end."""
-        states = self._positions.states.values()
-        ends = [s for s in states if s.reset_timestamp == LATEST_TIMESTAMP and not s.is_stopped]
-        return [s for s in ends if self._cluster.cache.leader(s.topic_partition) is not None]
+        """Until each partition that begins at the end of its log knows that place, for a bounded time."""
+        await self._look_ups.wait_placed(self._config.request_timeout_ms)
 
     def maybe_begin_anew(self) -> None:
         """Begins what the program has cancelled among all tasks of its loop."""
@@ -234,9 +208,7 @@ class Fetcher:
             self._ensure_link(tp)
         for link in self._links.values():
             link.touch()
-        if (self._looking_up is None or self._looking_up.done()) and self._unresolved():
-            self._looking_up = asyncio.ensure_future(self._look_up())
-            self._looking_up.add_done_callback(self._on_look_up_ended)
+        self._look_ups.begin()
         self._set_timer()
 
     def _end_links(self) -> None:
@@ -285,53 +257,26 @@ class Fetcher:
         if due_ms is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due_ms - now_ms, 1) / 1000, self.touch)
 
-    def _unresolved(self) -> list[PartitionState]:
-        return self._positions.unresolved(self._cluster.cache, self._cluster.clock.now_ms())
+    def on_looked_up(self) -> None:
+        self.touch()
+        self._on_ready()
 
-    async def _look_up(self) -> None:
-        """Finds the positions of partitions that need one. What cannot be found now backs off, and holds up no other:
-        `touch` begins anew when the back-off ends, or a leader is found."""
-        while pending := self._unresolved():
-            generations = {s.topic_partition: s.generation for s in pending}
-            wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
-            answers = await list_offsets_once(self._cluster, wanted)
-            late = {tp: LATEST_TIMESTAMP for tp, info in answers.found.items() if info.offset == NO_OFFSET}
-            if late:  # no record is that late: the end of the log
-                ends = await list_offsets_once(self._cluster, late)
-                answers.failed.update(ends.failed)
-                answers.found.update(ends.found)
-            for tp, error in answers.failed.items():
-                self._on_not_looked_up(tp, generations[tp], error)
-            for tp in answers.found.keys() - answers.failed.keys():
-                self._positions.complete_reset(tp, generations[tp], answers.found[tp].offset)
-            self._looked_up.set()
-            self.touch()
-            self._on_ready()
-
-    def _on_look_up_ended(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() and not self._closed:
-            self._on_cut_off()
+    def on_not_looked_up(self, error: ApiError, effects: Iterable[Effect]) -> None:
+        self.last_error = error
+        self._do(effects)
 
     def on_cancelled(self, link: FetchLink) -> None:
         if not self._closed and self._links.get(link.node_id) is link:
             del self._links[link.node_id]
-            self._on_cut_off()
+            self.on_cut_off()
 
-    def _on_cut_off(self) -> None:
+    def on_cut_off(self) -> None:
         """At the next poll, and not now: the program may be at its end, and new tasks would be destroyed with its
         loop."""
         if not self._is_cut_off:
             _log.warning("the program has cancelled the tasks of a consumer; the next poll begins them anew")
         self._is_cut_off = True
         self._on_ready()
-
-    def _on_not_looked_up(self, tp: TopicPartition, generation: int, error: ApiError) -> None:
-        self.last_error = error
-        effects = self._positions.fail_reset(tp, generation, error, self._cluster.clock.now_ms())
-        state = self._positions.states.get(tp)
-        if effects and state is not None and state.failures == 1:  # told once, and not at every further attempt
-            _log.warning("looking up the position of %s: %s", tp, error)
-        self._do(effects)
 
     def waiting_for(self) -> tuple[Waiting, ...]:
         """What keeps assigned partitions from being read."""
@@ -341,13 +286,10 @@ class Fetcher:
     async def close(self) -> None:
         """Ends every link. Idempotent."""
         self._closed = True
-        self._looked_up.set()
         self._cluster.unsubscribe(self.touch)
         if self._timer is not None:
             self._timer.cancel()
-        if self._looking_up is not None:
-            self._looking_up.cancel()
-            await asyncio.gather(self._looking_up, return_exceptions=True)
+        await self._look_ups.close()
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*self._closing, *(link.close() for link in links))
 
@@ -356,7 +298,3 @@ class Fetcher:
 
     def __repr__(self) -> str:
         return f"Fetcher({self._positions!r}, {self._buffer!r}, brokers={sorted(self._links)})"
-
-
-def _only_deliver(effects: Iterable[Effect]) -> bool:
-    return all(isinstance(effect, Deliver) for effect in effects)

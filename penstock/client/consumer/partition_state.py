@@ -2,14 +2,15 @@
 
 Two threads use a state: the loop fetches, the user's thread takes. Each field has one writer, so no lock is needed: the
 loop begins generations (`start`), the user's thread says how far it has read in one (`read`) and where it had to stop
-(`failed`). Pure; what changes a state is in positions.py and reader.py.
+(`failed`). Pure; when a state changes is decided in positions.py and reader.py.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.errors import PenstockError
+from penstock.client.wire.messages import FetchPart
+from penstock.errors import LogTruncationError, PenstockError
 from penstock.position import Position
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
@@ -77,6 +78,21 @@ class PartitionState:
         self.last_error: PenstockError | None = None  # of the last failure; counts while there are any
         self.unknown_since_ms: int | None = None
 
+    def begin(
+        self, generation: int, offset: int, leader_epoch: int = NO_EPOCH, reset_timestamp: int | None = None
+    ) -> None:
+        """A new generation begins at an offset, or with a look-up. BEFORE the topic id changes, if it does: see
+        `place`."""
+        self.start = GenerationOffset(generation, offset, leader_epoch)
+        self.is_given = False
+        self.fetch_offset = offset
+        self.last_fetched_epoch = leader_epoch
+        self.reset_timestamp = reset_timestamp
+        self.halted = False
+        self.high_watermark = NO_OFFSET
+        self.not_before_ms = self.failures = 0
+        self.unknown_since_ms = None
+
     @property
     def generation(self) -> int:
         return self.start.generation
@@ -118,6 +134,34 @@ class PartitionState:
     def is_at_end(self) -> bool:
         """Whether all that is wanted of a bounded range was fetched."""
         return self.end_offset is not None and self.fetch_offset >= self.end_offset
+
+    def question(self, leader_epoch: int, max_bytes: int) -> FetchPart:
+        """What the leader of this epoch is asked for."""
+        tp = self.topic_partition
+        return FetchPart(*tp, self.topic_id, self.fetch_offset, leader_epoch, self.last_fetched_epoch, max_bytes)
+
+    def truncated_at(self, offset: int) -> LogTruncationError:
+        """The error of records that were fetched and are not in the leader's log, which diverges there (KIP-320)."""
+        tp, position = self.topic_partition, self.fetch_offset
+        return LogTruncationError(
+            f"{tp}: the log was truncated below position {position}; it diverges at offset {offset} or before",
+            topic=tp.topic,
+            partition=tp.partition,
+            position=position,
+            divergent_offset=offset,
+        )
+
+    def replaced_at(self, offset: int, epoch: int) -> LogTruncationError:
+        """The error of a record of a range that was planned in an earlier epoch than the record's own."""
+        tp = self.topic_partition
+        return LogTruncationError(
+            f"{tp}: the record at offset {offset} is of leader epoch {epoch}, and the range's end {self.end_offset} was"
+            f" seen in epoch {self.epoch_max}: the log was truncated and written again from there",
+            topic=tp.topic,
+            partition=tp.partition,
+            position=self.fetch_offset,
+            divergent_offset=offset,
+        )
 
     def __repr__(self) -> str:
         return f"PartitionState({self.topic_partition}, position={self.position}, fetch_offset={self.fetch_offset})"

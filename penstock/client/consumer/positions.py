@@ -11,14 +11,15 @@ handing over (reader.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import count
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.metadata_cache import Leader, MetadataCache
-from penstock.client.consumer.origin import NO_ORIGIN, Origin
-from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
-from penstock.client.consumer.raw_buffer import RawRange
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.consumer.effects import Deliver, Effect, FindLeader, LookUpReset, ReportError
+from penstock.client.consumer.later_partitions import LaterPartitions
+from penstock.client.consumer.origin import Origin
+from penstock.client.consumer.partition_state import PartitionState
+from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.wire.messages import FetchPart, FetchResult, TopicInfo
 from penstock.errors import (
     ApiError,
@@ -43,46 +44,6 @@ SPOILT_ANSWERS_MAX = 4
 does not help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
-    """Whole batches that hold the records from `from_offset` to before `next_offset`; they may begin below and end
-    above, where the cleaner has stretched a batch: decode exactly from `from_offset`."""
-
-    topic_partition: TopicPartition
-    generation: int
-    records: bytes
-    from_offset: int
-    next_offset: int
-    origin: Origin = NO_ORIGIN
-
-
-@dataclass(frozen=True, slots=True)
-class ReportError:
-    """An error that the next poll raises."""
-
-    topic_partition: TopicPartition
-    generation: int
-    error: PenstockError
-
-
-@dataclass(frozen=True, slots=True)
-class FindLeader:
-    """The metadata may be wrong. `hinted`: the answer itself named the leader, so asking is not needed."""
-
-    hinted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpReset:
-    """The partition's position is to be looked up; `why` is for the log."""
-
-    topic_partition: TopicPartition
-    why: str
-
-
-Effect = Deliver | ReportError | FindLeader | LookUpReset
-
-
 class Positions:
     """Every assigned partition of one consumer."""
 
@@ -91,35 +52,29 @@ class Positions:
         self._backoff = backoff
         self._generations = count(1)
         self.states: dict[TopicPartition, PartitionState] = {}
-        self._began_with: dict[str, tuple[str, int]] = {}
-        """Of each assigned topic: its id, and how many partitions the user knew when the first were assigned."""
-        self._told: dict[str, tuple[str, int]] = {}
+        self._later = LaterPartitions()
 
     # -- the user's wishes ---------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition], cache: MetadataCache | None = None) -> None:
         """Exactly these partitions from now on; one that stays keeps its position.
 
-        With the reset 'latest', one begins at its first record if the cache shows that it was added to its topic while
-        others of that were assigned: it was empty then, so nothing in it is older than this reader.
+        With the reset 'latest', a partition that the cache shows as a later one (later_partitions.py) begins at its
+        first record.
         """
         before, wanted = self.states, list(partitions)
-        topics = (cache.topic(name) for name in {tp.topic for tp in wanted}) if cache is not None else ()
-        assigned = {tp.topic for tp in before}
-        began = {name: found for name, found in self._began_with.items() if name in assigned}
-        self._began_with = {
-            topic.name: _of_this(topic, began.get(topic.name), self._told.get(topic.name)) for topic in topics if topic
-        }
+        topics = [cache.topic(name) for name in {tp.topic for tp in wanted}] if cache is not None else []
+        self._later.assign([topic for topic in topics if topic], before)
         self.states = {tp: before.get(tp) or self._new(tp) for tp in wanted}
 
     def tell(self, topic: TopicInfo) -> None:
         """The user is told of the topic's partitions; one that is added before they are assigned is a later one."""
-        self._told[topic.name] = topic.topic_id, len(topic.partitions)
+        self._later.tell(topic)
 
     def _new(self, tp: TopicPartition) -> PartitionState:
         state = PartitionState(tp, next(self._generations))
         state.reset_timestamp = self._reset
-        was_added = tp.topic in self._began_with and tp.partition >= self._began_with[tp.topic][1]
+        was_added = self._later.has(tp)
         if was_added and self._reset == LATEST_TIMESTAMP:
             state.reset_timestamp = EARLIEST_TIMESTAMP
         return state
@@ -141,30 +96,13 @@ class Positions:
         state.end_offset, state.topic_id, state.epoch_max = span.to_offset, span.topic_id, span.leader_epoch
 
     def _place(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
-        self._renew(state, offset, epoch)
-        state.last_fetched_epoch = epoch
-        state.reset_timestamp = None
+        state.begin(next(self._generations), offset, epoch)
 
     def seek_to_timestamp(self, tp: TopicPartition, timestamp: int) -> None:
         """Looks the position up: a time or a sentinel."""
         state = self.states[tp]
-        self._look_up(state, timestamp)
+        state.begin(next(self._generations), NO_OFFSET, reset_timestamp=timestamp)
         state.topic_id = ""
-
-    def _look_up(self, state: PartitionState, timestamp: int) -> None:
-        self._renew(state, NO_OFFSET)
-        state.last_fetched_epoch = NO_EPOCH
-        state.reset_timestamp = timestamp
-
-    def _renew(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
-        """BEFORE the topic id changes, if it does: see PartitionState.place."""
-        state.start = GenerationOffset(next(self._generations), offset, epoch)
-        state.is_given = False
-        state.fetch_offset = offset
-        state.halted = False
-        state.high_watermark = NO_OFFSET
-        state.not_before_ms = state.failures = 0
-        state.unknown_since_ms = None
 
     def complete_reset(self, tp: TopicPartition, generation: int, offset: int) -> None:
         """A look-up came back; nothing when the user has gone elsewhere meanwhile."""
@@ -208,7 +146,7 @@ class Positions:
             leader, topic = cache.leader(tp), cache.topic(tp.topic)
             if leader is None or leader.node_id != node_id or topic is None or topic.topic_id != state.topic_id:
                 continue
-            found[tp] = _part(state, leader, max_bytes)
+            found[tp] = state.question(leader.epoch, max_bytes)
         return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
@@ -234,15 +172,14 @@ class Positions:
         return effects
 
     def _on_recreated(self, state: PartitionState, found_id: str, now_ms: int) -> list[Effect]:
-        tp = state.topic_partition
+        tp, before = state.topic_partition, state.generation
         error = TopicRecreatedError(tp.topic, tp.partition, expected_id=state.topic_id, found_id=found_id)
-        if self._reset is None or state.is_given:
+        if state.is_given:
             return [self.report(state, error)]
-        if self._has_undelivered(state, now_ms):
-            return []
-        self._look_up(state, self._reset)
-        state.topic_id = found_id
-        return [LookUpReset(tp, str(error))]
+        effects = self._on_lost(state, error, now_ms)
+        if state.generation != before:
+            state.topic_id = found_id
+        return effects
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -259,7 +196,8 @@ class Positions:
         failures, state.failures = state.failures, 0
         state.is_given = False
         if result.diverging_epoch is not None:
-            return self._on_divergence(state, result.diverging_epoch.end_offset, now_ms)
+            truncated = state.truncated_at(max(min(result.diverging_epoch.end_offset, state.fetch_offset), 0))
+            return self._on_lost(state, truncated, now_ms, truncated.divergent_offset)
         state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
         if not result.records:
             return []
@@ -281,7 +219,7 @@ class Positions:
         try:
             for at, header in iter_headers(records):
                 if NO_EPOCH < epoch_max < header.leader_epoch and header.base_offset < end_offset:
-                    damage = _replaced(state, header.base_offset, header.leader_epoch)
+                    damage = state.replaced_at(header.base_offset, header.leader_epoch)
                     break
                 if last is None or header.leader_epoch != last.leader_epoch:
                     epochs.append(EpochEntry(header.leader_epoch, header.base_offset if epochs else 0))
@@ -298,20 +236,14 @@ class Positions:
         state.last_fetched_epoch = last.leader_epoch
         return found
 
-    def _on_divergence(self, state: PartitionState, end_offset: int, now_ms: int) -> list[Effect]:
-        """Records that this consumer has fetched are not in the leader's log: they were truncated (KIP-320)."""
-        tp, position = state.topic_partition, state.fetch_offset
-        divergent = max(min(end_offset, position), 0)
-        text = f"{tp}: the log was truncated below position {position}; it diverges at offset {divergent} or before"
+    def _on_lost(self, state: PartitionState, error: PenstockError, now_ms: int, at: int = NO_OFFSET) -> list[Effect]:
+        """The position is void: reading goes on at `at`, or where `auto_offset_reset` says, or the user is told."""
         if self._reset is None:
-            error = LogTruncationError(
-                text, topic=tp.topic, partition=tp.partition, position=position, divergent_offset=divergent
-            )
             return [self.report(state, error)]
         if self._has_undelivered(state, now_ms):
             return []
-        self._place(state, divergent)
-        return [LookUpReset(tp, text)]
+        state.begin(next(self._generations), at, reset_timestamp=self._reset if at == NO_OFFSET else None)
+        return [LookUpReset(state.topic_partition, str(error))]
 
     def _has_undelivered(self, state: PartitionState, now_ms: int) -> bool:
         """A reset drops what is in the buffer, so it waits until the user has got that; the partition backs off."""
@@ -341,12 +273,8 @@ class Positions:
     def _on_out_of_range(self, state: PartitionState, error: OffsetOutOfRangeError, now_ms: int) -> list[Effect]:
         tp, low, high = state.topic_partition, error.log_start_offset, error.log_end_offset
         text = f"{tp}: offset {state.fetch_offset} is out of range; readable are {low} to {high}"
-        if self._reset is None:
-            return [self.report(state, OffsetOutOfRangeError(text, log_start_offset=low, log_end_offset=high))]
-        if self._has_undelivered(state, now_ms):
-            return []
-        self._look_up(state, self._reset)
-        return [LookUpReset(tp, text)]
+        named = OffsetOutOfRangeError(text, log_start_offset=low, log_end_offset=high)
+        return self._on_lost(state, named, now_ms)
 
     def unknown(self, state: PartitionState, now_ms: int) -> list[Effect]:
         """The metadata does not have the partition: asks again later, and reports it when it stays so. A broker alone
@@ -369,27 +297,3 @@ class Positions:
 
     def __repr__(self) -> str:
         return f"Positions({len(self.states)} partitions)"
-
-
-def _replaced(state: PartitionState, offset: int, epoch: int) -> LogTruncationError:
-    """A record of a range that was planned in an earlier epoch than the record's own."""
-    tp = state.topic_partition
-    return LogTruncationError(
-        f"{tp}: the record at offset {offset} is of leader epoch {epoch}, and the range's end {state.end_offset} was"
-        f" seen in epoch {state.epoch_max}: the log was truncated and written again from there",
-        topic=tp.topic,
-        partition=tp.partition,
-        position=state.fetch_offset,
-        divergent_offset=offset,
-    )
-
-
-def _part(state: PartitionState, leader: Leader, max_bytes: int) -> FetchPart:
-    tp, topic_id = state.topic_partition, state.topic_id
-    return FetchPart(*tp, topic_id, state.fetch_offset, leader.epoch, state.last_fetched_epoch, max_bytes)
-
-
-def _of_this(topic: TopicInfo, *known: tuple[str, int] | None) -> tuple[str, int]:
-    """The first of the ids and numbers of partitions that is of this topic, else its own of today."""
-    now = topic.topic_id, len(topic.partitions)
-    return next((found for found in known if found is not None and found[0] == topic.topic_id), now)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
-from penstock.client.consumer.raw_fetch import RawFetch
+from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.errors import ClientClosedError
 from tests.support.client_environment import fake_environment
 from tests.support.fake_broker import FakeCluster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
 from penstock.record.batch import iter_headers
 from penstock.spark.arrow_read import ReadSettings, read_range

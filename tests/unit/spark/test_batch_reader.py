@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.spark import arrow_read

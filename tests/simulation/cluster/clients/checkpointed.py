@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import TopicPartition
-from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.errors import (
     LogTruncationError,
     OffsetOutOfRangeError,

@@ -14,8 +14,10 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.client.consumer.fetcher import PLACED_MS, Fetcher
-from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, ReportError
+from penstock.client.consumer.effects import ReportError
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.look_ups import PLACED_MS
+from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.reader import Reader
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError

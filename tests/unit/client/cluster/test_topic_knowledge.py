@@ -9,9 +9,10 @@ import pytest
 
 from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
+from penstock.client.consumer.effects import ReportError
 from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions, ReportError
-from penstock.client.consumer.raw_buffer import RawRange
+from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
 from penstock.types import TopicPartition

@@ -11,8 +11,9 @@ import pytest
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.backoff import Backoff
 from penstock.cli import consume
+from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.origin import Origin
-from penstock.client.consumer.positions import Deliver, Positions
+from penstock.client.consumer.positions import Positions
 from penstock.client.wire.messages import FetchResult
 from penstock.errors import UndecodableBatchError
 from penstock.record.builder import build_batch

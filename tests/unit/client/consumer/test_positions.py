@@ -11,16 +11,10 @@ import pytest
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.consumer.effects import Deliver, FindLeader, LookUpReset, ReportError
 from penstock.client.consumer.partition_state import GenerationOffset
-from penstock.client.consumer.positions import (
-    UNKNOWN_PARTITION_GRACE_MS,
-    Deliver,
-    FindLeader,
-    LookUpReset,
-    Positions,
-    ReportError,
-)
-from penstock.client.consumer.raw_buffer import RawRange
+from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
+from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
 from penstock.errors import (
     ApiError,
