@@ -15,9 +15,10 @@ from typing import TypeVar
 
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE, Record
-from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
+from penstock.messages.configs import ConfigResource
 
 K = TypeVar("K")
 V = TypeVar("V")

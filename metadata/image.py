@@ -16,7 +16,8 @@ from typing import Final
 
 from metadata.codec import encode_record
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, ProducerIdsRecord, Record, TopicRecord
-from metadata.registrations import BrokerRegistration, ConfigResource, PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionRegistration
+from penstock.messages.configs import ConfigResource
 from penstock.types import NO_EPOCH, NO_OFFSET
 
 _EMPTY_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})

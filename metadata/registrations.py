@@ -27,13 +27,6 @@ class PartitionKey(NamedTuple):
     partition: int
 
 
-class ConfigResource(NamedTuple):
-    """What a configuration belongs to, for instance ("topic", "orders")."""
-
-    resource_type: str
-    resource_name: str
-
-
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """One registered broker. `broker_epoch` names this registration; an answer under another epoch is stale."""

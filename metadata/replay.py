@@ -22,8 +22,9 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from penstock.errors import InvariantViolation
+from penstock.messages.configs import ConfigResource
 
 
 class Tables(Protocol):

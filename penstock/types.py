@@ -79,6 +79,17 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int
 
 
+PRODUCER_EPOCH_MAX = 2**15 - 1
+"""A batch has 16 bits with a sign for it."""
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """Names a producer in its batches; the epoch is the first one of a new id."""
+
+    producer_id: int
+    epoch: int
+
+
 class RecordMetadata(NamedTuple):
     """Where an acked record stands. `timestamp_ms` is the record's own (create time) or the broker's (append time)."""
 

@@ -28,7 +28,7 @@ def generate() -> dict[str, str]:
             [
                 "protoc",
                 *(f"-I{path}" for path in (ROOT / "protos", WELL_KNOWN)),
-                *(f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")),
+                *(f"--{kind}_out={folder}" for kind in ("python", "pyi")),
                 *map(str, PROTOS),
             ]
         )

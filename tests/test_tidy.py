@@ -38,15 +38,8 @@ IMPURE = {
 PYTHONS_OWN = {"json/decoder.py"}
 HEADER_COLUMNS = 120
 NAMED_TWICE = {
-    "ConfigChange": "either end of one request",
-    "ConfigOperation": "either end of one request",
-    "ConfigResource": "either end of one request",
-    "DeleteRecordsResult": "either end of one request",
     "FetchRequest": "Kafka's name of the request, which the quorum's log and the partitions both have",
     "FetchResponse": "likewise",
-    "ListOffsetsResult": "either end of one request",
-    "NewPartitions": "either end of one request",
-    "NewTopic": "either end of one request",
     "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
     "Position": "where reading goes on: of a program that keeps it, and in the offset of a Spark stream",
     "main": "where a process begins",

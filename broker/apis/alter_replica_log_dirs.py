@@ -14,10 +14,10 @@ from typing import Final
 from broker.apis.describe_log_dirs import DescribeLogDirsApi
 from broker.apis.router import Handle
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
-from broker.log_dir_requests import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError
+from penstock.messages.log_dirs import AlterReplicaLogDirResult, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.disk.file_system import DiskRoom
@@ -43,13 +43,19 @@ class AlterReplicaLogDirsApi:
 
     async def _answer(self, request: Request, body: AlterReplicaLogDirsRequest) -> None:
         try:
-            named = Counter(tp for tp, _ in body.wanted)
-            wanted = {tp: path for tp, path in body.wanted if named[tp] == 1}
+            asked = [
+                (TopicPartition(topic, partition), found.path)
+                for found in body.dirs
+                for topic, partitions in found.topics
+                for partition in partitions
+            ]
+            named = Counter(tp for tp, _ in asked)
+            wanted = {tp: path for tp, path in asked if named[tp] == 1}
             errors: dict[TopicPartition, ApiError | None] = {
                 tp: InvalidRequestError(f"{tp} is named {number} times") for tp, number in named.items() if number > 1
             }
             errors |= await self._moves.alter(wanted)
-            results = ((tp, None if error is None else without_frames(error)) for tp, error in errors.items())
+            results = (AlterReplicaLogDirResult(tp, error and without_frames(error)) for tp, error in errors.items())
             request.complete(AlterReplicaLogDirsResponse(self._node_id, tuple(results)))
         except Exception as error:
             self._fail(request, error)

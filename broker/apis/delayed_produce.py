@@ -15,8 +15,8 @@ from functools import partial
 
 from broker.network.request_channel import Request
 from broker.replication.leader.purgatory import OffsetWaiters, Waiter
-from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
 from penstock.errors import ApiError, RequestTimedOutError
+from penstock.messages.produce import PartitionProduceResult, ProduceRequest, ProduceResponse
 from penstock.types import TopicPartition
 
 PART_AFTER_MS = 200

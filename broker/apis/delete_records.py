@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation, Waiter
 from broker.replication.partition import Partition
-from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
@@ -25,11 +23,18 @@ from penstock.errors import (
     RequestTimedOutError,
     ResourceExhaustedError,
 )
+from penstock.messages.client_apis import DELETE_RECORDS
+from penstock.messages.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
+)
 from penstock.tracebacks import without_frames
 from penstock.types import METADATA_TOPIC, TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000
-PARTITIONS_MAX: Final = API_LIMITS["DeleteRecords"].elements["partitions"]
+PARTITIONS_MAX: Final = DELETE_RECORDS.limits.elements["partitions"]
 """The most partitions of one request: a handler does all of them before the next request has its turn."""
 OPEN_PARTITIONS_MAX: Final = 100_000
 """The most partitions of all waiting requests; each holds a few hundred bytes."""
@@ -65,7 +70,7 @@ class DeleteRecordsApi:
             if timer is not None:
                 timer.cancel()
             self._open_partitions -= len(deletions)
-            request.complete(results, results)
+            request.complete(DeleteRecordsResponse(tuple(results)), results)
 
         def expired(index: int) -> None:
             late = deletions[index]

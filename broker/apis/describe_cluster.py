@@ -17,18 +17,18 @@ from typing import NamedTuple
 from broker.apis.metadata import node_view
 from broker.network.request_channel import Request
 from broker.replication.replica_troubles import NAMED_MAX
-from broker.requests import (
-    ClusterView,
-    DescribeClusterRequest,
-    NodeStandingView,
-    PartitionTroubleKind,
-    PartitionTroubleView,
-)
 from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
-from penstock.types import NO_LEADER, TopicPartition
+from penstock.messages.cluster import (
+    ClusterInfo,
+    DescribeClusterRequest,
+    NodeStanding,
+    PartitionTrouble,
+    PartitionTroubleKind,
+)
+from penstock.types import NO_LEADER
 
-Standing = tuple[NodeStandingView, tuple[PartitionTroubleView, ...]]
+Standing = tuple[NodeStanding, tuple[PartitionTrouble, ...]]
 """The broker's knowledge of itself, and the worst of the partitions that it should lead."""
 
 
@@ -65,7 +65,7 @@ class DescribeClusterApi:
         standing, troubles = self._standing()
         offline = _offline(image) if counted.offline else ()
         request.complete(
-            ClusterView(
+            ClusterInfo(
                 self._cluster_id,
                 self._controller_id(),
                 brokers,
@@ -84,17 +84,18 @@ def _leader_counts(topics: Mapping[str, TopicImage]) -> _LeaderCounts:
     return _LeaderCounts(topics, leaders, offline)
 
 
-def _offline(image: MetadataImage) -> tuple[PartitionTroubleView, ...]:
+def _offline(image: MetadataImage) -> tuple[PartitionTrouble, ...]:
     return tuple(islice(_every_offline(image), NAMED_MAX))
 
 
-def _every_offline(image: MetadataImage) -> Iterator[PartitionTroubleView]:
+def _every_offline(image: MetadataImage) -> Iterator[PartitionTrouble]:
     for name in sorted(image.topics_by_name):
         for number, partition in sorted(image.topics_by_name[name].partitions.items()):
             reason = offline_reason(partition, image)
             if reason is not None:
-                yield PartitionTroubleView(
-                    TopicPartition(name, number),
+                yield PartitionTrouble(
+                    name,
+                    number,
                     PartitionTroubleKind.OFFLINE,
                     partition.replicas,
                     partition.isr,

@@ -16,20 +16,10 @@ from typing import Final
 from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.listener_keys import listener_keys
-from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
 from broker.quorum.metadata_publisher import topic_defaults
-from broker.requests import (
-    ConfigEntryView,
-    ConfigSource,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
-from metadata.registrations import ConfigResource
 from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_definition
 from penstock.config_keys import REQUIRED, ConfigKey, Update, config_text
 from penstock.errors import (
@@ -38,9 +28,19 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.client_apis import DESCRIBE_CONFIGS
+from penstock.messages.configs import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from penstock.tracebacks import without_frames
 
-RESOURCES_MAX: Final = API_LIMITS["DescribeConfigs"].elements["resources"]
+RESOURCES_MAX: Final = DESCRIBE_CONFIGS.limits.elements["resources"]
 _SHOWN_CHARACTERS: Final = 64
 
 
@@ -66,7 +66,7 @@ class DescribeConfigsApi:
             return DescribeConfigsResult(asked.resource_type, asked.resource_name, without_frames(error))
         return DescribeConfigsResult(asked.resource_type, asked.resource_name, None, configs)
 
-    def _entries(self, image: MetadataImage, asked: DescribeConfigsResource) -> Iterable[ConfigEntryView]:
+    def _entries(self, image: MetadataImage, asked: DescribeConfigsResource) -> Iterable[ConfigEntry]:
         name, keys = asked.resource_name, asked.keys
         if asked.resource_type == TOPIC_RESOURCE:
             if image.topic(name) is None:
@@ -82,14 +82,14 @@ class DescribeConfigsApi:
             f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
         )
 
-    def _topic_entry(self, definition: ConfigKey, own: Mapping[str, str]) -> ConfigEntryView:
+    def _topic_entry(self, definition: ConfigKey, own: Mapping[str, str]) -> ConfigEntry:
         source = ConfigSource.DYNAMIC_TOPIC_CONFIG
         if definition.name not in own:
             source = self._dynamic.source_of(definition.broker_key)
         value = effective_value(definition.name, own, topic_defaults(self._dynamic.current))
-        return ConfigEntryView(definition.name, config_text(value), source, definition.type_name, definition.doc)
+        return ConfigEntry(definition.name, config_text(value), source, definition.type_name, definition.doc)
 
-    def _broker_entries(self, image: MetadataImage, name: str, keys: tuple[str, ...]) -> list[ConfigEntryView]:
+    def _broker_entries(self, image: MetadataImage, name: str, keys: tuple[str, ...]) -> list[ConfigEntry]:
         node_id = str(self._dynamic.file.node_id)
         if name not in (node_id, ALL_BROKERS):
             raise InvalidRequestError(f"this is broker {node_id}; ask broker {name[:_SHOWN_CHARACTERS]!r} itself")
@@ -103,7 +103,7 @@ class DescribeConfigsApi:
                 _broker_key(KEYS, key)
         return [_entry_of_all(key, texts[key]) for key in keys or sorted(texts) if key in texts]
 
-    def _broker_entry(self, key: ConfigKey) -> ConfigEntryView:
+    def _broker_entry(self, key: ConfigKey) -> ConfigEntry:
         source, given = self._dynamic.source_of(key.name), self._dynamic.file.given
         if source == ConfigSource.STATIC_BROKER_CONFIG:
             value = given[key.name]
@@ -112,14 +112,14 @@ class DescribeConfigsApi:
         else:
             value = getattr(self._dynamic.current, key.attribute)
         is_read_only = key.update is Update.RESTART
-        return ConfigEntryView(key.name, config_text(value), source, key.type_name, key.doc, is_read_only)
+        return ConfigEntry(key.name, config_text(value), source, key.type_name, key.doc, is_read_only)
 
 
-def _entry_of_all(key: str, text: str) -> ConfigEntryView:
+def _entry_of_all(key: str, text: str) -> ConfigEntry:
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     if key not in KEYS:
-        return ConfigEntryView(key, text, source, "string", "Set by a newer release; it does nothing on this node.")
-    return ConfigEntryView(key, text, source, KEYS[key].type_name, KEYS[key].doc)
+        return ConfigEntry(key, text, source, "string", "Set by a newer release; it does nothing on this node.")
+    return ConfigEntry(key, text, source, KEYS[key].type_name, KEYS[key].doc)
 
 
 def _broker_key(known: Mapping[str, ConfigKey], name: str) -> ConfigKey:

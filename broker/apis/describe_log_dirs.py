@@ -10,7 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from broker.jobs.log_dir_moves.moves import MoveView
-from broker.log_dir_requests import (
+from broker.network.request_channel import Request
+from penstock.errors import KafkaStorageError, PenstockError
+from penstock.messages.log_dirs import (
     NOT_KNOWN,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -18,8 +20,6 @@ from broker.log_dir_requests import (
     LogDirReplica,
     LogDirTopic,
 )
-from broker.network.request_channel import Request
-from penstock.errors import KafkaStorageError, PenstockError
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.file_system import DiskRoom
 from storage.log.log import Log

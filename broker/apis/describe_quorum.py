@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from broker.apis.forwarding import ForwardedRequests
 from broker.network.request_channel import Request
-from broker.requests import DescribeQuorumRequest, QuorumView
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 
 LEADER_WAIT_MS = 2_000
 """So long the leader is waited for. A change of leader takes less, and a person waits for the answer."""
@@ -18,7 +18,7 @@ LEADER_WAIT_MS = 2_000
 class DescribeQuorumApi:
     """Handles quorum descriptions."""
 
-    def __init__(self, forwarded: ForwardedRequests, own_view: Callable[[], QuorumView]) -> None:
+    def __init__(self, forwarded: ForwardedRequests, own_view: Callable[[], QuorumInfo]) -> None:
         self._forwarded = forwarded
         self._own_view = own_view
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from broker.apis.fetch_session import FetchSession
 from broker.network.request_channel import Request
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
-from broker.requests import FetchRequest
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError
+from penstock.messages.fetch import FetchRequest
 from penstock.types import CONSUMER_REPLICA_ID
 
 

@@ -28,9 +28,9 @@ from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
-from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 
 ANSWER_COPIES = 2

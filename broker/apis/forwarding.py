@@ -7,27 +7,18 @@ Not here: finding the controller, and retries (`broker/quorum/controller_channel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from broker.apis.router import Handle
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
-from broker.quorum.controller_channel import ControllerChannel, as_answered
+from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from metadata.requests import (
-    AlterConfigsResponse,
-    AlterConfigsResult,
-    AlterPartitionReassignmentsResponse,
-    CreatePartitionsResponse,
-    CreateTopicsResponse,
-    DeleteTopicsResponse,
-    ElectLeadersResponse,
-    ElectLeadersResult,
-    ReassignmentResult,
-    TopicResult,
-    UnregisterBrokerResponse,
-)
-from penstock.errors import RequestTimedOutError, ResourceExhaustedError
+from penstock.errors import InvalidRequestError, RequestTimedOutError, ResourceExhaustedError
+from penstock.messages.api import Api, ApiKind
+from penstock.messages.apis import APIS
+from penstock.messages.client_apis import DESCRIBE_QUORUM
 
 FORWARDED_MAX = 1_000
 """The most administrative requests that wait for the controller; each holds a task and its request."""
@@ -45,15 +36,20 @@ class ForwardedRequests:
 
     def ask(self, request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> None:
         """Answer `request` with the controller's answer, or with that of `otherwise` when none comes in time."""
-        self._start(request, self._asked(asked, timeout_ms, otherwise))
+        self._start(request, self._asked(asked, timeout_ms, otherwise), DESCRIBE_QUORUM)
 
-    def change(
-        self, request: Request, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any] = as_answered
-    ) -> None:
-        """The same for a change of the metadata, once this node's own image holds the outcome. `timeout_ms` is the
-        client's; 0 means the default. `of_repetition`: see `ControllerChannel.call`."""
-        bounded_ms = min(timeout_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
-        self._start(request, self._decided_and_applied(asked, bounded_ms, of_repetition))
+    def handlers(self) -> dict[str, Handle]:
+        """Those of the APIs that change the cluster's metadata, by name."""
+        return {api.name: self._handler(api) for api in APIS.values() if api.kind is ApiKind.FORWARDED}
+
+    def _handler(self, api: Api[Any, Any]) -> Handle:
+        def handle(request: Request, body: Any) -> None:
+            if body.timeout_ms < 0:
+                raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must not be negative")
+            timeout_ms = min(body.timeout_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
+            self._start(request, self._decided_and_applied(body, timeout_ms), api)
+
+        return handle
 
     async def _asked(self, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> Any:
         try:
@@ -61,9 +57,11 @@ class ForwardedRequests:
         except RequestTimedOutError:
             return otherwise()
 
-    async def _decided_and_applied(self, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any]) -> Any:
+    async def _decided_and_applied(self, asked: Any, timeout_ms: int) -> Any:
+        """The answer to a change once this node's own image holds the outcome: a client that has the answer finds the
+        change on this node."""
         deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
-        response = await self._channel.call(asked, timeout_ms, of_repetition)
+        response = await self._channel.call(asked, timeout_ms)
         try:
             async with asyncio.timeout_at(deadline_s):
                 await self._loader.wait_for_offset(response.metadata_offset)
@@ -74,20 +72,20 @@ class ForwardedRequests:
             ) from None
         return response
 
-    def _start(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
+    def _start(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
         if len(self._tasks) >= FORWARDED_MAX:
             answer.close()
             raise ResourceExhaustedError(
                 f"{FORWARDED_MAX} requests are waiting for the controller already; try again later"
             )
-        task = asyncio.create_task(self._run(request, answer))
+        task = asyncio.create_task(self._run(request, answer, api))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
 
-    async def _run(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
+    async def _run(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
         try:
             response = await answer
-            request.complete(response, _outcomes(response))
+            request.complete(response, api.outcomes(response))
         except Exception as error:
             self._fail(request, error)
 
@@ -99,15 +97,3 @@ class ForwardedRequests:
 
     def __repr__(self) -> str:
         return f"ForwardedRequests({len(self._tasks)} under way)"
-
-
-def _outcomes(
-    response: object,
-) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult | ReassignmentResult | UnregisterBrokerResponse]:
-    if isinstance(response, CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse):
-        return response.topics
-    if isinstance(response, ElectLeadersResponse | AlterPartitionReassignmentsResponse):
-        return response.partitions
-    if isinstance(response, UnregisterBrokerResponse):
-        return (response,)
-    return response.resources if isinstance(response, AlterConfigsResponse) else ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.network.request_channel import Request
-from broker.requests import InitProducerIdRequest, InitProducerIdResponse
 from penstock.errors import ApiError
+from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
 
 FIRST_PRODUCER_EPOCH = 0
 

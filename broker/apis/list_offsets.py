@@ -21,7 +21,6 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
-from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -30,6 +29,7 @@ from penstock.errors import (
     RequestTimedOutError,
     ResourceExhaustedError,
 )
+from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.tracebacks import without_frames
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
 from storage.log.log_reader import ColdLookUp
@@ -150,7 +150,7 @@ class ListOffsetsApi:
         if not answering.left:
             answering.cancel_timer()
             found = [result for result in answering.results if result is not None]
-            answering.request.complete(found, found)
+            answering.request.complete(ListOffsetsResponse(tuple(found)), found)
 
 
 Found = TimestampAndOffset | None | ColdLookUp

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.network.request_channel import Request
-from broker.requests import MetadataRequest, MetadataResponse, NodeAddress, PartitionView, TopicView
 from metadata.image import MetadataImage
 from metadata.offline import offline_reason, offline_text
 from metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -28,6 +27,7 @@ from penstock.errors import (
     ListenerNotFoundError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import NO_LEADER, TopicPartition
 
 WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
@@ -60,7 +60,7 @@ class MetadataApi:
 
     def handle(self, request: Request, body: MetadataRequest) -> None:
         image = self._image()
-        names = sorted(image.topics_by_name) if body.topics is None else body.topics
+        names = sorted(image.topics_by_name) if body.topics is None else dict.fromkeys(body.topics)
         listener, brokers = request.listener, image.brokers.values()
         nowhere = _Nowhere(listener, frozenset(b.broker_id for b in brokers if b.endpoint_at(listener) is None))
         topics = tuple(self._topic_view(image, name, body.include_log_dirs, nowhere) for name in names)
@@ -75,12 +75,12 @@ class MetadataApi:
             )
         )
 
-    def _topic_view(self, image: MetadataImage, name: str, include_log_dirs: bool, nowhere: _Nowhere) -> TopicView:
+    def _topic_view(self, image: MetadataImage, name: str, include_log_dirs: bool, nowhere: _Nowhere) -> TopicInfo:
         topic = image.topic(name)
         if topic is None:
-            return TopicView(name, error=_why_unknown(name))
+            return TopicInfo(name, error=_why_unknown(name))
         partitions = tuple(
-            PartitionView(
+            PartitionInfo(
                 number,
                 NO_LEADER if p.leader_id in nowhere.brokers else p.leader_id,
                 p.leader_epoch,
@@ -95,7 +95,7 @@ class MetadataApi:
             )
             for number, p in sorted(topic.partitions.items())
         )
-        return TopicView(topic.name, topic.topic_id, None, partitions, image.topic_config(topic.name))
+        return TopicInfo(topic.name, topic.topic_id, partitions, image.topic_config(topic.name))
 
     def _why_offline(
         self, image: MetadataImage, key: TopicPartition, partition: PartitionRegistration, nowhere: _Nowhere
@@ -118,7 +118,7 @@ def _why_unknown(name: str) -> ApiError:
     return UnknownTopicOrPartitionError(f"topic {name!r} does not exist; create it first")
 
 
-def node_view(broker: BrokerRegistration, listener: str) -> NodeAddress:
+def node_view(broker: BrokerRegistration, listener: str) -> BrokerInfo:
     """The broker as a client of that listener reaches it; without an address if it has no such listener."""
     host, port = broker.endpoint_at(listener) or ("", 0)
-    return NodeAddress(broker.broker_id, host, port, broker.rack, broker.fenced)
+    return BrokerInfo(broker.broker_id, host, port, broker.rack, broker.fenced)

@@ -10,8 +10,13 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
-from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import ApiError
+from penstock.messages.offsets import (
+    EpochPartition,
+    EpochPartitionResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from penstock.tracebacks import without_frames
 from penstock.types import EpochEndOffset
 
@@ -24,7 +29,7 @@ class OffsetForLeaderEpochApi:
 
     def handle(self, request: Request, body: OffsetForLeaderEpochRequest) -> None:
         results = [self._one(asked, body.replica_id >= 0) for asked in body.partitions]
-        request.complete(results, results)
+        request.complete(OffsetForLeaderEpochResponse(tuple(results)), results)
 
     def _one(self, asked: EpochPartition, is_replica: bool) -> EpochPartitionResult:
         try:

@@ -22,7 +22,6 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
-from broker.requests import PartitionProduceResult, ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -31,6 +30,7 @@ from penstock.errors import (
     NetworkError,
     RequestTimedOutError,
 )
+from penstock.messages.produce import PartitionProduceResult, ProduceRequest
 from penstock.tracebacks import without_frames
 from storage.log.log_types import AppendInfo
 

@@ -21,9 +21,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from broker.replication.partition import Partition
-from broker.requests import ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
+from penstock.messages.produce import ProduceRequest
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES

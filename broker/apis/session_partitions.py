@@ -24,7 +24,6 @@ from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
-from broker.requests import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -32,6 +31,7 @@ from penstock.errors import (
     ResourceExhaustedError,
     StaleBrokerEpochError,
 )
+from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.tracebacks import without_frames
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 from storage.segment.cold_read import ColdRead

@@ -28,13 +28,12 @@ from broker.config.config_digest import changed_keys
 from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
 from broker.config.node_config import NodeConfig
-from broker.requests import ConfigSource
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
-from metadata.registrations import ConfigResource
 from penstock.config_keys import ConfigValue, Update, config_text
 from penstock.errors import ConfigError
+from penstock.messages.configs import ConfigResource, ConfigSource
 
 _log = logging.getLogger(__name__)
 

@@ -12,20 +12,22 @@ from collections.abc import Iterator
 
 from broker.config.node_config import NodeConfig
 from metadata.listeners import CONTROLLER_LISTENER
-from penstock.types import CLIENT_LISTENER, ListenerEndpoint
+from penstock.messages.cluster import NodeListener
+from penstock.types import CLIENT_LISTENER
 
 
-def node_listeners(config: NodeConfig) -> Iterator[ListenerEndpoint]:
+def node_listeners(config: NodeConfig) -> Iterator[NodeListener]:
     """The listeners of the nodes themselves, where this one listens, by name."""
     of_nodes = {CONTROLLER_LISTENER, config.inter_broker_listener_name} - {CLIENT_LISTENER}
     for name in sorted(of_nodes & set(config.listeners)):
-        yield ListenerEndpoint(name, config.listeners[name])
+        at = config.listeners[name]
+        yield NodeListener(name, *at, at.is_every_address)
 
 
 def exposed_listeners(config: NodeConfig) -> Iterator[str]:
     """One warning for each."""
     for listener in node_listeners(config):
-        if listener.endpoint.is_every_address:
+        if listener.is_exposed:
             yield (
                 f"listeners = {listener}: every machine that reaches this one can act as a node of the cluster; give an"
                 " address of the nodes' own network, or let a firewall keep others out"

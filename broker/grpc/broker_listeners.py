@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
 from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
 from broker.network.client_names import ClientNames
 from broker.network.connection_guard import ConnectionGuard
@@ -29,6 +30,7 @@ class ServedListener:
     limits: ListenerLimits
     guard: ConnectionGuard
     held: DoorLimits
+    gate: Gate
     door: BrokerDoor
 
 
@@ -62,8 +64,9 @@ class ServedListeners:
         )
         held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.names)
         inter_broker = config.inter_broker_listener_name
-        door = BrokerDoor(service.channel, service.new_session, held, inter_broker, service.convert, name)
-        return ServedListener(name, config.listener(name), limits, guard, held, door)
+        gate = Gate(name, inter_broker)
+        door = BrokerDoor(service.channel, service.new_session, held, gate, service.convert)
+        return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
 
     @property
     def all(self) -> tuple[ServedListener, ...]:
@@ -73,7 +76,7 @@ class ServedListeners:
     def open(self) -> None:
         """Requests are taken from now on."""
         for served in self.all:
-            served.door.open()
+            served.gate.open()
 
     def __repr__(self) -> str:
         return f"ServedListeners({', '.join(served.name for served in self.all)})"

@@ -1,4 +1,4 @@
-"""The gRPC door of a broker: streams and calls become requests of the channel, answers become messages. An edge.
+"""The streams of a broker's gRPC door: they become requests of the channel, answers become messages. An edge.
 
 A stream has a processor, which keeps its answers in the order of its requests. Calls are client_calls.py's. The door
 decodes and encodes and decides nothing. Its time goes to the processor meter (NetworkProcessorAvgIdlePercent).
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
 import grpc.aio
 
-from broker.grpc.client_calls import ClientCalls
 from broker.grpc.codec import (
     fetch,
     produce,
 )
-from broker.grpc.codec.error import error_to_pb
 from broker.grpc.errors import abort
+from broker.grpc.gate import Gate
+from broker.grpc.handlers import Stream
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
 from broker.network.client_names import ClientNames, ClientTraffic
@@ -30,13 +30,13 @@ from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas, host_of
-from broker.requests import (
-    ProduceRequest,
-)
 from penstock.errors import ApiError, InvalidRequestError
+from penstock.messages.api import Api
+from penstock.messages.client_apis import FETCH, PRODUCE
+from penstock.messages.produce import ProduceRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.tasks import watch
-from penstock.types import CLIENT_LISTENER
+from penstock.wire.error_message import error_to_message
 
 _log = logging.getLogger(__name__)
 
@@ -47,20 +47,17 @@ PRODUCES_PIPELINED_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class _StreamKind:
-    """How one kind of stream is decoded and encoded; `is_clients`: whether the clients' listener serves it.
+    """How one kind of stream is encoded; `is_clients`: whether the clients' listener serves it.
 
-    `api` names its requests on their way through the node, `rpc` its limits. `parse` replaces protobuf's parser.
+    `name` is that of its requests on their way through the node.
     """
 
-    api: str
-    rpc: str
+    api: Api[Any, Any]
+    name: str
     is_clients: bool
-    request_type: type[Any]
-    decode: Callable[[Any], Any]
     encode: Callable[[Any], bytes]
     encode_error: Callable[[Any, ApiError], bytes]
     pipelined_max: int
-    parse: Callable[[bytes], Any] | None = None
 
     def message(self, request: Request, answer: Any) -> bytes:
         """The bytes of its error, or else of its answer or a part of it."""
@@ -70,35 +67,23 @@ class _StreamKind:
 
 
 def _produce_error(body: Any, error: ApiError) -> bytes:
-    return pb.ProduceResponse(correlation_id=body.correlation_id, error=error_to_pb(error)).SerializeToString()
+    return pb.ProduceResponse(correlation_id=body.correlation_id, error=error_to_message(error)).SerializeToString()
 
 
 def _fetch_error(body: Any, error: ApiError) -> bytes:
-    return pb.FetchResponse(correlation_id=body.correlation_id, error=error_to_pb(error)).SerializeToString()
+    return pb.FetchResponse(correlation_id=body.correlation_id, error=error_to_message(error)).SerializeToString()
 
 
 _PRODUCE = _StreamKind(
-    "Produce",
+    PRODUCE,
     "Produce",
     True,
-    pb.ProduceRequest,
-    produce.request_from_pb,
     lambda response: produce.response_to_pb(response).SerializeToString(),
     _produce_error,
     PRODUCES_PIPELINED_MAX,
-    produce.PRODUCED.split,
 )
-_FETCH = _StreamKind(
-    "FetchConsumer",
-    "Fetch",
-    True,
-    pb.FetchRequest,
-    fetch.request_from_pb,
-    fetch.response_to_bytes,
-    _fetch_error,
-    FETCHES_PIPELINED_MAX,
-)
-_REPLICA_FETCH = replace(_FETCH, api="FetchFollower", is_clients=False)
+_FETCH = _StreamKind(FETCH, "FetchConsumer", True, fetch.response_to_bytes, _fetch_error, FETCHES_PIPELINED_MAX)
+_REPLICA_FETCH = replace(_FETCH, name="FetchFollower", is_clients=False)
 
 
 def _note_failure(error: BaseException) -> None:
@@ -118,22 +103,21 @@ class DoorLimits:
     clients: ClientNames = field(default_factory=ClientNames)
 
 
-class BrokerDoor(ClientCalls):
-    """Serves `penstock.v1.Broker` at one listener for clients, or the streams of the inter-broker listener."""
+class BrokerDoor:
+    """Serves the streams of one listener for clients, or of the inter-broker listener."""
 
     def __init__(
         self,
         channel: RequestChannel,
         new_session: Callable[[str], Session],
         limits: DoorLimits,
-        inter_broker_listener: str,
+        gate: Gate,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
-        listener: str = CLIENT_LISTENER,
     ) -> None:
         """`new_session` makes the session of a fetch stream from an address. `convert`: if given, a produce stream
-        waits for it before its request queues. `listener`: its own name; clients are told of the brokers' endpoints at
-        the listeners of that name."""
-        super().__init__(channel, inter_broker_listener, listener)
+        waits for it before its request queues. Clients are told of the brokers' endpoints at the listeners of the
+        gate's name."""
+        self._channel, self._gate = channel, gate
         self._convert = convert
         self.busy = channel.busy.network
         self._new_session = new_session
@@ -152,16 +136,26 @@ class BrokerDoor(ClientCalls):
             oldest[peer] = min(oldest.get(peer, since_ns // 1_000_000), since_ns // 1_000_000)
         return oldest
 
+    @property
+    def streams(self) -> dict[Api[Any, Any], Stream]:
+        """Those of clients."""
+        return {PRODUCE: self._produce, FETCH: self._consumer_fetch}
+
+    @property
+    def replica_streams(self) -> dict[Api[Any, Any], Stream]:
+        """Those of followers. A fetch under a replica's id counts as its acknowledgement, so clients have no access to
+        them; the limits on clients' connections do not count them."""
+        return {FETCH: self._replica_fetch}
+
     # -- streams -------------------------------------------------------------------------------------------------------
 
-    async def Produce(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+    async def _produce(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
         await self._stream(_PRODUCE, context, None)
 
-    async def Fetch(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+    async def _consumer_fetch(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
         await self._fetch(_FETCH, context)
 
-    async def serve_replica(self, context: grpc.aio.ServicerContext) -> None:
-        """A follower's fetch stream, which came in at the inter-broker listener."""
+    async def _replica_fetch(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
         await self._fetch(_REPLICA_FETCH, context)
 
     async def _fetch(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
@@ -174,13 +168,13 @@ class BrokerDoor(ClientCalls):
     async def _stream(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
         address = context.peer()
         try:
-            self._must_be_open()
+            self._gate.must_be_open()
             if kind.is_clients:
                 self._limits.connections.connected(address)
         except ApiError as error:
             await abort(context, error)
             return
-        processor = Processor(self._channel, address, kind.pipelined_max, self._listener)
+        processor = Processor(self._channel, address, kind.pipelined_max, self._gate.listener)
         reader = asyncio.create_task(self.busy.timed(self._read(kind, context, processor, session)))
         watch(reader, _note_failure)
         try:
@@ -197,7 +191,7 @@ class BrokerDoor(ClientCalls):
     async def _read(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
     ) -> None:
-        decoder = self._limits.decoders.of(kind.rpc, kind.request_type.DESCRIPTOR)
+        decoder = self._limits.decoders.of(kind.api)
         requests = self._limits.requests if kind.is_clients else self._limits.node_requests
         intake = requests.open(host_of(processor.client_address))
         client: ClientTraffic | None = None
@@ -211,18 +205,18 @@ class BrokerDoor(ClientCalls):
                 lease = intake.arrived(len(raw))
                 try:
                     began_ns = self._channel.now_ns()
-                    body = kind.decode(decoder.decode(raw, kind.parse))
+                    body = decoder.decode(raw)
                     del raw
                     if client is None and kind.is_clients:
                         client = processor.client = self._limits.clients.joined(body.client_id)
                     if client is not None:
                         client.count_in(lease.size)
                     if kind is not _PRODUCE:
-                        self._check_asker(kind.rpc, body.replica_id, kind.is_clients)
+                        self._gate.check_asker(kind.api.name, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
                     if converting is not None:
                         await converting
-                    await processor.submit(kind.api, body, session, lease, began_ns)
+                    await processor.submit(kind.name, body, session, lease, began_ns)
                 except BaseException:
                     lease.release()
                     raise

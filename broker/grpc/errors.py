@@ -1,7 +1,7 @@
 """Carries a typed error over gRPC if the message has no field for it, and translates gRPC's own failures. An edge.
 
-A whole request that fails is a gRPC status with the wire code in the trailing metadata (penstock/error_trailer.py). So
-a client in another language sees a proper status, and our own edges get the exact error back.
+A whole request that fails is a gRPC status with the wire code in its trailer (penstock/wire/error_trailer.py). So a
+client in another language sees a proper status, and our own edges get the exact error back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import grpc
 import grpc.aio
 
-from penstock.error_trailer import error_in_trailer, trailer_of
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
@@ -22,6 +21,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
+from penstock.wire.error_trailer import error_in_trailer, trailer_of
 
 DETAILS_CHARACTERS_MAX = 1_000
 """A status travels in HTTP/2 headers, which peers limit to 8 KiB: a longer text would cost the caller the error."""

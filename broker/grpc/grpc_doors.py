@@ -1,7 +1,7 @@
 """The doors of a node as gRPC serves them: `Doors` of `broker/network/doors.py`.
 
-An edge. Not here: the handling of each service's requests (`client_door.py`, `controller_door.py`,
-`replication_door.py`).
+An edge. Not here: the handling of each service's requests (`client_calls.py`, `client_door.py`,
+`controller_door.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from collections.abc import Mapping
 
 from broker.config.node_config import NodeConfig
 from broker.grpc.broker_listeners import ServedListeners
-from broker.grpc.controller_door import ControllerDoor, QuorumDoor
 from broker.grpc.limits import RequestDecoders
-from broker.grpc.servers import GrpcServer, broker_server, controller_server, inter_broker_server
+from broker.grpc.servers import (
+    GrpcServer,
+    add_broker_apis,
+    add_client_apis,
+    add_controller_apis,
+    broker_server,
+    controller_server,
+)
 from broker.network.client_names import ClientNames
 from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
@@ -32,14 +38,10 @@ class GrpcDoors:
         return _GrpcBroker(config, service, self._clock, self._threads)
 
     def controller(self, config: NodeConfig, service: ControllerService) -> GrpcServer:
-        return controller_server(
-            config.listener("CONTROLLER"),
-            listener_limits(config, "CONTROLLER", service.connections_max),
-            QuorumDoor(service.quorum),
-            ControllerDoor(service.controller, service.describe_quorum),
-            self._clock,
-            self._threads,
-        )
+        limits = listener_limits(config, "CONTROLLER", service.connections_max)
+        server = controller_server(config.listener("CONTROLLER"), limits, self._clock, self._threads)
+        add_controller_apis(server, limits, service.quorum, service.controller, self._clock)
+        return server
 
     def __repr__(self) -> str:
         return "GrpcDoors()"
@@ -50,9 +52,11 @@ class _GrpcBroker:
 
     def __init__(self, config: NodeConfig, service: BrokerService, clock: Clock, threads: Threads) -> None:
         self._served = ServedListeners(config, service)
-        self._servers = {served.name: broker_server(served, clock, threads) for served in self._served.of_clients}
+        self._servers = {served.name: broker_server(served, clock, threads) for served in self._served.all}
+        for served in self._served.of_clients:
+            add_client_apis(self._servers[served.name], served, service.channel)
         brokers = self._served.of_brokers
-        self._servers[brokers.name] = inter_broker_server(brokers, clock, threads)
+        add_broker_apis(self._servers[brokers.name], brokers)
 
     @property
     def decoders(self) -> RequestDecoders:

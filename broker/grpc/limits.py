@@ -14,11 +14,13 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
-from google.protobuf.message_factory import GetMessageClass
 
-from broker.config.request_limits import API_LIMITS
+from broker.grpc.codec import fetch, produce, quorum
 from broker.grpc.wire_walk import Field, Shape, WireWalk
 from penstock.errors import InvalidRequestError, InvariantViolation
+from penstock.messages.api import Api, ApiKind
+from penstock.messages.client_apis import FETCH, PRODUCE
+from penstock.wire.message_codec import message_descriptor, request_codec
 
 STEPS_BESIDES = 1_000
 """Fields that a request may have besides its elements and their fields: its own, and those of a newer client."""
@@ -28,29 +30,26 @@ _OF_BYTES = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescr
 class RequestDecoder:
     """Decodes the requests of one API. `message_bytes_max` is socket.request.max.bytes."""
 
-    def __init__(self, api: str, descriptor: Descriptor, message_bytes_max: int) -> None:
-        if api not in API_LIMITS:
-            raise InvariantViolation(f"{api} has no limits; add it to broker/config/request_limits.py")
-        limits = API_LIMITS[api]
+    def __init__(self, api: Api[Any, Any], message_bytes_max: int) -> None:
+        descriptor = message_descriptor(f"{api.name}Request")
         self.refused = 0
         self.received_bytes = 0
-        self._api = api
-        self._bytes_max = min(limits.message_bytes or message_bytes_max, message_bytes_max)
-        self._limits = dict(limits.elements)
-        self._parse = GetMessageClass(descriptor).FromString
+        self._api = api.name
+        self._bytes_max = min(api.limits.message_bytes or message_bytes_max, message_bytes_max)
+        self._limits = dict(api.limits.elements)
+        self._decode = _decode(api)
         self._steps_max = STEPS_BESIDES
         self._walk_from_bytes = self._bytes_max + 1
         self._shape = self._shape_of(descriptor, "")
         if self._limits:
-            raise InvariantViolation(f"{api}: the limits name fields that do not exist: {', '.join(self._limits)}")
+            raise InvariantViolation(f"{api.name}: the limits name fields that do not exist: {', '.join(self._limits)}")
 
-    def decode(self, raw: bytes, parse: Callable[[bytes], Any] | None = None) -> Any:
-        """The message, or the result of `parse`; InvalidRequestError names the limit that the request exceeds, or says
-        that it is no message."""
+    def decode(self, raw: bytes) -> Any:
+        """The request; InvalidRequestError names the limit that it exceeds, or says that it is no message."""
         self.received_bytes += len(raw)
         try:
             self.check(raw)
-            return (parse or self._parse)(raw)
+            return self._decode(raw)
         except DecodeError as error:
             self.refused += 1
             raise InvalidRequestError(f"{self._api}: the request is not a message: {error}") from None
@@ -88,7 +87,7 @@ class RequestDecoder:
 
     def _take_limit(self, path: str, found: FieldDescriptor) -> int:
         if path not in self._limits:
-            raise InvariantViolation(f"{self._api}.{path} is repeated and has no limit; add it to request_limits.py")
+            raise InvariantViolation(f"{self._api}.{path} is repeated and has no limit; add it to the row of the API")
         limit = self._limits.pop(path)
         message = found.message_type
         self._steps_max += limit * (1 + (len(message.fields) if message is not None else 0))
@@ -100,6 +99,15 @@ class RequestDecoder:
         return f"RequestDecoder({self._api}, at most {self._bytes_max} bytes, {self.refused} refused)"
 
 
+def _decode(api: Api[Any, Any]) -> Callable[[bytes], Any]:
+    """From the bytes of a request to the request. Streams and the quorum have codecs of their own."""
+    if api is PRODUCE:
+        return produce.request_from_bytes
+    if api is FETCH:
+        return fetch.request_from_bytes
+    return quorum.request_from_bytes(api.name) if api.kind is ApiKind.QUORUM else request_codec(api).decode
+
+
 class RequestDecoders:
     """The decoders of a node's listeners, by API."""
 
@@ -107,11 +115,11 @@ class RequestDecoders:
         self._message_bytes_max = message_bytes_max
         self._decoders: dict[str, RequestDecoder] = {}
 
-    def of(self, api: str, descriptor: Descriptor) -> RequestDecoder:
+    def of(self, api: Api[Any, Any]) -> RequestDecoder:
         """The decoder of an API; made when first asked for."""
-        decoder = self._decoders.get(api)
+        decoder = self._decoders.get(api.name)
         if decoder is None:
-            decoder = self._decoders[api] = RequestDecoder(api, descriptor, self._message_bytes_max)
+            decoder = self._decoders[api.name] = RequestDecoder(api, self._message_bytes_max)
         return decoder
 
     def received_bytes(self) -> Counter[str]:

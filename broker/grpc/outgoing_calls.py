@@ -7,34 +7,20 @@ so that a restarted node is found again at once. gRPC's failures become typed er
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc.aio
+from google.protobuf.message import DecodeError
 
-from broker.grpc.codec import (
-    alter_partition,
-    assign_replicas_to_dirs,
-    describe_quorum,
-    fetch,
-    heartbeat,
-    producer_ids,
-    quorum,
-    registration,
-)
+from broker.grpc.codec import fetch, quorum
 from broker.grpc.errors import from_rpc_error
-from broker.grpc.forwarded_calls import APIS_FORWARDED, FORWARDED
-from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
-from metadata.requests import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
-    AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest,
-    RegisterBrokerRequest,
-)
 from penstock.errors import InvalidRequestError, NetworkError
-from penstock.pb import broker_pb2, controller_pb2_grpc, quorum_pb2_grpc
+from penstock.messages.apis import APIS, BY_REQUEST
+from penstock.messages.fetch import FetchRequest, FetchResponse
+from penstock.pb import broker_pb2
 from penstock.types import Endpoint
+from penstock.wire.message_codec import request_codec, response_codec
 from raft import messages as raft
 
 MESSAGE_BYTES_OVERHEAD = 1 << 20
@@ -55,17 +41,6 @@ def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1),
     ]
-
-
-async def _answer(call: Awaitable[Any], name: str) -> Any:
-    """The answer of a call, or a typed error."""
-    try:
-        message = await call
-    except grpc.aio.AioRpcError as error:
-        raise from_rpc_error(error, name) from error
-    if message is None:  # grpc.aio gives it for bytes that do not parse
-        raise NetworkError(f"{name}: the answer is not a message")
-    return message
 
 
 class Peers:
@@ -102,53 +77,33 @@ class Peers:
 
     async def send(self, node_id: int, request: raft.Request, timeout_ms: int) -> raft.Response:
         """One quorum call; NetworkError or another typed error when there is no answer."""
-        channel, name = self._controller(node_id)
-        stub = quorum_pb2_grpc.QuorumStub(channel)
-        call = {
-            raft.VoteRequest: stub.Vote,
-            raft.BeginQuorumEpochRequest: stub.BeginQuorumEpoch,
-            raft.EndQuorumEpochRequest: stub.EndQuorumEpoch,
-            raft.FetchRequest: stub.FetchMetadata,
-            raft.FetchSnapshotRequest: stub.FetchSnapshot,
-        }[type(request)]
-        return quorum.response_from_pb(
-            await _answer(call(quorum.request_to_pb(request), timeout=timeout_ms / 1000), name)
-        )
+        api = quorum.api_of(request)
+        decode = quorum.response_from_bytes(api)
+        raw, method = quorum.request_to_bytes(request), APIS[api].method
+        answer: raft.Response = await self._ask(node_id, method, raw, decode, timeout_ms)
+        return answer
 
     # -- controller ----------------------------------------------------------------------------------------------------
 
     async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
         """One call of the controller on `node_id`; its answer, or its typed error."""
+        api = BY_REQUEST.get(type(request))
+        if api is None or not api.kind.at_controller:
+            raise InvalidRequestError(f"no controller call for {type(request).__name__}")
+        raw, decode = request_codec(api).encode(request), response_codec(api).decode
+        return await self._ask(node_id, api.controller_method, raw, decode, timeout_ms)
+
+    async def _ask(
+        self, node_id: int, method: str, request: bytes, decode: Callable[[bytes], Any], timeout_ms: int
+    ) -> Any:
+        """The answer of a voter, or a typed error."""
         channel, name = self._controller(node_id)
-        stub = controller_pb2_grpc.ControllerStub(channel)
-        message: Any
-        decode: Callable[[Any], Any]
-        match request:
-            case BrokerHeartbeatRequest():
-                call, message = stub.BrokerHeartbeat, heartbeat.request_to_pb(request)
-                decode = heartbeat.response_from_pb
-            case AlterPartitionRequest():
-                call, message = stub.AlterPartition, alter_partition.request_to_pb(request)
-                decode = alter_partition.response_from_pb
-            case AssignReplicasToDirsRequest():
-                call, message = stub.AssignReplicasToDirs, assign_replicas_to_dirs.request_to_pb(request)
-                decode = assign_replicas_to_dirs.response_from_pb
-            case AllocateProducerIdsRequest():
-                call, message = stub.AllocateProducerIds, producer_ids.request_to_pb(request)
-                decode = producer_ids.response_from_pb
-            case RegisterBrokerRequest():
-                call, message = stub.RegisterBroker, registration.request_to_pb(request)
-                decode = registration.response_from_pb
-            case DescribeQuorumRequest():
-                call, message = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest()
-                decode = describe_quorum.response_from_pb
-            case _:
-                api = APIS_FORWARDED.get(type(request))
-                if api is None:
-                    raise InvalidRequestError(f"no controller call for {type(request).__name__}")
-                message = FORWARDED[api].to_pb(request, timeout_ms)
-                call, decode = getattr(stub, api), FORWARDED[api].response_from_pb
-        return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
+        try:
+            return decode(await channel.unary_unary(method)(request, timeout=timeout_ms / 1000))
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error, name) from error
+        except DecodeError:
+            raise NetworkError(f"{name}: the answer is not a message") from None
 
     # -- fetch ---------------------------------------------------------------------------------------------------------
 

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import grpc.aio
-from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from broker.grpc.broker_listeners import ServedListener
-from broker.grpc.controller_door import ControllerDoor, QuorumDoor
-from broker.grpc.handlers import add_service
+from broker.grpc.client_calls import client_calls
+from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
+from broker.grpc.handlers import Call, Stream, add_calls
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
-from broker.grpc.replication_door import ReplicationDoor
 from broker.network.accepted_sockets import AcceptedSockets
 from broker.network.busy_time import BusyTime
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.network.listener_limits import ListenerLimits
-from broker.network.request_channel import SMALL_BYTES
+from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import Clock
 from penstock.errors import ConfigError
+from penstock.messages.api import Api
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.threads import Threads
 from penstock.types import Endpoint
 
-BROKER_SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"]
-REPLICATION_SERVICE = replication_pb2.DESCRIPTOR.services_by_name["Replication"]
-QUORUM_SERVICE = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"]
-CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
+BROKER_SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
+REPLICATION_SERVICE = replication_pb2.DESCRIPTOR.services_by_name["Replication"].full_name
+QUORUM_SERVICE = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
+CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].full_name
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
@@ -63,15 +64,17 @@ class GrpcServer:
 
     def add(
         self,
-        service: ServiceDescriptor,
-        servicer: object,
+        service: str,
+        calls: Mapping[Api[Any, Any], Call],
+        streams: Mapping[Api[Any, Any], Stream],
         decoders: RequestDecoders,
         memory: RequestMemory,
         busy: BusyTime,
     ) -> None:
-        """Serve `service`; its requests pass their limits before they are parsed. `busy` counts its calls' time."""
-        add_service(self._server, service, servicer, decoders, memory, busy)
-        self._services.append(service.full_name)
+        """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
+        counts the calls' time."""
+        add_calls(self._server, service, calls, streams, decoders, memory, busy)
+        self._services.append(service)
 
     async def start(self) -> None:
         """Bind and serve; ConfigError if the address cannot be bound."""
@@ -122,34 +125,46 @@ def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
     ]
 
 
-def _server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
-    return GrpcServer(served.name, served.endpoint, served.limits, served.guard, served.door, clock, threads)
+class ServesCalls(Protocol):
+    """The half of a server that is given the APIs that it serves."""
+
+    def add(
+        self,
+        service: str,
+        calls: Mapping[Api[Any, Any], Call],
+        streams: Mapping[Api[Any, Any], Stream],
+        decoders: RequestDecoders,
+        memory: RequestMemory,
+        busy: BusyTime,
+    ) -> None: ...
+
+
+def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
+    """What a listener for clients serves."""
+    calls, held = client_calls(channel, served.gate), served.held
+    server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, served.door.busy)
+
+
+def add_broker_apis(server: ServesCalls, served: ServedListener) -> None:
+    """What the inter-broker listener serves."""
+    held, streams = served.held, served.door.replica_streams
+    server.add(REPLICATION_SERVICE, {}, streams, held.decoders, held.node_requests, served.door.busy)
+
+
+def add_controller_apis(
+    server: ServesCalls, limits: ListenerLimits, quorum: Handle, controller: Handle, clock: Clock
+) -> None:
+    """What the controller listener serves."""
+    decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
+    for service, calls in ((QUORUM_SERVICE, quorum_calls(quorum)), (CONTROLLER_SERVICE, controller_calls(controller))):
+        server.add(service, calls, {}, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own
 
 
 def broker_server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
-    """That of a listener for clients."""
-    server = _server(served, clock, threads)
-    server.add(BROKER_SERVICE, served.door, served.held.decoders, served.held.requests, served.door.busy)
-    return server
+    """That of a broker's listener, without what it serves."""
+    return GrpcServer(served.name, served.endpoint, served.limits, served.guard, served.door, clock, threads)
 
 
-def inter_broker_server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
-    server = _server(served, clock, threads)
-    door = ReplicationDoor(served.door)
-    server.add(REPLICATION_SERVICE, door, served.held.decoders, served.held.node_requests, served.door.busy)
-    return server
-
-
-def controller_server(
-    endpoint: Endpoint,
-    limits: ListenerLimits,
-    quorum: QuorumDoor,
-    controller: ControllerDoor,
-    clock: Clock,
-    threads: Threads,
-) -> GrpcServer:
-    server = GrpcServer("CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams(), clock, threads)
-    decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
-    server.add(QUORUM_SERVICE, quorum, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own
-    server.add(CONTROLLER_SERVICE, controller, decoders, memory, BusyTime(clock.now_ns))
-    return server
+def controller_server(endpoint: Endpoint, limits: ListenerLimits, clock: Clock, threads: Threads) -> GrpcServer:
+    """That of the controller listener, without what it serves."""
+    return GrpcServer("CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams(), clock, threads)

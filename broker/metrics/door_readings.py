@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from broker.config.request_limits import API_LIMITS
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
 from broker.network.client_names import NAMES_MAX, ClientTraffic
+from penstock.messages.apis import APIS
 from storage.disk.spare_descriptors import SPARE
 
 
@@ -21,11 +21,11 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     yield from _conversions(broker)
     refused = broker.listeners.decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
-    for api in API_LIMITS:
+    for api in APIS:
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
     received = broker.listeners.decoders.received_bytes()
     help_text = "Bytes of the requests that came, refused ones too."
-    for api in API_LIMITS:
+    for api in APIS:
         yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
 
 

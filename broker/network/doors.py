@@ -18,7 +18,7 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_guard import ConnectionGuardStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.requests import ProduceRequest
+from penstock.messages.produce import ProduceRequest
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -53,7 +53,6 @@ class ControllerService:
 
     quorum: Handle
     controller: Handle
-    describe_quorum: Callable[[], Any]
     connections_max: int
 
 

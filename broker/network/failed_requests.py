@@ -2,7 +2,7 @@
 
 An API error is the answer. Any other exception is a bug: it is logged, and answered as UNKNOWN_SERVER_ERROR. A violated
 invariant also ends the node, because the next request could make it worse. Not here: how an answer leaves
-(processor.py), how an error is written (grpc/codec/error.py).
+(processor.py), how an error is written (penstock/wire/error_message.py).
 """
 
 from __future__ import annotations

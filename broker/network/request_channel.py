@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from broker.network.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
+from penstock.messages.api import Outcome
 from penstock.tracebacks import without_frames
 from penstock.types import CLIENT_LISTENER
 
@@ -51,13 +52,6 @@ class AnswerParts(Protocol):
     def take(self) -> object:
         """All that is known and was not taken before."""
         ...
-
-
-class Outcome(Protocol):
-    """The result of one part of a request: a partition, a topic, a resource."""
-
-    @property
-    def error(self) -> ApiError | None: ...
 
 
 class Request:

@@ -33,7 +33,6 @@ from random import Random
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, HostedReplicas, RegisterBrokerRequest
 from penstock.backoff import Backoff
 from penstock.errors import (
     ApiError,
@@ -44,6 +43,12 @@ from penstock.errors import (
     StaleBrokerEpochError,
 )
 from penstock.ids import Ids
+from penstock.messages.brokers import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    HostedReplicas,
+    RegisterBrokerRequest,
+)
 from penstock.types import NO_EPOCH, NO_OFFSET
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.apis.alter_replica_log_dirs import log_dir_apis
-from broker.apis.changes.all_changes import changes
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
@@ -71,8 +70,8 @@ from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.move_throttle import MoveThrottle
-from broker.requests import QuorumView
 from metadata.image import MetadataImage
+from penstock.messages.quorum import QuorumInfo
 from penstock.tasks import watch
 from penstock.types import TopicPartition
 from storage.disk.stop_wait import StopWait
@@ -110,7 +109,7 @@ class NodeParts:
     on_log_dir_failed: Callable[[str, Exception], None]
     on_fatal: Callable[[BaseException], None]
     metadata_age_ms: Callable[[], int]
-    own_quorum_view: Callable[[], QuorumView]
+    own_quorum_view: Callable[[], QuorumInfo]
     own_metadata: OwnMetadata
     failed_log_dirs: Callable[[], Mapping[str, Exception]]
 
@@ -324,7 +323,7 @@ class BrokerParts:
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "DescribeMetadata": self.describe_metadata.handle,
                 **log_dirs,
-                **changes(self.forwarded),
+                **self.forwarded.handlers(),
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "InitProducerId": InitProducerIdApi(self.producer_ids.request).handle,
                 "DescribeConfigs": DescribeConfigsApi(node.dynamic, image).handle,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_log import METADATA_PARTITION
-from metadata.requests import HostedReplicas, RegisterBrokerRequest
 from penstock.errors import InconsistentClusterIdError, InvalidRegistrationError, MetaPropertiesError
+from penstock.messages.brokers import HostedReplicas, RegisterBrokerRequest
 from storage.log_dirs.log_manager import LogManager
 
 

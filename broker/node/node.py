@@ -42,11 +42,11 @@ from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_publisher import topic_defaults
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
 from broker.quorum.voter_memory import VoterMemory
-from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.image import MetadataImage
 from penstock.errors import InvariantViolation, MetaPropertiesError, NotControllerError
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
 from penstock.types import Endpoint, LeaderHint
 from raft.config import RaftConfig
 from raft.driver.driver import FAREWELL_MS, RaftDriver
@@ -110,7 +110,7 @@ class Node:
             self,
             clock,
             self._peers.call_controller,
-            self._local_controller_call,
+            self._asked_of_controller,
             environment.random,
         )
         self.raft.subscribe(self)
@@ -197,8 +197,7 @@ class Node:
             self.config,
             ControllerService(
                 lambda request: self._busy.raft.timed(self.raft.handle(request)),
-                controller.handle,
-                self.describe_quorum,
+                self._asked_of_controller,
                 plan_descriptors(self._environment.descriptors_max).node_connections_max,
             ),
         )
@@ -259,14 +258,15 @@ class Node:
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)
 
-    async def _local_controller_call(self, request: object) -> object:
+    async def _asked_of_controller(self, request: object) -> object:
+        """A request to this node as the active controller, by another node or by its own broker."""
         if isinstance(request, DescribeQuorumRequest):
             return self.describe_quorum()
         if self.controller is None:
             raise NotControllerError(f"node {self.config.node_id} has no controller role")
         return await self.controller.handle(request)
 
-    def describe_quorum(self) -> QuorumView:
+    def describe_quorum(self) -> QuorumInfo:
         """The quorum as its leader sees it; NotControllerError elsewhere."""
         if self.leader_id != self.config.node_id:
             leader_id, epoch = self.raft.leader_and_epoch
@@ -275,12 +275,12 @@ class Node:
             )
         return self._quorum_view(only_own=False)
 
-    def _own_quorum_view(self) -> QuorumView:
+    def _own_quorum_view(self) -> QuorumInfo:
         return self._quorum_view(only_own=True)
 
-    def _quorum_view(self, *, only_own: bool) -> QuorumView:
+    def _quorum_view(self, *, only_own: bool) -> QuorumInfo:
         found = self.raft.describe()
-        return QuorumView(
+        return QuorumInfo(
             found.leader_id,
             found.leader_epoch,
             found.high_watermark,
@@ -395,6 +395,6 @@ class Node:
         return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"
 
 
-def _replica_view(replica: ReplicaDescription) -> QuorumReplicaView:
+def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
     ago = replica.last_fetch_ms_ago
-    return QuorumReplicaView(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)
+    return QuorumReplicaInfo(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)

@@ -9,14 +9,13 @@ from itertools import islice
 from broker.apis.describe_cluster import Standing
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
-from broker.log_dir_requests import SilentLogDirView
 from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
-from broker.requests import NodeStandingView, PartitionTroubleKind, PartitionTroubleView
 from metadata.image import MetadataImage
+from penstock.messages.cluster import NodeStanding, PartitionTrouble, PartitionTroubleKind, SilentLogDir
 
 SILENT_MS = 5_000
 """A disk that answers so late is reported, long before its log dir fails."""
@@ -37,7 +36,7 @@ def own_standing(
     silent = {path: ms for path, ms in silent_ms.items() if ms >= SILENT_MS}
     stalled = stalled_partitions(replicas.hosted.all(), silent)
     unserved = tuple(unserved_partitions(replicas.lost, image))
-    standing = NodeStandingView(
+    standing = NodeStanding(
         replicas.hosted.broker_id,
         lifecycle.statistics().is_fenced,
         metadata_age_ms,
@@ -50,7 +49,7 @@ def own_standing(
         len(unserved),
         refused.partitions,
         refused.led,
-        tuple(SilentLogDirView(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
+        tuple(SilentLogDir(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
         tuple(node_listeners(config)),
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
@@ -71,23 +70,23 @@ def stalled_partitions(hosted: Iterable[Partition], log_dirs: Collection[str]) -
     return found
 
 
-def _stalled_view(partition: Partition, silent_ms: int) -> PartitionTroubleView:
+def _stalled_view(partition: Partition, silent_ms: int) -> PartitionTrouble:
     state, log = partition.state, partition.log
     reason = f"{log.log_end_offset - log.flushed_offset} records wait for {log.log_dir}, silent for {silent_ms} ms"
     kind = PartitionTroubleKind.STALLED
-    return PartitionTroubleView(partition.topic_partition, kind, state.replicas, state.isr, reason=reason)
+    return PartitionTrouble(*partition.topic_partition, kind, state.replicas, state.isr, reason=reason)
 
 
-def unserved_partitions(lost: LostReplicas, image: MetadataImage) -> Iterator[PartitionTroubleView]:
+def unserved_partitions(lost: LostReplicas, image: MetadataImage) -> Iterator[PartitionTrouble]:
     """The partitions that this broker leads by the metadata, and whose replica it has lost."""
     for key in sorted(lost.partitions):
         partition = image.partition(key.topic, key.partition)
         reason = "" if partition is None else lost.why_offline(key, partition)
         if partition is not None and reason:
             kind = PartitionTroubleKind.UNSERVED
-            yield PartitionTroubleView(key, kind, partition.replicas, partition.isr, reason=reason)
+            yield PartitionTrouble(*key, kind, partition.replicas, partition.isr, reason=reason)
 
 
-def _short_view(short: ShortPartition) -> PartitionTroubleView:
+def _short_view(short: ShortPartition) -> PartitionTrouble:
     kind = PartitionTroubleKind.UNDER_MIN_ISR if short.is_under_min_isr else PartitionTroubleKind.UNDER_REPLICATED
-    return PartitionTroubleView(short.partition, kind, short.replicas, short.in_sync, short.min_insync_replicas)
+    return PartitionTrouble(*short.partition, kind, short.replicas, short.in_sync, short.min_insync_replicas)

@@ -13,10 +13,10 @@ from random import Random
 
 from broker.call_queue import CallQueue
 from broker.producer_ids.id_blocks import ProducerIdBlocks, ProducerIdStatistics
-from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 _log = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, NotControllerError, RequestTimedOutError
+from penstock.messages.apis import BY_REQUEST
 from penstock.types import NO_LEADER
 
 RETRY_MS = 50
@@ -22,11 +23,6 @@ RETRY_MS_MAX = 200
 """Limits how often a controller that is known, and does not answer or is not ready, is asked again. An election takes
 no longer because of it: the news of a leader ends the wait."""
 CALL_TIMEOUT_MS = 10_000
-
-
-def as_answered(answer: Any) -> Any:
-    """The usual `of_repetition`: the answer to a later attempt is right as it is."""
-    return answer
 
 
 class KnownLeader(Protocol):
@@ -68,16 +64,12 @@ class ControllerChannel:
             if asked_id != leader_id:
                 call.cancel()
 
-    async def call(
-        self,
-        request: Any,
-        timeout_ms: int = CALL_TIMEOUT_MS,
-        of_repetition: Callable[[Any], Any] = as_answered,
-    ) -> Any:
+    async def call(self, request: Any, timeout_ms: int = CALL_TIMEOUT_MS) -> Any:
         """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time.
 
-        An earlier attempt may have been carried out already; `of_repetition` then corrects the answer of a later one.
+        An earlier attempt may have been carried out already: the answer of a later one is then read for both.
         """
+        api = BY_REQUEST.get(type(request))
         deadline_ms = self._clock.now_ms() + timeout_ms
         last: ApiError = NotControllerError("the quorum has no leader")
         is_repetition, failures = False, 0
@@ -88,7 +80,7 @@ class ControllerChannel:
             is_asked = self._quorum.leader_id != NO_LEADER
             try:
                 answer = await self._once(request, left_ms)
-                return of_repetition(answer) if is_repetition else answer
+                return api.answer_to_both(request, answer) if is_repetition and api is not None else answer
             except (NotControllerError, NetworkError) as error:
                 last = error
                 is_repetition |= is_asked  # NOT_CONTROLLER, too, may come after the records were proposed

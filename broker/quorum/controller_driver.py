@@ -20,29 +20,14 @@ from broker.quorum.stall_watch import StallWatch
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
-from metadata.requests import (
-    AllocateProducerIdsRequest,
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionRequest,
-    AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    RegisterBrokerRequest,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
+from penstock.messages.api import Api, ApiKind
+from penstock.messages.apis import BY_REQUEST
+from penstock.messages.brokers import (
+    UnregisterBrokerResponse,
+)
+from penstock.messages.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
 from penstock.tasks import watch
 from penstock.types import LeaderHint
 from raft.driver.driver import RaftDriver
@@ -67,18 +52,6 @@ class ControllerDriverStatistics:
     scheduled_elections: int  # of `leader_elections`: leaderships given back to the preferred leaders by schedule
     controller: ControllerStatistics | None
     """As it is now; None while another node is the active one."""
-
-
-ANSWERED_WITH_OFFSET = (
-    CreateTopicsResponse,
-    CreatePartitionsResponse,
-    DeleteTopicsResponse,
-    AlterConfigsResponse,
-    ElectLeadersResponse,
-    AlterPartitionReassignmentsResponse,
-    UnregisterBrokerResponse,
-)
-"""Answers that say where in the metadata log the change stands."""
 
 
 class ControllerDriver:
@@ -158,42 +131,27 @@ class ControllerDriver:
             raise NotControllerError(
                 f"node {self._node_id} is not the active controller", leader=LeaderHint(leader_id, epoch)
             )
-        now_ms = self._clock.now_ms()
-        match request:
-            case BrokerHeartbeatRequest():
-                result: ControllerResult[Any] = controller.heartbeat(request, now_ms, self._loader.image.offset)
-            case AlterPartitionRequest():
-                result = controller.alter_partition(request, now_ms)
-            case AssignReplicasToDirsRequest():
-                result = controller.assign_replicas_to_dirs(request, now_ms)
-            case AllocateProducerIdsRequest():
-                result = controller.allocate_producer_ids(request, now_ms, self._raft.leader_and_epoch[1])
-            case RegisterBrokerRequest():
-                unheard_from = self._raft.sent_end_besides(request.broker_id, request.incarnation_id)
-                result = controller.register_broker(request, now_ms, self._raft.next_offset, unheard_from)
-            case CreateTopicsRequest():
-                result = controller.create_topics(request, now_ms)
-            case CreatePartitionsRequest():
-                result = controller.create_partitions(request, now_ms)
-            case DeleteTopicsRequest():
-                result = controller.delete_topics(request, now_ms)
-            case AlterConfigsRequest():
-                result = controller.alter_configs(request, now_ms)
-            case ElectLeadersRequest():
-                result = controller.elect_leaders(request, now_ms)
-            case AlterPartitionReassignmentsRequest():
-                result = controller.alter_partition_reassignments(request, now_ms)
-            case UnregisterBrokerRequest():
-                result = controller.unregister_broker(request, now_ms)
-            case _:
-                raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
+        api = BY_REQUEST.get(type(request))
+        if api is None or api.kind not in (ApiKind.FORWARDED, ApiKind.CONTROLLER):
+            raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
+        result = self._decided(controller, api, request, self._clock.now_ms())
         offset = await self._commit(controller, result)
-        response = result.response
-        if isinstance(response, ANSWERED_WITH_OFFSET):
-            response = replace(response, metadata_offset=offset)
+        response = replace(result.response, metadata_offset=offset) if api.tells_offset else result.response
         if isinstance(response, UnregisterBrokerResponse) and response.error is None:
             _log.info("broker %d is forgotten: an operator has unregistered it", request.broker_id)
         return response
+
+    def _decided(self, controller: Controller, api: Api[Any, Any], request: Any, now_ms: int) -> ControllerResult[Any]:
+        """The controller's decision. Three are made with what only the quorum knows."""
+        if api is BROKER_HEARTBEAT:
+            return controller.heartbeat(request, now_ms, self._loader.image.offset)
+        if api is ALLOCATE_PRODUCER_IDS:
+            return controller.allocate_producer_ids(request, now_ms, self._raft.leader_and_epoch[1])
+        if api is REGISTER_BROKER:
+            unheard_from = self._raft.sent_end_besides(request.broker_id, request.incarnation_id)
+            return controller.register_broker(request, now_ms, self._raft.next_offset, unheard_from)
+        decide: Callable[[Any, int], ControllerResult[Any]] = getattr(controller, api.function)
+        return decide(request, now_ms)
 
     async def _commit(self, controller: Controller, result: ControllerResult[Any]) -> int:
         """Propose BEFORE the first await, so that decisions and log agree on the order; the last offset, once durable

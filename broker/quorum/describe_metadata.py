@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
 from broker.quorum.metadata_reader import InsideDecisionError, read_metadata
-from broker.requests import DescribeMetadataRequest, DescribeMetadataResponse
 from metadata.codec import encode_record
 from metadata.image import image_records
 from penstock.errors import (
@@ -32,6 +31,7 @@ from penstock.errors import (
     PositionOutOfRangeError,
     ResourceExhaustedError,
 )
+from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError
 from storage.disk.file_system import FileSystem

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from broker.replication.partition import Partition
 from broker.replication.replica_troubles import ReplicaTroubles
 from broker.replication.topic_traffic import TrafficByTopic
-from broker.requests import PartitionFetchResult
+from penstock.messages.fetch import PartitionFetchResult
 
 
 @dataclass(slots=True)

@@ -31,39 +31,39 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.elections import ordered_elections
 from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.eligibility import ended_cleanly
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
 from metadata.controller.topics import new_partitions, topics
 from metadata.image import MetadataImage
 from metadata.records import Record
 from metadata.registrations import BrokerRegistration, PartitionRegistration
-from metadata.requests import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
+from penstock.messages.brokers import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResponse
+from penstock.messages.elections import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    RegisterBrokerRequest,
-    RegisterBrokerResponse,
-    TickResponse,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
 )
 from penstock.types import NO_OFFSET
 

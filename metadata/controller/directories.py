@@ -17,7 +17,6 @@ from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
-from metadata.requests import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
@@ -26,6 +25,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 _SHOWN_CHARACTERS = 64
 

@@ -23,8 +23,8 @@ from typing import NamedTuple
 from metadata.controller.context import DecisionContext
 from metadata.controller.log_dirs import dead_log_dirs, held_replicas
 from metadata.registrations import BrokerRegistration, PartitionRegistration
-from metadata.requests import RegisterBrokerRequest
 from metadata.topic_config import FLUSH_POLICY
+from penstock.messages.brokers import RegisterBrokerRequest
 from penstock.types import NO_EPOCH
 
 FLUSHED_BEFORE_ACK = "fsync"

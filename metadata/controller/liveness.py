@@ -21,11 +21,11 @@ from metadata.controller.context import (
     changes_when_leaving,
 )
 from metadata.controller.election import changed
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
-from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, TickResponse
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
+from penstock.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from penstock.types import NO_OFFSET
 
 _FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)

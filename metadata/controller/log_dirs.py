@@ -26,8 +26,8 @@ from itertools import islice
 from metadata.controller.context import DecisionContext
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
-from metadata.requests import RegisterBrokerRequest
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
+from penstock.messages.brokers import RegisterBrokerRequest
 from penstock.types import NO_LEADER
 
 

@@ -19,13 +19,6 @@ from metadata.controller.reassignments import completion
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    IsrMember,
-)
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
@@ -35,6 +28,13 @@ from penstock.errors import (
     NotControllerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+)
+from penstock.messages.partitions import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    IsrMember,
 )
 from penstock.types import LeaderHint
 

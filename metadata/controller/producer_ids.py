@@ -14,8 +14,8 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.records import ProducerIdsRecord
-from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.errors import UnknownServerError
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 BLOCK_SIZE: Final = 1_000
 """Ids of one block, as in Kafka: one metadata record for so many producers."""

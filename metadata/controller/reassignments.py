@@ -24,16 +24,16 @@ from metadata.controller.election import eligible_replicas
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignmentResult,
-)
 from penstock.errors import (
     ApiError,
     InvalidReplicaAssignmentError,
     NoReassignmentInProgressError,
     PolicyViolationError,
+)
+from penstock.messages.elections import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignmentResult,
 )
 
 LOOKS_MAX = 1_000

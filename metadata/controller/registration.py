@@ -27,13 +27,13 @@ from metadata.controller.result import ControllerResult
 from metadata.listeners import CLIENT_LISTENERS_MAX, NAME_LENGTH_MAX, RESERVED, is_listener_name, survives_a_record
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
-from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.errors import (
     DuplicateBrokerRegistrationError,
     InvalidRegistrationError,
     InvalidRequestError,
     ResourceExhaustedError,
 )
+from penstock.messages.brokers import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.types import Endpoint, ListenerEndpoint
 
 MAX_TEXT_LENGTH: Final = 255

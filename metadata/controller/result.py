@@ -20,3 +20,12 @@ class ControllerResult(Generic[Response]):
 
     records: tuple[Record, ...]  # replayed at once, proposed as ONE batch: all are committed, or none is
     response: Response  # sent AFTER the records are committed
+
+
+@dataclass(frozen=True, slots=True)
+class TickResponse:
+    """The outcome of the passing of time."""
+
+    fenced_broker_ids: tuple[int, ...] = ()
+    preferred_elections: int = 0  # partitions that get their preferred leader back by schedule
+    replica_moves: int = 0  # partitions that begin to move by schedule

@@ -18,9 +18,10 @@ from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, PartitionRecord, Record, RegisterBrokerRecord
-from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
+from penstock.messages.configs import ConfigResource
 from penstock.topic_names import collision_key
 
 _NO_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})

@@ -14,9 +14,10 @@ from metadata.controller.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.records import BROKER_RESOURCE, ConfigRecord, UnregisterBrokerRecord
-from metadata.registrations import BrokerRegistration, ConfigResource
-from metadata.requests import UnregisterBrokerRequest, UnregisterBrokerResponse
+from metadata.registrations import BrokerRegistration
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, PolicyViolationError
+from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from penstock.messages.configs import ConfigResource
 
 
 def unregister_broker(

@@ -22,8 +22,8 @@ from penstock.errors import ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
+    from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo
     from penstock.client.admin.log_dirs import BrokerLogDirs
-    from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo
     from penstock.errors import ApiError
     from penstock.types import TopicPartition
 

@@ -17,8 +17,8 @@ from penstock.client.cluster.arguments import checked_topic
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.offsets import epoch_ends, list_offsets
-from penstock.client.wire.messages import TopicInfo
 from penstock.errors import ReplicaNotAvailableError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import TopicInfo
 from penstock.spark.log_client import OffsetAt, PlannedTopic
 from penstock.spark.planning import BrokerBehindError
 from penstock.spark.positions import SourcePositions

@@ -11,8 +11,8 @@ import grpc
 
 from penstock import Producer
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
 from tests.alerts_fire.stage import FaultError, Stage, again_and_again
+from tests.support.grpc_stub import Stub
 
 BUDGET_BYTES = 4 << 20
 CONNECTIONS_MAX = 40
@@ -50,7 +50,7 @@ def streams_that_never_read(stage: Stage) -> Iterator[None]:
         for source in SOURCES:
             address = opened.enter_context(carried_from(source, target))
             channel = opened.enter_context(grpc.insecure_channel(address, options=options))
-            streams += [broker_pb2_grpc.BrokerStub(channel).Fetch(once()) for _ in range(STREAMS)]
+            streams += [Stub(channel, "Broker").Fetch(once()) for _ in range(STREAMS)]
         yield
         healed.set()
         for stream in streams:

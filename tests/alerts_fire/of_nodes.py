@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 import grpc
 
 from penstock import Producer
-from penstock.pb import controller_pb2, controller_pb2_grpc, quorum_pb2, quorum_pb2_grpc
+from penstock.pb import controller_pb2, quorum_pb2
 from tests.alerts_fire.stage import NODES, RECORD_BYTES, Stage, again_and_again, must_come
+from tests.support.grpc_stub import Stub
 
 SLOW_BYTES_PER_S = 50_000
 FORGERIES = 4
@@ -128,7 +129,7 @@ def forged_epochs(stage: Stage) -> Iterator[None]:
     stage.begins()
     with grpc.insecure_channel(_address(stage, target, "CONTROLLER")) as channel:
         for _ in range(FORGERIES):
-            quorum_pb2_grpc.QuorumStub(channel).Vote(forged, timeout=10)
+            Stub(channel, "Quorum").Vote(forged, timeout=10)
         yield
 
 
@@ -148,7 +149,7 @@ def forged_shutdowns(stage: Stage) -> Iterator[None]:
                 want_shut_down=True,
             )
             try:
-                controller_pb2_grpc.ControllerStub(channel).BrokerHeartbeat(request, timeout=10)
+                Stub(channel, "Controller").BrokerHeartbeat(request, timeout=10)
             except grpc.RpcError as refusal:
                 return str(refusal.details())
             return ""

@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from penstock import Admin, TopicPartition
-from penstock.client.wire.log_dirs import LogDirInfo
+from penstock.client.admin.log_dir_info import LogDirInfo
 from penstock.testing import process
 from tests.chaos.hanging_node import hanging_node_command
 from tests.chaos.ledger import Ledger

@@ -32,10 +32,10 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from tests.support import raw_broker
+from tests.support.grpc_stub import Stub
 
 BATCH = build_batch([b"one", b"two"], timestamps_ms=1_700_000_000_000)
 
@@ -287,7 +287,7 @@ def test_a_server_that_speaks_garbage_is_named_in_a_typed_error() -> None:
 def test_too_many_elements_are_refused_at_once_by_name_limit_and_count(cluster: Cluster) -> None:
     node = address(cluster, 0)
     with grpc.insecure_channel(node) as channel, pytest.raises(grpc.RpcError) as refused:
-        broker_pb2_grpc.BrokerStub(channel).Metadata(pb.MetadataRequest(topics=[""] * 500_000), timeout=30)
+        Stub(channel, "Broker").Metadata(pb.MetadataRequest(topics=[""] * 500_000), timeout=30)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert "topics has 1001 elements or more; at most 1000" in refused.value.details()
 

@@ -26,10 +26,11 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc, configs_pb2
+from penstock.pb import configs_pb2
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from tests.support import raw_broker
+from tests.support.grpc_stub import Stub
 from tests.support.waiting import wait_until
 
 NODES = 3
@@ -80,7 +81,7 @@ def unary(address: str, method: str, request: Any) -> Any:
 
     async def main() -> Any:
         async with grpc.aio.insecure_channel(address) as channel:
-            return await getattr(broker_pb2_grpc.BrokerStub(channel), method)(request, timeout=30)
+            return await getattr(Stub(channel, "Broker"), method)(request, timeout=30)
 
     try:
         return asyncio.run(main())

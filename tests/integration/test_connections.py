@@ -13,8 +13,8 @@ import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
 from penstock.testing import Cluster
+from tests.support.grpc_stub import Stub
 from tests.support.waiting import wait_until
 
 CONNECTIONS_MAX = 40
@@ -75,7 +75,7 @@ def test_streams_that_never_read_cost_their_share_and_are_cut_and_others_are_ser
 
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.http2.bdp_probe", 0)]
     with grpc.insecure_channel(cluster.bootstrap, options=options) as channel:
-        streams = [broker_pb2_grpc.BrokerStub(channel).Fetch(once()) for _ in range(30)]
+        streams = [Stub(channel, "Broker").Fetch(once()) for _ in range(30)]
         wait_until(lambda: reading(cluster, ANSWERS) > 1 << 20)
         assert reading(cluster, ANSWERS) < (4 << 20) + 30 * 3 * RECORD_BYTES
         wait_until(lambda: reading(cluster, CUT.format("stalled")) >= 1)

@@ -37,18 +37,15 @@ from penstock.errors import (
 from penstock.node import EXIT_REFUSED, node_command
 from penstock.pb import (
     broker_pb2,
-    broker_pb2_grpc,
     controller_pb2,
-    controller_pb2_grpc,
     quorum_pb2,
-    quorum_pb2_grpc,
     replication_pb2,
-    replication_pb2_grpc,
 )
 from penstock.testing import Cluster
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import HOST, Layout, free_ports
 from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
+from tests.support.grpc_stub import Stub
 from tests.support.nodes_here import NodesHere
 from tests.support.waiting import wait_until
 
@@ -143,17 +140,11 @@ def unchanged(cluster: Cluster) -> Iterator[Standing]:
 
 def error_of(address: str, rpc: str, request: Any) -> ApiError | None:
     """The error in the answer to one message at a node's own listener, or the one that ends the call."""
-    stubs: dict[str, Any] = {
-        "Broker": broker_pb2_grpc.BrokerStub,
-        "Quorum": quorum_pb2_grpc.QuorumStub,
-        "Controller": controller_pb2_grpc.ControllerStub,
-        "Replication": replication_pb2_grpc.ReplicationStub,
-    }
     service, name = rpc.split(".")
 
     async def ask() -> Any:
         async with grpc.aio.insecure_channel(address) as channel:
-            call = getattr(stubs[service](channel), name)
+            call = getattr(Stub(channel, service), name)
             if service != "Replication":
                 return await call(request, timeout=10)
             stream = call(timeout=10)

@@ -24,12 +24,13 @@ from ops.dashboards import DASHBOARDS
 from ops.dashboards.draw import asker, filled_in, picture
 from ops.dashboards.panels import queries_of
 from penstock import Admin, Consumer, Producer, TopicPartition
-from penstock.pb import broker_pb2, broker_pb2_grpc
+from penstock.pb import broker_pb2
 from penstock.pipelines.frame.figures import BatchFigures, Figures
 from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
 from penstock.testing.layout import free_ports
 from tests.alerts_fire.stage import OF_THE_MACHINE
+from tests.support.grpc_stub import Stub
 from tests.support.kafka_metric_names import KAFKA_NAMES
 from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
@@ -145,7 +146,7 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
                 producer.send("orders", value=b"v", partition=partition).result(30)
             consumer.poll(timeout_ms=100)
             admin.create_topic(f"other-{next(numbers)}", partitions=1)
-            broker_pb2_grpc.BrokerStub(channel).InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
+            Stub(channel, "Broker").InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
 
         yield use
 

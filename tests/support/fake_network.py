@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.error_trailer import error_in_trailer, trailer_of
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import error_in_trailer, trailer_of
 
 RESOLUTION = 1e-6
 """In seconds. A loop runs timers that are due a nanosecond from now, without going on to that time."""

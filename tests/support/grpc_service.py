@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from penstock.error_trailer import trailer_of
 from penstock.errors import ApiError
+from penstock.wire.error_trailer import trailer_of
 from tests.support.fake_network import Service
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024

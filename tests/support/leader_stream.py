@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 from storage.log.log import Log
 from tests.support.virtual_time import virtual_clock

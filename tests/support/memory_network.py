@@ -22,11 +22,11 @@ from broker.network.connection_guard import ConnectionGuard
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.processor import Processor
 from broker.network.request_channel import Request
-from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
-from penstock.error_trailer import error_in_trailer, trailer_of
 from penstock.errors import ApiError, ConfigError, NetworkError, RequestTimedOutError, UnknownServerError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.pb import broker_pb2
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import error_in_trailer, trailer_of
 
 PIPELINED_MAX = 8
 CLIENT_HOST = "memory"
@@ -193,12 +193,7 @@ class MemoryTransport:
         return await self._call(node_id, timeout_ms, lambda service: service.quorum(request))
 
     async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
-        def call(service: ControllerService) -> Awaitable[Any]:
-            if isinstance(request, DescribeQuorumRequest):
-                return _at_once(service.describe_quorum)
-            return service.controller(request)
-
-        return await self._call(node_id, timeout_ms, call)
+        return await self._call(node_id, timeout_ms, lambda service: service.controller(request))
 
     async def _call(self, node_id: int, timeout_ms: int, call: Callable[[ControllerService], Awaitable[Any]]) -> Any:
         endpoint = self._controllers.get(node_id)
@@ -231,10 +226,6 @@ class MemoryTransport:
         for stream in self._streams:
             stream.cancel()
         self._streams.clear()
-
-
-async def _at_once(call: Callable[[], Any]) -> Any:
-    return call()
 
 
 def _as_told(error: ApiError) -> ApiError:

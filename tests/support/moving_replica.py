@@ -15,9 +15,9 @@ from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
-from metadata.requests import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.clock import ManualClock
 from penstock.errors import ApiError
+from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig

@@ -9,31 +9,16 @@ The bytes of a client are decoded and encoded as at a node's gRPC door; between 
 
 from __future__ import annotations
 
-from typing import Any
-
-from google.protobuf.message_factory import GetMessageClass
-
-from broker.grpc.codec import (
-    configs,
-    describe_metadata,
-    describe_quorum,
-    fetch,
-    list_offsets,
-    metadata,
-    produce,
-    producer_ids,
-)
-from broker.grpc.forwarded_calls import FORWARDED
-from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, InitProducerIdRequest, MetadataRequest
+from broker.grpc.codec import fetch, produce
+from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2
 from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_network import MemoryFetchStream, MemoryNetwork
 
 SERVICE = "/penstock.v1.Broker/"
-BROKER = pb.DESCRIPTOR.services_by_name["Broker"]
 
 
 def open_to_clients(cluster: MemoryCluster, network: FakeNetwork, listener: str = CLIENT_LISTENER) -> None:
@@ -56,36 +41,10 @@ class NodeService:
         return method in (SERVICE + "Produce", SERVICE + "Fetch")
 
     async def call(self, method: str, request: bytes) -> bytes:
-        api = method.removeprefix(SERVICE)
-        body: Any
-        match api:
-            case "Metadata":
-                asked = pb.MetadataRequest.FromString(request)
-                body, encode = (
-                    MetadataRequest(None if asked.all_topics else tuple(asked.topics), asked.include_log_dirs),
-                    metadata.metadata_to_pb,
-                )
-            case "ListOffsets":
-                body = list_offsets.request_from_pb(pb.ListOffsetsRequest.FromString(request))
-                encode = list_offsets.response_to_pb
-            case "DescribeCluster":
-                body, encode = DescribeClusterRequest(), metadata.cluster_to_pb
-            case "DescribeQuorum":
-                body, encode = DescribeQuorumRequest(), describe_quorum.response_to_pb
-            case "DescribeMetadata":
-                body = describe_metadata.request_from_pb(pb.DescribeMetadataRequest.FromString(request))
-                encode = describe_metadata.response_to_pb
-            case "InitProducerId":
-                body, encode = InitProducerIdRequest(), producer_ids.init_response_to_pb
-            case "DescribeConfigs":
-                body = configs.describe_configs_from_pb(configs_pb2.DescribeConfigsRequest.FromString(request))
-                encode = configs.describe_configs_to_pb
-            case _ if api in FORWARDED:
-                message = GetMessageClass(BROKER.methods_by_name[api].input_type).FromString(request)
-                body, encode = (FORWARDED[api].from_pb(message), message.timeout_ms), FORWARDED[api].response_to_pb
-            case _:
-                raise AssertionError(f"{api}: no test needs it yet")
-        return bytes(await self._network.ask(self._endpoint, api, body, lambda a: encode(a).SerializeToString()))
+        api = APIS[method.removeprefix(SERVICE)]
+        body = request_codec(api).decode(request)
+        answer: bytes = await self._network.ask(self._endpoint, api.name, body, response_codec(api).encode)
+        return answer
 
     async def stream(self, method: str, stream: ServedStream) -> None:
         if method == SERVICE + "Produce":

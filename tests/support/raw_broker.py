@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import grpc.aio
 
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
+from tests.support.grpc_stub import Stub
 
 
 async def fill_topic_ids(channel: grpc.aio.Channel, requests: Sequence[pb.ProduceRequest | pb.FetchRequest]) -> None:
@@ -19,7 +19,7 @@ async def fill_topic_ids(channel: grpc.aio.Channel, requests: Sequence[pb.Produc
     parts = [part for request in requests for part in request.partitions if not part.topic_id]
     if parts:
         wanted = pb.MetadataRequest(topics=sorted({part.topic for part in parts}))
-        answer = await broker_pb2_grpc.BrokerStub(channel).Metadata(wanted)
+        answer = await Stub(channel, "Broker").Metadata(wanted)
         known = {topic.name: topic.topic_id for topic in answer.topics}
         for part in parts:
             part.topic_id = known[part.topic]
@@ -31,7 +31,7 @@ def produce(address: str, *requests: pb.ProduceRequest) -> list[pb.ProduceRespon
     async def main() -> list[pb.ProduceResponse]:
         async with grpc.aio.insecure_channel(address) as channel:
             await fill_topic_ids(channel, requests)
-            call = broker_pb2_grpc.BrokerStub(channel).Produce()
+            call = Stub(channel, "Broker").Produce()
             answers = []
             for request in requests:
                 await call.write(request)
@@ -48,7 +48,7 @@ def fetch(address: str, *requests: pb.FetchRequest) -> list[pb.FetchResponse]:
     async def main() -> list[pb.FetchResponse]:
         async with grpc.aio.insecure_channel(address) as channel:
             await fill_topic_ids(channel, requests)
-            call = broker_pb2_grpc.BrokerStub(channel).Fetch()
+            call = Stub(channel, "Broker").Fetch()
             answers = []
             for request in requests:
                 await call.write(request)

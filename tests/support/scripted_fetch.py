@@ -16,16 +16,9 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.config import consumer_config
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.raw.raw_fetch import RawFetch, RawRange
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterSnapshot,
-    FetchAnswer,
-    FetchCall,
-    FetchResult,
-    PartitionInfo,
-    TopicInfo,
-)
+from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchResult
 from penstock.errors import LeaderNotAvailableError
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition
 from tests.support.client_environment import stepped_threads
@@ -112,7 +105,7 @@ class ScriptedCluster:
         """Changes the metadata, and tells the subscribers."""
         topic = TopicInfo("t", topic_id, (PartitionInfo(0, leader, epoch, 0, (1, 2), (1, 2), error),))
         brokers = tuple(BrokerInfo(node, f"host-{node}", 1) for node in (1, 2))
-        self.cache.update(ClusterSnapshot("c", 1, brokers, (topic,), 0), 0)
+        self.cache.update(MetadataResponse("c", 1, brokers, (topic,), 0), 0)
         self.notify()
 
     async def happen(self, what: str, node_id: int) -> None:

@@ -6,40 +6,20 @@ runs. Good inputs are messages with every field set, made from their descriptors
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec import (
-    alter_partition,
-    assign_replicas_to_dirs,
-    configs,
-    delete_records,
-    describe_log_dirs,
-    describe_metadata,
-    describe_quorum,
-    elections,
-    fetch,
-    heartbeat,
-    list_offsets,
-    offset_for_leader_epoch,
-    produce,
-    producer_ids,
-    quorum,
-    reassignments,
-    registration,
-    topics,
-)
-from penstock.client.wire import protobuf as wire
-from penstock.client.wire.log_dirs import decode_alter_log_dirs, decode_describe_log_dirs
-from penstock.client.wire.metadata_page import decode_describe_metadata
-from penstock.client.wire.offsets import decode_epochs, decode_list_offsets
+from broker.grpc.codec import fetch, produce, quorum
+from penstock.client.wire import stream_messages
 from penstock.errors import CorruptMessageError
+from penstock.messages.api import ApiKind
+from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, controller_pb2, elections_pb2, log_dirs_pb2, quorum_pb2, reassignments_pb2
+from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
 
 _NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
@@ -48,7 +28,7 @@ _UNSIGNED = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64, FieldDesc
 _LARGE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
 
 
-def _filled(random: Random, message: Any) -> Any:
+def filled(random: Random, message: Any) -> Any:
     """Every field set to something; repeated ones twice at most, maps left empty."""
     for field in message.DESCRIPTOR.fields:
         target = getattr(message, field.name)
@@ -57,12 +37,12 @@ def _filled(random: Random, message: Any) -> Any:
                 continue
             for _ in range(random.randrange(3)):
                 if field.message_type is not None:
-                    _filled(random, target.add())
+                    filled(random, target.add())
                 else:
                     target.append(_scalar(random, field))
         elif field.message_type is not None:
             if random.random() < 0.5:
-                _filled(random, target)
+                filled(random, target)
         elif random.random() < 0.8:
             setattr(message, field.name, _scalar(random, field))
     return message
@@ -103,7 +83,7 @@ def _decoder(
             return len(data)
 
     name = f"{decode.__module__.rpartition('.')[2]}: {message_class.DESCRIPTOR.name}"
-    return Decoder(name, lambda random: _filled(random, message_class()).SerializeToString(), parsed, size=size)
+    return Decoder(name, lambda random: filled(random, message_class()).SerializeToString(), parsed, size=size)
 
 
 def _elements(message: Any) -> int:
@@ -117,60 +97,20 @@ def _elements(message: Any) -> int:
     return found
 
 
-_ROWS: tuple[tuple[Any, ...], ...] = (
-    (pb.FetchRequest, fetch.request_from_pb),
-    (pb.ListOffsetsRequest, list_offsets.request_from_pb),
-    (pb.OffsetForLeaderEpochRequest, offset_for_leader_epoch.request_from_pb),
-    (pb.CreateTopicsRequest, topics.create_topics_from_pb),
-    (pb.CreatePartitionsRequest, topics.create_partitions_from_pb),
-    (pb.DeleteTopicsRequest, topics.delete_topics_from_pb),
-    (pb.UnregisterBrokerRequest, registration.unregister_from_pb),
-    (pb.UnregisterBrokerResponse, registration.unregister_response_from_pb),
-    (pb.DescribeQuorumResponse, describe_quorum.response_from_pb),
-    (pb.DescribeMetadataRequest, describe_metadata.request_from_pb),
-    (pb.DescribeMetadataResponse, decode_describe_metadata),
-    (log_dirs_pb2.DescribeLogDirsRequest, describe_log_dirs.request_from_pb),
-    (log_dirs_pb2.DescribeLogDirsResponse, decode_describe_log_dirs),
-    (log_dirs_pb2.AlterReplicaLogDirsRequest, describe_log_dirs.alter_from_pb),
-    (log_dirs_pb2.AlterReplicaLogDirsResponse, decode_alter_log_dirs),
-    (pb.DeleteRecordsRequest, delete_records.request_from_pb),
-    (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
-    (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),
-    (elections_pb2.ElectLeadersRequest, elections.elect_leaders_from_pb),
-    (elections_pb2.ElectLeadersResponse, elections.elect_leaders_response_from_pb),
-    (elections_pb2.ElectLeadersResponse, wire.decode_elect_leaders),
-    (reassignments_pb2.AlterPartitionReassignmentsRequest, reassignments.request_from_pb),
-    (reassignments_pb2.AlterPartitionReassignmentsResponse, reassignments.response_from_pb),
-    (reassignments_pb2.AlterPartitionReassignmentsResponse, wire.decode_reassignments),
-    (quorum_pb2.VoteRequest, quorum.vote_from_pb),
-    (quorum_pb2.BeginQuorumEpochRequest, quorum.begin_from_pb),
-    (quorum_pb2.EndQuorumEpochRequest, quorum.end_from_pb),
-    (quorum_pb2.FetchMetadataRequest, quorum.fetch_from_pb),
-    (quorum_pb2.FetchMetadataResponse, quorum.response_from_pb),
-    (quorum_pb2.VoteResponse, quorum.response_from_pb),
-    (controller_pb2.RegisterBrokerRequest, registration.request_from_pb),
-    (controller_pb2.BrokerHeartbeatRequest, heartbeat.request_from_pb),
-    (controller_pb2.BrokerHeartbeatResponse, heartbeat.response_from_pb),
-    (controller_pb2.AlterPartitionRequest, alter_partition.request_from_pb),
-    (controller_pb2.AlterPartitionResponse, alter_partition.response_from_pb),
-    (controller_pb2.AssignReplicasToDirsRequest, assign_replicas_to_dirs.request_from_pb),
-    (controller_pb2.AssignReplicasToDirsResponse, assign_replicas_to_dirs.response_from_pb),
-    (controller_pb2.AllocateProducerIdsRequest, producer_ids.request_from_pb),
-    (controller_pb2.AllocateProducerIdsResponse, producer_ids.response_from_pb),
-    (pb.InitProducerIdResponse, wire.decode_init_producer_id),
-    (pb.ProduceResponse, wire.decode_produce),
-    (pb.ListOffsetsResponse, decode_list_offsets),
-    (pb.OffsetForLeaderEpochResponse, decode_epochs),
-    (pb.MetadataResponse, wire.decode_metadata),
-    (pb.CreateTopicsResponse, wire.decode_topics),
-    (pb.CreatePartitionsResponse, wire.decode_topics),
-    (pb.DescribeClusterResponse, wire.decode_cluster),
-    (pb.DescribeQuorumResponse, wire.decode_quorum),
-    (pb.DeleteRecordsResponse, wire.decode_delete_records),
-    (configs_pb2.AlterConfigsResponse, wire.decode_alter_configs),
-    (configs_pb2.DescribeConfigsResponse, wire.decode_describe_configs),
-    (pb.ProduceRequest, produce.request_from_pb, produce.PRODUCED.split),
-    (pb.FetchResponse, fetch.response_from_bytes, bytes),
-    (pb.FetchResponse, wire.decode_fetch, bytes),
-)
-WIRE_DECODERS = tuple(_decoder(*row) for row in _ROWS)
+def _rows() -> Iterator[tuple[Any, ...]]:
+    for api in APIS.values():
+        if api.kind is ApiKind.QUORUM:
+            call = quorum.CALLS[api.name]
+            yield call.request, call.request_from_pb
+            yield call.response, quorum.response_from_pb
+        elif api.kind is not ApiKind.STREAM:
+            for one in (request_codec(api), response_codec(api)):
+                yield one.message, one.of_message
+    yield pb.FetchRequest, fetch.request_from_pb
+    yield pb.ProduceRequest, produce.request_from_pb, produce.PRODUCED.split
+    yield pb.ProduceResponse, stream_messages.decode_produce
+    yield pb.FetchResponse, fetch.response_from_bytes, bytes
+    yield pb.FetchResponse, stream_messages.decode_fetch, bytes
+
+
+WIRE_DECODERS = tuple(_decoder(*row) for row in _rows())

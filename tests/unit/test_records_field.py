@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from penstock.pb import broker_pb2 as pb
-from penstock.records_field import CUT_OUT_FROM_BYTES, FIELDS_MAX, RecordsField
+from penstock.wire.records_field import CUT_OUT_FROM_BYTES, FIELDS_MAX, RecordsField
 
 FETCHED = RecordsField(pb.FetchResponse)
 SIZES = (0, 1, 127, 128, CUT_OUT_FROM_BYTES - 1, CUT_OUT_FROM_BYTES, 70_000)

@@ -26,7 +26,6 @@ EDGES = {
     "broker/grpc/errors.py": GRPC,
     "broker/grpc/handlers.py": GRPC,
     "broker/grpc/outgoing_calls.py": GRPC,
-    "broker/grpc/replication_door.py": GRPC,
     "broker/grpc/servers.py": GRPC,
     "broker/metrics/exposition.py": "serves the operators' pages over HTTP, in threads that need no event loop",
     "broker/network/accepted_sockets.py": "looks at the process's sockets for the gRPC listeners",

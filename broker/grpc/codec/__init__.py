@@ -1,7 +1,7 @@
-"""Between protobuf and values: a module for each API, with a function for each message and direction.
+"""Between protobuf and values by hand, where a compiled codec would not do: record bytes, and the quorum's own calls.
 
-The rest of a broker works with values (`broker/requests.py`, `metadata/requests.py`, `raft/messages.py`), so only these
-modules and the doors know the protos. A function decides nothing: the API judges what a value means. Not here: a
-request's limits, which are checked before it is parsed (`grpc/limits.py`), and the error of a whole call
+Produce and Fetch pass their record bytes by protobuf (`penstock/wire/records_field.py`); raft's messages tell errors by
+code and know no `ApiError`. All other messages have `penstock/wire/message_codec.py`. A function decides nothing. Not
+here: a request's limits, which are checked before it is parsed (`grpc/limits.py`), and the error of a whole call
 (`grpc/errors.py`).
 """

@@ -1,21 +1,25 @@
 """Fetch, between protobuf and values: for clients, and between brokers.
 
-Record bytes do not go through protobuf (penstock/records_field.py).
+Record bytes do not go through protobuf (penstock/wire/records_field.py).
 """
 
 from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec.error import error_to_pb
-from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
-from penstock.error_message import error_in_message
 from penstock.errors import NetworkError
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.pb import broker_pb2 as pb
-from penstock.records_field import RecordsField
 from penstock.types import EpochEndOffset, TopicPartition
+from penstock.wire.error_message import error_in_message, error_to_message
+from penstock.wire.records_field import RecordsField
 
 FETCHED = RecordsField(pb.FetchResponse)
+
+
+def request_from_bytes(raw: bytes) -> FetchRequest:
+    """DecodeError for bytes that are no message."""
+    return request_from_pb(pb.FetchRequest.FromString(raw))
 
 
 def request_from_pb(message: pb.FetchRequest) -> FetchRequest:
@@ -77,7 +81,7 @@ def response_to_bytes(response: FetchResponse) -> bytes:
             topic=result.partition.topic,
             partition=result.partition.partition,
             topic_id=result.topic_id,
-            error=error_to_pb(result.error),
+            error=error_to_message(result.error),
             high_watermark=result.high_watermark,
             log_start_offset=result.log_start_offset,
             last_stable_offset=result.high_watermark,

@@ -1,14 +1,19 @@
-"""Produce, between protobuf and values. Record bytes do not go through protobuf (penstock/records_field.py)."""
+"""Produce, between protobuf and values. Record bytes do not go through protobuf (penstock/wire/records_field.py)."""
 
 from __future__ import annotations
 
-from broker.grpc.codec.error import error_to_pb
-from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
+from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.records_field import RecordsField
 from penstock.types import TopicPartition
+from penstock.wire.error_message import error_to_message
+from penstock.wire.records_field import RecordsField
 
 PRODUCED = RecordsField(pb.ProduceRequest)
+
+
+def request_from_bytes(raw: bytes) -> ProduceRequest:
+    """DecodeError for bytes that are no message."""
+    return request_from_pb(PRODUCED.split(raw))
 
 
 def request_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceRequest:
@@ -33,7 +38,7 @@ def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
         told = message.partitions.add(
             topic=result.partition.topic,
             partition=result.partition.partition,
-            error=error_to_pb(result.error),
+            error=error_to_message(result.error),
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from penstock.pb import common_pb2, quorum_pb2
 from penstock.types import EpochEndOffset
@@ -181,3 +182,64 @@ def _epoch_end(message: Any, field: str) -> EpochEndOffset | None:
         return None
     found = getattr(message, field)
     return EpochEndOffset(found.epoch, found.end_offset)
+
+
+class _Call(NamedTuple):
+    """One call of the quorum: its messages, and how they are decoded and encoded."""
+
+    request: Any
+    response: Any
+    request_from_pb: Callable[[Any], Any]
+    response_to_pb: Callable[[Any], Any]
+
+
+CALLS: Final = {
+    "Vote": _Call(quorum_pb2.VoteRequest, quorum_pb2.VoteResponse, vote_from_pb, vote_to_pb),
+    "BeginQuorumEpoch": _Call(
+        quorum_pb2.BeginQuorumEpochRequest, quorum_pb2.BeginQuorumEpochResponse, begin_from_pb, begin_to_pb
+    ),
+    "EndQuorumEpoch": _Call(
+        quorum_pb2.EndQuorumEpochRequest, quorum_pb2.EndQuorumEpochResponse, end_from_pb, end_to_pb
+    ),
+    "FetchMetadata": _Call(
+        quorum_pb2.FetchMetadataRequest, quorum_pb2.FetchMetadataResponse, fetch_from_pb, fetch_to_pb
+    ),
+    "FetchSnapshot": _Call(
+        quorum_pb2.FetchSnapshotRequest, quorum_pb2.FetchSnapshotResponse, fetch_snapshot_from_pb, fetch_snapshot_to_pb
+    ),
+}
+"""By the name of the API."""
+_NAMES: Final = {
+    raft.VoteRequest: "Vote",
+    raft.BeginQuorumEpochRequest: "BeginQuorumEpoch",
+    raft.EndQuorumEpochRequest: "EndQuorumEpoch",
+    raft.FetchRequest: "FetchMetadata",
+    raft.FetchSnapshotRequest: "FetchSnapshot",
+}
+
+
+def api_of(request: raft.Request) -> str:
+    """The name of the API that a request is of."""
+    return _NAMES[type(request)]
+
+
+def request_to_bytes(request: raft.Request) -> bytes:
+    return request_to_pb(request).SerializeToString()  # type: ignore[no-any-return]
+
+
+def request_from_bytes(api: str) -> Callable[[bytes], Any]:
+    """The decoder of an API's requests; DecodeError for bytes that are no message."""
+    call = CALLS[api]
+    return lambda raw: call.request_from_pb(call.request.FromString(raw))
+
+
+def response_to_bytes(api: str) -> Callable[[Any], bytes]:
+    """The encoder of an API's answers."""
+    to_pb = CALLS[api].response_to_pb
+    return lambda response: to_pb(response).SerializeToString()
+
+
+def response_from_bytes(api: str) -> Callable[[bytes], raft.Response]:
+    """The decoder of an API's answers; DecodeError for bytes that are no message."""
+    parse = CALLS[api].response.FromString
+    return lambda raw: response_from_pb(parse(raw))

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from broker.replication.move_throttle import MovingCopies
-from broker.requests import FetchPartition, PartitionFetchResult
 from penstock.errors import ApiError, FencedLeaderEpochError, OffsetOutOfRangeError
+from penstock.messages.fetch import FetchPartition, PartitionFetchResult
 from penstock.types import EpochEndOffset, TopicPartition
 
 TURN_PARTITIONS_MAX = 2_000

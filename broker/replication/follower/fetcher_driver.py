@@ -33,10 +33,10 @@ from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchS
 from broker.replication.move_throttle import MovingCopies
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
-from broker.requests import FetchRequest, FetchResponse
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.tasks import watch
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage

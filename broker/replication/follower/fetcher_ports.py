@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from broker.replication.partition import Partition
-from broker.requests import FetchRequest, FetchResponse
 from penstock.errors import ApiError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import TopicPartition
 
 Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]

@@ -24,9 +24,9 @@ from random import Random
 from broker.call_queue import CallQueue
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.backoff import Backoff
 from penstock.errors import ApiError
+from penstock.messages.brokers import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.types import NO_EPOCH, TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -17,14 +17,14 @@ from random import Random
 from broker.call_queue import CallQueue
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
-from metadata.requests import (
+from penstock.backoff import Backoff
+from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
+from penstock.messages.partitions import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from penstock.backoff import Backoff
-from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -30,11 +30,10 @@ from metadata.controller.balance.replica_counts import spread_of
 from metadata.controller.configuration.cluster_defaults import ReplicaBalanceSettings
 from metadata.controller.context import DecisionContext
 from metadata.controller.reassignments import begun
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
-from metadata.requests import TickResponse
 from penstock.balance.racks import keeps_racks, rack_name
 from penstock.errors import ApiError
 

@@ -13,9 +13,14 @@ from metadata.controller.configuration.topic_configs import topic_records
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE, Record
-from metadata.requests import AlterConfigsRequest, AlterConfigsResource, AlterConfigsResponse, AlterConfigsResult
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
+from penstock.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResponse,
+    AlterConfigsResult,
+)
 
 
 def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> ControllerResult[AlterConfigsResponse]:

@@ -15,10 +15,10 @@ from metadata.controller.configuration.topic_configs import emptied_elrs, unclea
 from metadata.controller.context import DecisionContext, effective_min_isr
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
-from metadata.requests import AlterConfigsResource, ConfigOperation
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION, effective_value
 from penstock.config_keys import ConfigKey, ConfigValue
 from penstock.errors import BrokerIdNotRegisteredError, InvalidConfigError, InvalidRequestError
+from penstock.messages.configs import AlterConfigsResource, ConfigOperation
 
 
 def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> list[Record]:

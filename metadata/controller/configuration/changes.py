@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from metadata.records import ConfigRecord
-from metadata.requests import ConfigChange, ConfigOperation
 from penstock.config_keys import ConfigKey, ConfigValue, Kind
 from penstock.errors import InvalidConfigError, InvalidRequestError
+from penstock.messages.configs import ConfigChange, ConfigOperation
 
 SHOWN_CHARACTERS: Final = 64
 

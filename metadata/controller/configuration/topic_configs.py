@@ -14,7 +14,6 @@ from metadata.controller.context import DecisionContext, check_min_insync_replic
 from metadata.controller.election import Circumstances, change_record, changed, elect
 from metadata.records import TOPIC_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
-from metadata.requests import AlterConfigsResource
 from metadata.topic_config import (
     UNCLEAN_LEADER_ELECTION,
     effective_value,
@@ -22,6 +21,7 @@ from metadata.topic_config import (
     validate_topic_config,
 )
 from penstock.config_keys import ConfigValue
+from penstock.messages.configs import AlterConfigsResource
 
 MinIsr = Callable[[PartitionRegistration], int]
 

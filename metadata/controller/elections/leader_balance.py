@@ -18,11 +18,10 @@ from typing import Protocol
 
 from metadata.controller.configuration.cluster_defaults import BalanceSettings
 from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionKey
-from metadata.requests import TickResponse
 
 ELECTIONS_MAX = 500
 """Of one step, which is one batch of the metadata log. They take the event loop 25 ms; Kafka elects 1,000 at a time."""

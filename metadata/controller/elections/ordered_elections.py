@@ -14,13 +14,6 @@ from metadata.controller.election import Circumstances, change_record, elect
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import (
-    ElectionType,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ElectLeadersResult,
-    NamedPartitions,
-)
 from penstock.errors import (
     ApiError,
     ElectionNotNeededError,
@@ -28,6 +21,13 @@ from penstock.errors import (
     InvalidRequestError,
     PolicyViolationError,
     PreferredLeaderNotAvailableError,
+)
+from penstock.messages.elections import (
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersResult,
+    NamedPartitions,
 )
 from penstock.types import NO_LEADER
 

@@ -22,12 +22,6 @@ from metadata.controller.topics.assignments import (
 )
 from metadata.controller.topics.placement import place_more_replicas
 from metadata.records import PartitionRecord
-from metadata.requests import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    NewPartitions,
-    TopicResult,
-)
 from penstock.errors import (
     ApiError,
     InvalidPartitionsError,
@@ -36,6 +30,7 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownTopicIdError,
 )
+from penstock.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse, NewPartitions, TopicResult
 
 
 def create_partitions(

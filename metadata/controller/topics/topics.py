@@ -22,15 +22,6 @@ from metadata.controller.topics.assignments import (
 )
 from metadata.controller.topics.placement import place_replicas
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
-from metadata.requests import (
-    USE_DEFAULT,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    NewTopic,
-    TopicResult,
-)
 from metadata.topic_config import validate_topic_config
 from penstock.errors import (
     ApiError,
@@ -40,6 +31,15 @@ from penstock.errors import (
     InvalidTopicError,
     TopicExistsError,
     UnknownTopicIdError,
+)
+from penstock.messages.topics import (
+    USE_DEFAULT,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+    TopicResult,
 )
 from penstock.topic_names import collision_key, validate_topic_name
 

@@ -18,7 +18,7 @@ from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock import Admin
-    from penstock.client.wire.messages import ClusterInfo
+    from penstock.messages.cluster import ClusterInfo
 
 LOOK_SECONDS = 0.5
 REASONS_MAX = 3

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.admin.elections import ElectionResult
 from penstock.client.admin.health import ClusterHealth, HealthCheck
 from penstock.client.cluster.offsets import OffsetInfo
-from penstock.client.wire.log_dirs import SilentLogDir
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterInfo,
-    ConfigEntry,
-    ElectionResult,
-    NodeListener,
-    NodeStanding,
-    PartitionInfo,
-    PartitionTrouble,
-    QuorumInfo,
-    QuorumReplicaInfo,
-)
+from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
+from penstock.messages.configs import ConfigEntry
+from penstock.messages.metadata import BrokerInfo, PartitionInfo
+from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,10 @@ from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.wire.messages import ClusterInfo, PartitionInfo, QuorumInfo
 from penstock.errors import ApiError
+from penstock.messages.cluster import ClusterInfo
+from penstock.messages.metadata import PartitionInfo
+from penstock.messages.quorum import QuorumInfo
 from penstock.types import TopicPartition
 
 

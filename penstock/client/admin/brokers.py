@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.client.admin.admin_types import BrokerDescription
+from penstock.client.admin.changes import change
 from penstock.client.admin.cluster_views import newest_view
 from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import outcome_unknown
-from penstock.client.wire.connection import Connection
-from penstock.errors import ApiError, BrokerIdNotRegisteredError
-from penstock.types import NO_OFFSET
+from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from penstock.messages.client_apis import UNREGISTER_BROKER
 
 
 async def describe_brokers(cluster: ClusterClient, deadline_ms: int) -> tuple[BrokerDescription, ...]:
@@ -30,18 +29,10 @@ async def describe_brokers(cluster: ClusterClient, deadline_ms: int) -> tuple[Br
 
 async def forget_broker(cluster: ClusterClient, broker_id: int, deadline_ms: int) -> None:
     """The error of the controller where it refuses."""
-    maybe_done = False  # an attempt failed, and its outcome is unknown
+    answer = await change(cluster, UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id), deadline_ms, _refusal)
+    await wait_heard(cluster, answer.metadata_offset, deadline_ms)
 
-    async def unregister(connection: Connection, timeout_ms: int) -> int:
-        nonlocal maybe_done
-        try:
-            return await connection.unregister_broker(broker_id, timeout_ms)
-        except BrokerIdNotRegisteredError:
-            if not maybe_done:
-                raise
-            return NO_OFFSET
-        except ApiError as error:
-            maybe_done = maybe_done or outcome_unknown(error)
-            raise
 
-    await wait_heard(cluster, await cluster.ask_any(unregister, deadline_ms), deadline_ms)
+def _refusal(answer: UnregisterBrokerResponse) -> None:
+    if answer.error is not None:
+        raise answer.error

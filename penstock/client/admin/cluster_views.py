@@ -12,8 +12,10 @@ from penstock.client.admin.health import ClusterHealth, ClusterViews, judge
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
+from penstock.messages.client_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.types import Endpoint
 
 VIEW_MS = METADATA_ATTEMPT_MS
@@ -21,7 +23,9 @@ VIEW_MS = METADATA_ATTEMPT_MS
 
 async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
     """One broker's picture if it has heard from the quorum just now, otherwise the newest that any broker has."""
-    one = await cluster.ask_any(lambda c, ms: c.describe_cluster(ms), deadline_ms, read_only=True)
+    one = await cluster.ask_any(
+        lambda c, ms: c.call(DESCRIBE_CLUSTER, DescribeClusterRequest(), ms), deadline_ms, read_only=True
+    )
     if one.controller_id >= 0 and one.standing.metadata_age_ms < METADATA_OLD_MS:
         return one
     return (await every_view(cluster, deadline_ms)).newest
@@ -67,7 +71,8 @@ async def _ask(
 ) -> dict[Endpoint, ClusterInfo | ApiError]:
     async def ask(endpoint: Endpoint) -> tuple[Endpoint, ClusterInfo | ApiError]:
         try:
-            view = await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster, deadline_ms))
+            connection, timeout_ms = cluster.connection_to(endpoint), _view_ms(cluster, deadline_ms)
+            view = await connection.call(DESCRIBE_CLUSTER, DescribeClusterRequest(), timeout_ms)
             cluster.cache.note_offset(view.cluster_id, view.metadata_offset)
             return endpoint, view
         except ApiError as error:
@@ -78,13 +83,16 @@ async def _ask(
 
 async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     """The quorum as its leader has it; if no broker reaches a leader, as the broker with the newest epoch has it."""
-    one = await cluster.ask_any(lambda c, ms: c.describe_quorum(ms), deadline_ms, read_only=True)
+    one = await cluster.ask_any(
+        lambda c, ms: c.call(DESCRIBE_QUORUM, DescribeQuorumRequest(), ms), deadline_ms, read_only=True
+    )
     if one.has_leader:
         return one
 
     async def ask(endpoint: Endpoint) -> QuorumInfo | None:
         try:
-            return await cluster.connection_to(endpoint).describe_quorum(_view_ms(cluster, deadline_ms))
+            connection, timeout_ms = cluster.connection_to(endpoint), _view_ms(cluster, deadline_ms)
+            return await connection.call(DESCRIBE_QUORUM, DescribeQuorumRequest(), timeout_ms)
         except ApiError:
             return None
 

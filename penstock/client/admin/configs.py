@@ -10,20 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+from penstock.client.admin.changes import change
 from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import (
-    ConfigAnswer,
-    ConfigChange,
-    ConfigEntry,
-    ConfigOperation,
-    ConfigResource,
-    ConfigResult,
-)
 from penstock.config_keys import config_text
 from penstock.errors import (
     ApiError,
@@ -33,7 +26,22 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.messages.api import Outcome
+from penstock.messages.client_apis import ALTER_CONFIGS, DESCRIBE_CONFIGS
+from penstock.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from penstock.types import Endpoint
+
+T = TypeVar("T", bound=Outcome)
 
 IN_VAIN_MS = 10_000
 """So long addresses are tried that no broker ever answered at, before a wait for their brokers ends."""
@@ -76,8 +84,8 @@ async def _described_by_any(
     """By a broker that knows no less of the metadata than was seen here before."""
     await cluster.refresh(deadline_ms=deadline_ms)
 
-    async def ask(connection: Connection, timeout_ms: int) -> ConfigAnswer:
-        answer = await connection.describe_configs((resource,), timeout_ms)
+    async def ask(connection: Connection, timeout_ms: int) -> DescribeConfigsResponse:
+        answer = await connection.call(DESCRIBE_CONFIGS, _of(resource), timeout_ms)
         if answer.metadata_offset < cluster.cache.metadata_offset:
             raise ReplicaNotAvailableError(
                 f"{connection.endpoint} has the metadata up to offset {answer.metadata_offset},"
@@ -86,7 +94,7 @@ async def _described_by_any(
         return answer
 
     answer = await cluster.ask_any(ask, deadline_ms, read_only=True)
-    return {entry.name: entry for entry in _only(answer.results).configs}
+    return {entry.name: entry for entry in _only(answer.resources).configs}
 
 
 async def describe_broker(cluster: ClusterClient, resource: ConfigResource, deadline_ms: int) -> dict[str, ConfigEntry]:
@@ -104,8 +112,8 @@ async def describe_broker(cluster: ClusterClient, resource: ConfigResource, dead
         )
     left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
     timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
-    answer = await connection.describe_configs((resource,), timeout_ms)
-    return {entry.name: entry for entry in _only(answer.results).configs}
+    answer = await connection.call(DESCRIBE_CONFIGS, _of(resource), timeout_ms)
+    return {entry.name: entry for entry in _only(answer.resources).configs}
 
 
 def topic_resource(name: str) -> ConfigResource:
@@ -128,14 +136,19 @@ async def alter(
     validate_only: bool,
 ) -> None:
     """Every change or, with an error, none."""
-    asked = {resource: changes}
-    answer = await cluster.ask_any(lambda c, ms: c.alter_configs(asked, ms, validate_only), deadline_ms)
-    _only(answer.results)
+    request = AlterConfigsRequest((AlterConfigsResource(*resource, tuple(changes)),), validate_only)
+    answer = await change(cluster, ALTER_CONFIGS, request, deadline_ms)
+    _only(answer.resources)
     if not validate_only:
         await wait_heard(cluster, answer.metadata_offset, deadline_ms)
 
 
-def _only(results: Sequence[ConfigResult]) -> ConfigResult:
+def _of(resource: ConfigResource) -> DescribeConfigsRequest:
+    """The question for all keys of one resource."""
+    return DescribeConfigsRequest((DescribeConfigsResource(*resource),))
+
+
+def _only(results: Sequence[T]) -> T:
     """The only result of a request for one resource; its error is raised."""
     if len(results) != 1:
         raise UnknownServerError(f"the answer has {len(results)} results for one resource")

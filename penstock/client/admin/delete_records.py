@@ -12,7 +12,7 @@ from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leader
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import DeleteRecordsPart
+from penstock.messages.offsets import DeleteRecordsPartition
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
 
@@ -31,9 +31,9 @@ async def delete_records(
     async def ask(
         connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
     ) -> Sequence[Answer[int]]:
-        parts = [DeleteRecordsPart(*q.partition, q.topic_id, q.wanted) for q in questions]
+        parts = [DeleteRecordsPartition(q.partition, q.topic_id, q.wanted) for q in questions]
         results = await connection.delete_records(parts, min(left_ms, cluster.config.request_timeout_ms))
-        return [Answer(TopicPartition(r.topic, r.partition), r.error, r.low_watermark) for r in results]
+        return [Answer(r.partition, r.error, r.low_watermark) for r in results]
 
     left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
     return await ask_leaders(cluster, wanted, ask, left_ms, topic_ids)

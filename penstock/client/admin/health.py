@@ -17,7 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
-from penstock.client.wire.messages import BrokerInfo, ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
+from penstock.messages.cluster import ClusterInfo, NodeStanding, PartitionTrouble
+from penstock.messages.metadata import BrokerInfo
+from penstock.messages.quorum import QuorumInfo
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
 OK, WARNING = "ok", "warning"

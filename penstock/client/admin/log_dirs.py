@@ -12,11 +12,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.client.admin.cluster_views import every_view, not_here
+from penstock.client.admin.log_dir_info import LogDirInfo, log_dir_info
 from penstock.client.cluster.arguments import MAX_INT32, checked_number, checked_topic
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.wire.log_dirs import LogDirInfo
-from penstock.client.wire.messages import BrokerInfo, PartitionInfo
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, ConfigError, NetworkError, UnknownServerError
+from penstock.messages.client_apis import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
+from penstock.messages.elections import NamedPartitions
+from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from penstock.messages.metadata import BrokerInfo, PartitionInfo
 from penstock.types import TopicPartition
 
 TOPICS_NAMED_MAX = 1_000
@@ -74,13 +77,14 @@ async def describe_log_dirs(
             return BrokerLogDirs(broker.node_id, error=not_here(broker.node_id))
         left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
         try:
-            answer = await cluster.connection_to(broker.endpoint).describe_log_dirs(named, left_ms)
+            request = DescribeLogDirsRequest(tuple(named))
+            answer = await cluster.connection_to(broker.endpoint).call(DESCRIBE_LOG_DIRS, request, left_ms)
         except ApiError as error:
             return BrokerLogDirs(broker.node_id, error=error)
         if answer.node_id != broker.node_id:
             other = f"{broker.endpoint}: node {answer.node_id} answers in place of {broker.node_id}"
             return BrokerLogDirs(broker.node_id, error=UnknownServerError(other))
-        return BrokerLogDirs(broker.node_id, answer.log_dirs)
+        return BrokerLogDirs(broker.node_id, tuple(map(log_dir_info, answer.log_dirs)))
 
     asked = sorted(brokers) if broker_ids is None else sorted(set(broker_ids))
     return {found.node_id: found for found in await asyncio.gather(*(ask(brokers[i]) for i in asked))}
@@ -112,12 +116,25 @@ async def alter_replica_log_dirs(
     for at in range(0, len(names), REPLICAS_MAX):
         part = {tp: wanted[tp] for tp in names[at : at + REPLICAS_MAX]}
         left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
-        answer = await cluster.connection_to(broker.endpoint).alter_replica_log_dirs(part, left_ms)
+        request = AlterReplicaLogDirsRequest(_by_dir(part))
+        answer = await cluster.connection_to(broker.endpoint).call(ALTER_REPLICA_LOG_DIRS, request, left_ms)
         if answer.node_id != broker_id:
             raise UnknownServerError(f"{broker.endpoint}: node {answer.node_id} answers in place of {broker_id}")
         unsaid = UnknownServerError(f"broker {broker_id} says nothing of it")
-        answers |= {tp: answer.errors.get(tp, unsaid) for tp in part}
+        told = {result.partition: result.error for result in answer.results}
+        answers |= {tp: told.get(tp, unsaid) for tp in part}
     return answers
+
+
+def _by_dir(wanted: Mapping[TopicPartition, str]) -> tuple[AlterReplicaLogDir, ...]:
+    """The log dirs, each with the replicas that are to move there."""
+    dirs: dict[str, dict[str, list[int]]] = {}
+    for tp, path in wanted.items():
+        dirs.setdefault(path, {}).setdefault(tp.topic, []).append(tp.partition)
+    return tuple(
+        AlterReplicaLogDir(path, tuple(NamedPartitions(topic, tuple(found)) for topic, found in topics.items()))
+        for path, topics in dirs.items()
+    )
 
 
 def _registered(brokers: Iterable[BrokerInfo], broker_id: int) -> BrokerInfo:

@@ -18,8 +18,6 @@ from penstock.client.admin.cluster_views import every_view, not_here
 from penstock.client.admin.health import ClusterViews
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import BrokerInfo
-from penstock.client.wire.metadata_page import NEWEST_OFFSET, MetadataPage
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
@@ -29,6 +27,9 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.messages.client_apis import DESCRIBE_METADATA
+from penstock.messages.metadata import BrokerInfo
+from penstock.messages.quorum import NEWEST_OFFSET, DescribeMetadataRequest, DescribeMetadataResponse
 
 PAGE_BYTES = 1 << 20
 TRIES_MAX = 3
@@ -73,8 +74,8 @@ async def digests_of_all(cluster: ClusterClient, at_offset: int | None, deadline
 
 async def _asked(
     cluster: ClusterClient, views: ClusterViews, offset: int, deadline_ms: int
-) -> dict[int, MetadataPage | ApiError | str]:
-    async def ask(broker: BrokerInfo) -> MetadataPage | ApiError | str:
+) -> dict[int, DescribeMetadataResponse | ApiError | str]:
+    async def ask(broker: BrokerInfo) -> DescribeMetadataResponse | ApiError | str:
         if broker.node_id in views.silent:
             return views.silent[broker.node_id]
         if not broker.host:
@@ -90,8 +91,8 @@ async def _asked(
     return {broker.node_id: answer for broker, answer in zip(brokers, answers, strict=True)}
 
 
-def _row(node_id: int, offset: int, answer: MetadataPage | ApiError | str) -> MetadataDigest:
-    if isinstance(answer, MetadataPage):
+def _row(node_id: int, offset: int, answer: DescribeMetadataResponse | ApiError | str) -> MetadataDigest:
+    if isinstance(answer, DescribeMetadataResponse):
         return MetadataDigest(node_id, offset, answer.epoch, answer.records, answer.sha256)
     return MetadataDigest(node_id, offset, error=str(answer))
 
@@ -134,7 +135,7 @@ async def _pages(cluster: ClusterClient, connection: Connection, offset: int, de
     return MetadataContent(digest, tuple(lines.decode(errors="replace").split("\n")[:-1]))
 
 
-def _checked(page: MetadataPage, node_id: int, offset: int) -> MetadataPage:
+def _checked(page: DescribeMetadataResponse, node_id: int, offset: int) -> DescribeMetadataResponse:
     if (page.node_id, page.offset) != (node_id, offset):
         raise UnknownServerError(
             f"node {page.node_id} tells of offset {page.offset}; node {node_id} was asked for offset {offset}"
@@ -144,14 +145,15 @@ def _checked(page: MetadataPage, node_id: int, offset: int) -> MetadataPage:
 
 async def _patiently(
     cluster: ClusterClient, connection: Connection, asked: tuple[int, int, int], deadline_ms: int
-) -> MetadataPage:
+) -> DescribeMetadataResponse:
     """The answer of a broker that may be busy, or still read when the request times out."""
     attempt = 0
     while True:
         attempt += 1
         left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
         try:
-            return await connection.describe_metadata(*asked, min(left_ms, cluster.config.request_timeout_ms))
+            timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
+            return await connection.call(DESCRIBE_METADATA, DescribeMetadataRequest(*asked), timeout_ms)
         except (ResourceExhaustedError, RequestTimedOutError):
             wait_ms = cluster.backoff.wait_ms(attempt)
             if cluster.clock.now_ms() + wait_ms >= deadline_ms:

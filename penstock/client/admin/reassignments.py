@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from penstock.client.admin.changes import change
 from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.log_dirs import ReassignmentProgress, describe_log_dirs, progress
 from penstock.client.admin.portions import after_others, portions
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import outcome_unknown
-from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import PartitionInfo, ReassignmentAnswer, TopicInfo
-from penstock.errors import ApiError, NoReassignmentInProgressError
+from penstock.errors import ApiError
+from penstock.messages.client_apis import ALTER_PARTITION_REASSIGNMENTS
+from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition
+from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_OFFSET, TopicPartition
 
 
@@ -27,8 +28,9 @@ async def alter_reassignments(
     metadata_offset = NO_OFFSET
     for portion in portions(wanted, lambda tp: len(wanted[tp] or ())):
         with after_others(len(results), len(wanted)):
-            answer = await _altered(cluster, {tp: wanted[tp] for tp in portion}, deadline_ms)
-        results |= answer.results
+            request = _request({tp: wanted[tp] for tp in portion})
+            answer = await change(cluster, ALTER_PARTITION_REASSIGNMENTS, request, deadline_ms)
+        results |= {TopicPartition(r.topic, r.partition): r.error for r in answer.partitions}
         metadata_offset = max(metadata_offset, answer.metadata_offset)
     if any(error is None for error in results.values()):
         await wait_heard(cluster, metadata_offset, deadline_ms)
@@ -60,25 +62,9 @@ def _moving(topics: Iterable[TopicInfo]) -> dict[TopicPartition, PartitionInfo]:
     }
 
 
-async def _altered(
-    cluster: ClusterClient, wanted: Mapping[TopicPartition, Sequence[int] | None], deadline_ms: int
-) -> ReassignmentAnswer:
-    """The answer to one request."""
-    maybe_done = False  # an attempt failed, and its outcome is unknown
-
-    async def alter(connection: Connection, timeout_ms: int) -> ReassignmentAnswer:
-        nonlocal maybe_done
-        try:
-            return await connection.alter_partition_reassignments(wanted, timeout_ms)
-        except ApiError as error:
-            maybe_done = maybe_done or outcome_unknown(error)
-            raise
-
-    answer = await cluster.ask_any(alter, deadline_ms)
-    results = {tp: _after_attempts(error, maybe_done) for tp, error in answer.results.items()}
-    return ReassignmentAnswer(results, answer.metadata_offset)
-
-
-def _after_attempts(error: ApiError | None, maybe_done: bool) -> ApiError | None:
-    """What is not under way after an attempt without an answer was cancelled by that attempt."""
-    return None if maybe_done and isinstance(error, NoReassignmentInProgressError) else error
+def _request(wanted: Mapping[TopicPartition, Sequence[int] | None]) -> AlterPartitionReassignmentsRequest:
+    return AlterPartitionReassignmentsRequest(
+        tuple(
+            ReassignedPartition(*tp, None if replicas is None else tuple(replicas)) for tp, replicas in wanted.items()
+        )
+    )

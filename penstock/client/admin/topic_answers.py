@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.client.admin.admin_types import TopicDescription
-from penstock.client.wire.messages import TopicInfo
-from penstock.client.wire.topic_messages import TopicAnswer, TopicOutcome
 from penstock.errors import LeaderNotAvailableError, UnknownServerError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import TopicInfo
+from penstock.messages.topics import CreatePartitionsResponse, CreateTopicsResponse, DeleteTopicsResponse, TopicResult
 from penstock.types import NO_LEADER
 
+TopicChange = CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse
 
-def only_outcome(answer: TopicAnswer) -> TopicOutcome:
+
+def only_done(answer: TopicChange) -> None:
+    """Raises the error of a request for one topic."""
+    error = only_outcome(answer).error
+    if error is not None:
+        raise error
+
+
+def only_outcome(answer: TopicChange) -> TopicResult:
     """The only outcome of a request for one topic."""
     if len(answer.topics) != 1:
         raise UnknownServerError(f"the answer has {len(answer.topics)} outcomes for one topic")

@@ -7,16 +7,17 @@ repetition is told is then read as what the first attempt may have done. Not her
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import TopicDescription
+from penstock.client.admin.changes import change
 from penstock.client.admin.configs import IN_VAIN_MS, VISIBLE_POLL_MS
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others
-from penstock.client.admin.topic_answers import description, existing, has_leaders, only_outcome
+from penstock.client.admin.topic_answers import description, existing, has_leaders, only_done, only_outcome
 from penstock.client.admin.topic_views import ask_brokers, find
 from penstock.client.cluster.arguments import (
     MAX_INT32,
@@ -26,17 +27,22 @@ from penstock.client.cluster.arguments import (
     checked_topic,
 )
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.error_meaning import outcome_unknown
-from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import TopicInfo
-from penstock.client.wire.topic_messages import NewPartitions, NewTopic, TopicAnswer, TopicOutcome
 from penstock.config_keys import config_text
 from penstock.errors import (
-    ApiError,
-    InvalidPartitionsError,
     TimedOutError,
-    TopicExistsError,
     UnknownTopicIdError,
+)
+from penstock.messages.client_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from penstock.messages.metadata import TopicInfo
+from penstock.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewPartitions,
+    NewTopic,
+    ReplicaAssignment,
 )
 
 
@@ -53,7 +59,7 @@ def new_topic(
         checked_number("partitions", partitions, -1, MAX_INT32),
         checked_number("replication_factor", replication_factor, -1, MAX_INT32),
         {key: config_text(value) for key, value in changes.items()},
-        by_hand,
+        tuple(ReplicaAssignment(*one) for one in enumerate(by_hand)),
     )
 
 
@@ -73,19 +79,8 @@ class TopicChanges:
         return await self._wait_visible(topic.name, await self._create(topic, deadline_ms), deadline_ms)
 
     async def _create(self, topic: NewTopic, deadline_ms: int) -> str:
-        maybe_created = False  # an attempt failed, and its outcome is unknown
-
-        async def create(connection: Connection, timeout_ms: int) -> str:
-            nonlocal maybe_created
-            try:
-                return (await _done(connection.create_topics((topic,), timeout_ms))).topic_id
-            except TopicExistsError as error:
-                raise error.of_repetition() if maybe_created else error from None
-            except ApiError as error:
-                maybe_created = maybe_created or outcome_unknown(error)
-                raise
-
-        return await self._cluster.ask_any(create, deadline_ms)
+        answer = await change(self._cluster, CREATE_TOPICS, CreateTopicsRequest((topic,)), deadline_ms, only_done)
+        return only_outcome(answer).topic_id
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
         waits = False
@@ -124,10 +119,11 @@ class TopicChanges:
         """The topic that has the name now, with its new partitions; as it is where the request is only checked."""
         topic = await find(self._cluster, name, deadline_ms)
         first = len(topic.partitions)
-        by_hand = {first + at: replicas for at, replicas in enumerate(assignments)}
-        *steps, last = _steps(NewPartitions(name, topic.topic_id, total, by_hand), first)
+        by_hand = tuple(ReplicaAssignment(first + at, replicas) for at, replicas in enumerate(assignments))
+        whole = NewPartitions(name, total, by_hand, topic.topic_id)
+        *steps, last = _steps(whole, first)
         if validate_only or steps:  # nothing is added where the whole would be refused
-            await self._add(NewPartitions(name, topic.topic_id, total, by_hand), deadline_ms, validate_only=True)
+            await self._add(whole, deadline_ms, validate_only=True)
         if validate_only:
             return description(topic)
         for asked in steps:
@@ -143,25 +139,13 @@ class TopicChanges:
             raise _deleted_by_another(name, topic.topic_id)
         return description(found)
 
-    async def _add(self, asked: NewPartitions, deadline_ms: int, *, validate_only: bool) -> TopicAnswer:
-        """A refusal after an attempt without an answer was caused by that attempt if the topic is now as it was asked
-        for, which the number of partitions in the outcome says."""
-        maybe_added = False  # an attempt failed, and its outcome is unknown
-
-        async def add(connection: Connection, timeout_ms: int) -> TopicAnswer:
-            nonlocal maybe_added
-            try:
-                return await connection.create_partitions((asked,), timeout_ms, validate_only)
-            except ApiError as error:
-                maybe_added = maybe_added or outcome_unknown(error)
-                raise
-
-        answer = await self._cluster.ask_any(add, deadline_ms)
+    async def _add(self, asked: NewPartitions, deadline_ms: int, *, validate_only: bool) -> CreatePartitionsResponse:
+        request = CreatePartitionsRequest((asked,), validate_only)
+        answer = await change(self._cluster, CREATE_PARTITIONS, request, deadline_ms)
         outcome = only_outcome(answer)
-        is_done = maybe_added and not validate_only and outcome.partitions == asked.total
         if isinstance(outcome.error, UnknownTopicIdError):
             raise _deleted_by_another(asked.name, asked.topic_id)
-        if outcome.error is not None and not (is_done and isinstance(outcome.error, InvalidPartitionsError)):
+        if outcome.error is not None:
             raise outcome.error
         return answer
 
@@ -191,20 +175,9 @@ class TopicChanges:
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
-        maybe_deleted = False  # an attempt failed, and its outcome may be unknown
-
-        async def delete(connection: Connection, timeout_ms: int) -> bool:
-            nonlocal maybe_deleted
-            try:
-                await _done(connection.delete_topics((topic_id,), timeout_ms))
-            except UnknownTopicIdError:
-                return maybe_deleted  # the controller's own word: trying again would not change it
-            except ApiError as error:
-                maybe_deleted = maybe_deleted or outcome_unknown(error)
-                raise
-            return True
-
-        if not await self._cluster.ask_any(delete, deadline_ms):
+        request = DeleteTopicsRequest((topic_id,))
+        answer = await change(self._cluster, DELETE_TOPICS, request, deadline_ms, _unless_unknown)
+        if only_outcome(answer).error is not None:
             raise _deleted_by_another(name, topic_id)
 
     # -- what brokers know ---------------------------------------------------------------------------------------------
@@ -226,17 +199,19 @@ def _steps(asked: NewPartitions, first: int) -> list[NewPartitions]:
     if len(totals) == 1:
         return [asked]
     return [
-        replace(asked, total=total, assignment={p: r for p, r in asked.assignment.items() if before <= p < total})
+        replace(
+            asked, total=total, assignment=tuple(one for one in asked.assignment if before <= one.partition < total)
+        )
         for before, total in pairwise((first, *totals))
     ]
 
 
-async def _done(answer: Awaitable[TopicAnswer]) -> TopicOutcome:
-    """The only outcome of a request for one topic; its error is raised."""
-    outcome = only_outcome(await answer)
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome
+def _unless_unknown(answer: DeleteTopicsResponse) -> None:
+    """Raises the only error, unless it is the controller's own word that there is no such topic: trying again would not
+    change it."""
+    error = only_outcome(answer).error
+    if error is not None and not isinstance(error, UnknownTopicIdError):
+        raise error
 
 
 def _deleted_by_another(name: str, topic_id: str) -> UnknownTopicIdError:

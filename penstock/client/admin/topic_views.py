@@ -15,8 +15,8 @@ from penstock.client.admin.topic_answers import description, existing
 from penstock.client.cluster.arguments import MAX_INT32
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.client.wire.messages import PartitionInfo, TopicInfo
 from penstock.errors import ApiError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_LEADER, Endpoint
 
 DESCRIBED_AT_ONCE = 16

@@ -15,15 +15,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from penstock.backoff import Backoff
 from penstock.client.descriptors import NO_DESCRIPTORS
-from penstock.client.wire.messages import ClusterSnapshot
 from penstock.client.wire.transport import NO_CLIENT_LISTENER
 from penstock.clock import Clock
 from penstock.errors import ApiError, BootstrapError
+from penstock.messages.metadata import MetadataResponse
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)
 
-Ask = Callable[[Endpoint, int], Awaitable[ClusterSnapshot]]
+Ask = Callable[[Endpoint, int], Awaitable[MetadataResponse]]
 """One question to one address; the number is the time that it may take, in ms."""
 
 OLD_ANSWER_MS = 500
@@ -37,7 +37,7 @@ class Bootstrap:
         self,
         addresses: Sequence[Endpoint],
         ask: Ask,
-        is_old: Callable[[ClusterSnapshot], bool],
+        is_old: Callable[[MetadataResponse], bool],
         limit_ms: int,
         clock: Clock,
         backoff: Backoff,
@@ -51,10 +51,10 @@ class Bootstrap:
         self._deadline_ms = clock.now_ms() + limit_ms
         self._failures: dict[Endpoint, str] = {}
 
-    async def first_answer(self) -> ClusterSnapshot:
+    async def first_answer(self) -> MetadataResponse:
         """The first answer of any address; BootstrapError, with the reason of each, when there is none in time."""
         asked = [asyncio.ensure_future(self._until_answered(address)) for address in self._addresses]
-        old: ClusterSnapshot | None = None
+        old: MetadataResponse | None = None
         try:
             while pending := [task for task in asked if not task.done()]:
                 left_ms = max(self._deadline_ms - self._clock.now_ms(), 0)
@@ -81,7 +81,7 @@ class Bootstrap:
             "start a node, or give the BROKER listener of one that runs"
         )
 
-    async def _until_answered(self, address: Endpoint) -> ClusterSnapshot | None:
+    async def _until_answered(self, address: Endpoint) -> MetadataResponse | None:
         """The answer of one address; None when asking it again does not help."""
         attempt = 0
         while True:
@@ -101,7 +101,7 @@ class Bootstrap:
         return f"Bootstrap({','.join(map(str, self._addresses))}, failures={len(self._failures)})"
 
 
-def _newer(one: ClusterSnapshot | None, other: ClusterSnapshot | None) -> ClusterSnapshot | None:
+def _newer(one: MetadataResponse | None, other: MetadataResponse | None) -> MetadataResponse | None:
     if one is None or other is None:
         return one or other
     return other if other.metadata_offset > one.metadata_offset else one

@@ -24,7 +24,6 @@ from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.cluster.tracked_topics import TrackedTopics
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -35,6 +34,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.metadata import MetadataResponse, TopicInfo
 from penstock.topic_names import validate_topic_name
 from penstock.types import Endpoint
 
@@ -116,10 +116,10 @@ class ClusterClient:
                     self._bootstrapping = None
 
     async def _bootstrap(self) -> None:
-        async def ask(endpoint: Endpoint, timeout_ms: int) -> ClusterSnapshot:
+        async def ask(endpoint: Endpoint, timeout_ms: int) -> MetadataResponse:
             return await self.connection_to(endpoint).metadata(self.tracked.names(), timeout_ms)
 
-        def is_old(answer: ClusterSnapshot) -> bool:
+        def is_old(answer: MetadataResponse) -> bool:
             return answer.metadata_age_ms >= METADATA_OLD_MS or self.cache.is_stale(answer)
 
         limit_ms = self.config.bootstrap_timeout_ms
@@ -129,7 +129,7 @@ class ClusterClient:
 
     # -- metadata ------------------------------------------------------------------------------------------------------
 
-    def _learn(self, snapshot: ClusterSnapshot) -> None:
+    def _learn(self, snapshot: MetadataResponse) -> None:
         known = self.cache.cluster_id
         if known and snapshot.cluster_id != known:  # told and followed: topic ids keep the clusters' data apart
             _log.warning(
@@ -151,7 +151,7 @@ class ClusterClient:
 
     async def refresh(
         self, topics: Iterable[str] = (), avoid: Collection[Endpoint] = (), deadline_ms: int | None = None
-    ) -> ClusterSnapshot:
+    ) -> MetadataResponse:
         """Asks any broker for the tracked topics and `topics`; a broker in `avoid` only if there is no other."""
         await self.wait_ready()
         names = sorted({*self.tracked.names(), *topics})
@@ -192,7 +192,7 @@ class ClusterClient:
         deadline_ms: int,
         avoid: Collection[Endpoint] = (),
         include_log_dirs: bool = False,
-    ) -> ClusterSnapshot:
+    ) -> MetadataResponse:
         question = metadata_question(
             self.cache, names, include_log_dirs, lambda: len(self.choice.candidates(self._live()))
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, MetadataOffset, TopicPartition
 
 METADATA_OLD_MS = 10_000
@@ -66,11 +66,11 @@ class MetadataCache:
         self.metadata_offset = NO_OFFSET
         self.updated_ms = -1
 
-    def is_stale(self, snapshot: ClusterSnapshot) -> bool:
+    def is_stale(self, snapshot: MetadataResponse) -> bool:
         """True if the node that answered had heard less of the metadata log than was seen before."""
         return bool(self.why_stale(snapshot))
 
-    def why_stale(self, snapshot: ClusterSnapshot) -> str:
+    def why_stale(self, snapshot: MetadataResponse) -> str:
         """What shows that a snapshot is older than what was seen before; "" if nothing does."""
         if snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset:
             return f"metadata up to offset {snapshot.metadata_offset}, and {self.metadata_offset} was seen before"
@@ -103,7 +103,7 @@ class MetadataCache:
         if self.topic_id(tp.topic) == topic_id and known is not None and known.epoch < epoch:
             self._leaders[tp] = Leader(NO_LEADER, epoch)
 
-    def update(self, snapshot: ClusterSnapshot, now_ms: int) -> None:
+    def update(self, snapshot: MetadataResponse, now_ms: int) -> None:
         """Takes over a snapshot unless it is stale; topics that it does not speak of stay.
 
         Of a stale one, a cache that knows no broker yet takes the brokers: one of them may have heard more.

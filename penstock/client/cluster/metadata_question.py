@@ -10,19 +10,19 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import ClusterSnapshot
 from penstock.errors import ReplicaNotAvailableError
+from penstock.messages.metadata import MetadataResponse
 
 METADATA_ATTEMPT_MS = 3_000
 
 
 def metadata_question(
     cache: MetadataCache, names: Sequence[str] | None, include_log_dirs: bool, count_addresses: Callable[[], int]
-) -> Callable[[Connection, int], Awaitable[ClusterSnapshot]]:
+) -> Callable[[Connection, int], Awaitable[MetadataResponse]]:
     """The question about these topics (None: all) for one `ask_any`; a retriable error makes that ask the next node."""
     asked = 0
 
-    async def ask(connection: Connection, timeout_ms: int) -> ClusterSnapshot:
+    async def ask(connection: Connection, timeout_ms: int) -> MetadataResponse:
         nonlocal asked
         asked += 1
         is_last = asked >= count_addresses()

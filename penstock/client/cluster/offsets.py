@@ -19,7 +19,7 @@ from penstock.client.cluster.by_leader import (
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.offsets import EpochPart, ListOffsetsPart
+from penstock.messages.offsets import EpochPartition, ListOffsetsPartition
 from penstock.types import EpochEndOffset, TopicPartition
 
 Wanted = Mapping[TopicPartition, int]
@@ -56,9 +56,9 @@ async def epoch_ends(
     async def ask(
         connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
     ) -> Sequence[Answer[EpochEndOffset]]:
-        parts = [EpochPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
+        parts = [EpochPartition(q.partition, q.topic_id, q.wanted, q.leader_epoch) for q in questions]
         answers = await connection.epoch_ends(parts, min(left_ms, attempt_ms))
-        return [Answer(TopicPartition(r.topic, r.partition), r.error, r.end) for r in answers]
+        return [Answer(r.partition, r.error, EpochEndOffset(r.leader_epoch, r.end_offset)) for r in answers]
 
     return await ask_leaders(cluster, epochs, ask, timeout_ms, topic_ids)
 
@@ -71,9 +71,9 @@ def _asker(attempt_ms: int) -> LeaderCall[int, OffsetInfo]:
     async def ask(
         connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
     ) -> Sequence[Answer[OffsetInfo]]:
-        parts = [ListOffsetsPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
+        parts = [ListOffsetsPartition(q.partition, q.topic_id, q.wanted, q.leader_epoch) for q in questions]
         return [
-            Answer(TopicPartition(r.topic, r.partition), r.error, OffsetInfo(r.offset, r.timestamp_ms, r.leader_epoch))
+            Answer(r.partition, r.error, OffsetInfo(r.offset, r.timestamp_ms, r.leader_epoch))
             for r in await connection.list_offsets(parts, min(left_ms, attempt_ms))
         ]
 

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import ApiError, ClientClosedError, PenstockError, UnsupportedVersionError
 from penstock.tracebacks import without_frames
+from penstock.types import ProducerIdAndEpoch
 
 OnId = Callable[[ProducerIdAndEpoch], None]
 OnError = Callable[[PenstockError, bool], None]

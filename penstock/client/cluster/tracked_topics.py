@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from penstock.client.wire.messages import TopicInfo
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.messages.metadata import TopicInfo
 
 NOW_MS_MAX = 2**62
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.client.wire.messages import TopicInfo
+from penstock.messages.metadata import TopicInfo
 from penstock.types import TopicPartition
 
 

@@ -20,7 +20,7 @@ from penstock.client.consumer.later_partitions import LaterPartitions
 from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.wire.messages import FetchPart, FetchResult, TopicInfo
+from penstock.client.wire.messages import FetchPart, FetchResult
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
@@ -31,6 +31,7 @@ from penstock.errors import (
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.metadata import TopicInfo
 from penstock.record.batch import iter_headers
 from penstock.tracebacks import without_frames
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, EpochEntry, TopicPartition

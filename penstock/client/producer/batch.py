@@ -17,7 +17,6 @@ from itertools import count, repeat
 from penstock.client import forks
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.sequences import SequencePlace
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import PenstockError
 from penstock.record.batch import with_producer
 from penstock.record.builder import build_batch
@@ -25,7 +24,7 @@ from penstock.record.codecs import Codec
 from penstock.record.lone_batch import smallest_batch
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.threads import Threads
-from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
+from penstock.types import NO_OFFSET, NO_TIMESTAMP, ProducerIdAndEpoch, RecordMetadata, TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from penstock.client.producer.outcomes import (
 )
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import Refusal, SequenceError
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult, ProducerIdAndEpoch
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     MessageTooLargeError,
@@ -48,7 +48,7 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.tracebacks import without_frames
-from penstock.types import TopicPartition
+from penstock.types import ProducerIdAndEpoch, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others come in the next."""

@@ -17,10 +17,9 @@ from penstock.client.cluster.metadata_cache import Leader
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.broker_pace import BrokerPace
 from penstock.client.producer.sequences import PartitionSequences, Refusal, SequenceError
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import InvariantViolation, PenstockError
 from penstock.record.codecs import Codec
-from penstock.types import TopicPartition
+from penstock.types import ProducerIdAndEpoch, TopicPartition
 
 
 class PartitionQueue:

@@ -34,12 +34,12 @@ from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.sender import ProducerStatistics, Sender
 from penstock.client.producer.stalled import producer_waits
 from penstock.client.wire.large_buffers import reuse_large_buffers
-from penstock.client.wire.messages import TopicInfo
 from penstock.errors import (
     BufferExhaustedError,
     ClientClosedError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.metadata import TopicInfo
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.codecs import codec_from_name
 from penstock.record.lone_batch import check_record_size

@@ -24,9 +24,9 @@ from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
 from penstock.client.wire.connection import ANSWER_GRACE_MS
-from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart, ProducerIdAndEpoch
+from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
-from penstock.types import Endpoint
+from penstock.types import Endpoint, ProducerIdAndEpoch
 
 NEVER_MS = 2**62
 DELIVERY_CHECK_MS = 1_000

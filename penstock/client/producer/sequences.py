@@ -23,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from penstock.client.wire.messages import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 from penstock.errors import (
     InvalidProducerEpochError,
     InvariantViolation,
     OutOfOrderSequenceError,
     UnknownProducerIdError,
 )
+from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 
 IN_FLIGHT_MAX = 5
 """A broker knows so many of a producer's batches again; more may not be unresolved."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from penstock.client import descriptors
 from penstock.client.wire.transport import NO_CLIENT_LISTENER
-from penstock.error_trailer import error_in_trailer
 from penstock.errors import (
     ApiError,
     ClusterAuthorizationFailedError,
@@ -23,6 +22,7 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import error_in_trailer
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
 """Above every fetch_max_bytes and request that a sane configuration makes; a limit, because a transport buffers a

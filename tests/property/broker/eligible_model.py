@@ -23,8 +23,8 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.context import effective_min_isr
 from metadata.image import MetadataImage
 from metadata.registrations import PartitionRegistration
-from metadata.requests import AlterPartitionData, AlterPartitionResult
 from penstock.errors import ApiError
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionResult
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 

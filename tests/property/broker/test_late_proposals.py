@@ -15,8 +15,8 @@ import pytest
 
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from metadata.controller import partitions
-from metadata.requests import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
 from penstock.errors import IneligibleReplicaError, NotControllerError
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.unit.metadata.harness import Cluster
 

@@ -20,8 +20,8 @@ from metadata.controller.controller import Controller
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record, RegisterBrokerRecord
-from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.errors import ApiError, NetworkError
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 BROKERS = (1, 2, 3)
 STEPS = 250

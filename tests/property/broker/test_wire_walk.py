@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from broker.grpc.limits import RequestDecoder
 from penstock.errors import InvalidRequestError
+from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2
 
 METHODS: list[MethodDescriptor] = [
@@ -26,7 +27,7 @@ BYTES_MAX = 1 << 20
 
 
 def decoder_of(method: MethodDescriptor) -> RequestDecoder:
-    return RequestDecoder(method.name, method.input_type, BYTES_MAX)
+    return RequestDecoder(APIS[method.name], BYTES_MAX)
 
 
 def fill(draw: st.DrawFn, message: Any) -> None:

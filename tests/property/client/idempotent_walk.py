@@ -21,15 +21,7 @@ from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.outcomes import Acked, Failed, OutboundRequest, Outcome
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterSnapshot,
-    PartitionInfo,
-    ProduceAnswer,
-    ProduceResult,
-    ProducerIdAndEpoch,
-    TopicInfo,
-)
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     InvalidRecordError,
@@ -44,11 +36,12 @@ from penstock.errors import (
     TimedOutError,
     UnknownProducerIdError,
 )
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.batch import read_header, verify_crc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
-from penstock.types import Endpoint, LeaderHint, TopicPartition
+from penstock.types import Endpoint, LeaderHint, ProducerIdAndEpoch, TopicPartition
 from tests.property.client.model_partition import NODES, Partition, Written, append
 from tests.support.client_environment import pool_of, stepped_threads
 
@@ -167,7 +160,7 @@ class Walk:
         self.metadata_offset += 1
         brokers = tuple(BrokerInfo(node, "host", node) for node in NODES)
         topic = TopicInfo("t", "id", infos)
-        self.cache.update(ClusterSnapshot("c", 1, brokers, (topic,), self.metadata_offset), self.now_ms)
+        self.cache.update(MetadataResponse("c", 1, brokers, (topic,), self.metadata_offset), self.now_ms)
 
     def pass_time(self) -> None:
         self.now_ms += self.random.choice((1, 20, 100, 400))

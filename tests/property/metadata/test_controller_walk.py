@@ -25,9 +25,11 @@ from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
-from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember, NewPartitions, ReplicaAssignment
 from metadata.topic_config import effective_value
 from penstock.errors import ApiError
+from penstock.messages.brokers import HostedReplicas
+from penstock.messages.partitions import AlterPartitionData, IsrMember
+from penstock.messages.topics import NewPartitions, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 6)

@@ -16,8 +16,8 @@ from broker.replication.leader.leader_state import FollowerProgress, LeaderState
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
-from metadata.requests import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
 from penstock import epochs
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from storage.log.log import Log

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from broker.network.request_channel import Request, ResponseSink
 from broker.replication.hosting.hosted_partitions import HostedPartitions
-from broker.requests import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from metadata.registrations import PartitionKey
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader
+from penstock.messages.produce import ProduceRequest
+from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
 from penstock.types import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.liveness_invariants import CALM_WEATHER_SECONDS, is_down

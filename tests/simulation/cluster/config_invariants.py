@@ -10,8 +10,8 @@ from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import NodeConfig
 from broker.node.node import Node
 from metadata.image import MetadataImage
-from metadata.registrations import ConfigResource
 from penstock.config_keys import Update
+from penstock.messages.configs import ConfigResource
 from tests.simulation.cluster.durable_log import Violated
 
 _FOR_ALL = ConfigResource("broker", "")

@@ -14,9 +14,10 @@ from metadata.controller.context import effective_min_isr
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage, image_records
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
-from metadata.registrations import ConfigResource, PartitionKey, PartitionRegistration
+from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION
 from penstock.config_keys import ConfigValue
+from penstock.messages.configs import ConfigResource
 from penstock.types import NO_LEADER
 from tests.simulation.cluster.durable_log import Violated
 

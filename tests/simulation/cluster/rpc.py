@@ -12,26 +12,14 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
-from google.protobuf.descriptor import ServiceDescriptor
 
 from broker.config.node_config import NodeConfig
 from broker.grpc.broker_listeners import ServedListeners
-from broker.grpc.controller_door import ControllerDoor, QuorumDoor
-from broker.grpc.handlers import add_service
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.handlers import add_calls
 from broker.grpc.outgoing_calls import Peers
-from broker.grpc.replication_door import ReplicationDoor
-from broker.grpc.servers import (
-    BROKER_SERVICE,
-    CONTROLLER_SERVICE,
-    QUORUM_SERVICE,
-    REPLICATION_SERVICE,
-    STOP_GRACE_SECONDS,
-)
-from broker.network.busy_time import BusyTime
+from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.listener_limits import listener_limits
-from broker.network.request_memory import RequestMemory
 from penstock.client.wire.channel import GrpcChannel
 from penstock.clock import Clock
 from penstock.errors import ConfigError
@@ -87,7 +75,7 @@ async def _serve(exchange: Exchange, handler: Any) -> None:
 
 
 class SimulatedServer:
-    """One listener of a process: what `add_service` needs of a gRPC server, and `broker.network.doors.Listener`."""
+    """One listener of a process: what `add_calls` needs of a gRPC server, and `broker.network.doors.Listener`."""
 
     def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
         self._network, self._process, self._machine, self._endpoint = network, process, machine, endpoint
@@ -95,15 +83,8 @@ class SimulatedServer:
         self._listener: Listener | None = None
         self.is_serving = False
 
-    def add(
-        self,
-        service: ServiceDescriptor,
-        servicer: object,
-        decoders: RequestDecoders,
-        memory: RequestMemory,
-        busy: BusyTime,
-    ) -> None:
-        add_service(self, service, servicer, decoders, memory, busy)
+    def add(self, *served: Any) -> None:
+        add_calls(self, *served)
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
         """Each method is registered by its name."""
@@ -149,11 +130,8 @@ class SimulatedDoors:
 
     def controller(self, config: NodeConfig, service: ControllerService) -> SimulatedServer:
         limits = listener_limits(config, "CONTROLLER", service.connections_max)
-        server, clock = self.server(config.listener("CONTROLLER")), self._clock
-        decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
-        server.add(QUORUM_SERVICE, QuorumDoor(service.quorum), decoders, memory, BusyTime(clock.now_ns))
-        door = ControllerDoor(service.controller, service.describe_quorum)
-        server.add(CONTROLLER_SERVICE, door, decoders, memory, BusyTime(clock.now_ns))
+        server = self.server(config.listener("CONTROLLER"))
+        add_controller_apis(server, limits, service.quorum, service.controller, self._clock)
         return server
 
 
@@ -166,12 +144,11 @@ class SimulatedBroker:
         self.connections = {served.name: served.guard for served in self._served.all}
         self._servers = []
         for served in self._served.all:
-            server, held, door = doors.server(served.endpoint), served.held, served.door
+            server = doors.server(served.endpoint)
             if served is self._served.of_brokers:
-                service_of, servicer, memory = REPLICATION_SERVICE, ReplicationDoor(door), held.node_requests
-                server.add(service_of, servicer, held.decoders, memory, door.busy)
+                add_broker_apis(server, served)
             else:
-                server.add(BROKER_SERVICE, door, held.decoders, held.requests, door.busy)
+                add_client_apis(server, served, service.channel)
             self._servers.append(server)
 
     def open(self) -> None:

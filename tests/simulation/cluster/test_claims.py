@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from metadata.controller.sessions import BrokerSessions
-from metadata.requests import AlterPartitionData, AlterPartitionResult, IsrMember
 from penstock.errors import KafkaStorageError
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionResult, IsrMember
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from storage.segment.segment import Segment
 from tests.simulation.cluster import test_invariants

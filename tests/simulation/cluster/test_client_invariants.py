@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from broker.network.request_channel import Request
-from broker.requests import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.messages.produce import ProduceRequest
+from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
 from penstock.types import TopicPartition
 from tests.simulation.cluster.client_invariants import FOUND_SECONDS
 from tests.simulation.cluster.network import CLIENTS

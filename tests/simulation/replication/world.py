@@ -27,9 +27,9 @@ from broker.replication.follower.fetcher_effects import perform
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
-from broker.requests import PartitionFetchResult
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, InvariantViolation, NotEnoughReplicasError
+from penstock.messages.fetch import PartitionFetchResult
 from penstock.record.reader import read_columns
 from penstock.types import LeaderHint
 from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT

@@ -13,10 +13,10 @@ from broker.replication.follower.fetcher_core import Append, FetcherCore, FetchS
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.requests import PartitionFetchResult
 from metadata.registrations import PartitionRegistration
 from penstock import epochs
 from penstock.errors import ApiError
+from penstock.messages.fetch import PartitionFetchResult
 from penstock.record.reader import read_records
 from penstock.types import EpochEndOffset, LeaderHint
 from storage.log.log import Log

@@ -10,9 +10,9 @@ import pytest
 from penstock.cli import consume
 from penstock.cli.consume_ends import LOOK_MS, PATIENCE_MS, Ends, Leaders
 from penstock.client.admin.admin_types import TopicDescription
-from penstock.client.wire.messages import PartitionInfo
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, LeaderNotAvailableError, TimedOutError
+from penstock.messages.metadata import PartitionInfo
 from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, TopicPartition
 from tests.support.fake_broker import FakeCluster

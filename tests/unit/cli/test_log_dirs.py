@@ -11,8 +11,8 @@ import typer
 from penstock import TopicPartition
 from penstock.cli import log_dirs
 from penstock.cli.log_dirs import NotMovedError, parse_log_dir_moves
+from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs
-from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.errors import ApiError, ConfigError, LogDirNotFoundError
 
 TP = TopicPartition("orders", 0)

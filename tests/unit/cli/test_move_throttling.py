@@ -10,8 +10,8 @@ import pytest
 from penstock.cli.moves.reassignments import start
 from penstock.cli.moves.throttling import KEYS, LOG_DIR_KEYS, throttled
 from penstock.client.admin.admin import Admin
-from penstock.client.wire.messages import ConfigEntry
 from penstock.errors import ConfigError, RequestTimedOutError
+from penstock.messages.configs import ConfigEntry
 
 LEADER, FOLLOWER = KEYS
 

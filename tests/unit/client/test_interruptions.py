@@ -22,13 +22,13 @@ from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.producer_core import ProducerCore
-from penstock.client.wire.messages import ClusterSnapshot, PartitionInfo, TopicInfo
+from penstock.messages.metadata import MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.codecs import Codec
 from penstock.threads import SystemThreads
 from penstock.types import TopicPartition
 
 PATIENCE_S = 10
-SNAPSHOT = ClusterSnapshot("c", 1, (), (TopicInfo("t", "id", (PartitionInfo(0, 1, 0, 0, (1,), (1,)),)),), 1)
+SNAPSHOT = MetadataResponse("c", 1, (), (TopicInfo("t", "id", (PartitionInfo(0, 1, 0, 0, (1,), (1,)),)),), 1)
 
 
 AT_SIGNALS = ("RESUME", "CALL", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")

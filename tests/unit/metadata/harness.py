@@ -19,35 +19,35 @@ from metadata.controller.result import ControllerResult
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
-from metadata.registrations import ConfigResource, PartitionKey, PartitionRegistration
-from metadata.requests import (
-    AllocateProducerIdsRequest,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterPartitionData,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionRequest,
-    AlterPartitionResult,
+from metadata.registrations import PartitionKey, PartitionRegistration
+from penstock.config_keys import ConfigValue
+from penstock.errors import ApiError
+from penstock.messages.brokers import (
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    HostedReplicas,
+    RegisterBrokerRequest,
+    UnregisterBrokerRequest,
+)
+from penstock.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
     ConfigChange,
     ConfigOperation,
+    ConfigResource,
+)
+from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition, ReassignmentResult
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
+from penstock.messages.producer_ids import AllocateProducerIdsRequest
+from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    HostedReplicas,
-    IsrMember,
     NewPartitions,
     NewTopic,
-    ReassignedPartition,
-    ReassignmentResult,
-    RegisterBrokerRequest,
     TopicResult,
-    UnregisterBrokerRequest,
 )
-from penstock.config_keys import ConfigValue
-from penstock.errors import ApiError
 from penstock.types import NO_LEADER
 
 T = TypeVar("T")

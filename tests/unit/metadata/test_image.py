@@ -18,8 +18,8 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from metadata.registrations import ConfigResource
 from penstock.errors import InvariantViolation
+from penstock.messages.configs import ConfigResource
 
 
 def image_of(*records: Record, on: MetadataImage = EMPTY_IMAGE) -> MetadataImage:

@@ -10,8 +10,8 @@ from metadata.codec import decode_record, encode_record
 from metadata.listeners import is_listener_name, parse_listener
 from metadata.records import RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
-from metadata.requests import RegisterBrokerRequest
 from penstock.errors import InvalidRegistrationError, InvalidRequestError, InvariantViolation
+from penstock.messages.brokers import RegisterBrokerRequest
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 

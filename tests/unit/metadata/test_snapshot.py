@@ -19,9 +19,9 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from metadata.registrations import ConfigResource
 from metadata.snapshot import decode_snapshot, encode_snapshot, snapshot_id_of
 from penstock.errors import CorruptMessageError
+from penstock.messages.configs import ConfigResource
 from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.error_message import error_in_message
 from penstock.errors import NotLeaderOrFollowerError, OffsetOutOfRangeError, UnknownServerError
 from penstock.pb import common_pb2
 from penstock.types import Endpoint, LeaderHint
+from penstock.wire.error_message import error_in_message
 
 
 def test_an_error_keeps_its_hint_and_its_bounds() -> None:

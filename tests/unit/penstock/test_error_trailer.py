@@ -8,9 +8,9 @@ import pytest
 
 from broker.grpc.errors import from_rpc_error
 from penstock.client.wire.channel import api_error
-from penstock.error_trailer import ERROR_CODE_KEY, LEADER_KEY, error_in_trailer, trailer_of
 from penstock.errors import ERRORS, ApiError, NetworkError, NotControllerError, UnknownServerError
 from penstock.types import Endpoint, LeaderHint
+from penstock.wire.error_trailer import ERROR_CODE_KEY, LEADER_KEY, error_in_trailer, trailer_of
 
 GARBLED = ["", "abc", "42, 42", " 42", "4_2", "\u0664\u0662", "4.2", "--1", "0", "-", "1" * 5_000, b"42"]
 

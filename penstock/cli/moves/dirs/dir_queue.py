@@ -18,8 +18,8 @@ from penstock.errors import ReplicaNotAvailableError, UnknownTopicOrPartitionErr
 
 if TYPE_CHECKING:
     from penstock.balance.dirs.broker_dirs import DirMove
+    from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo
     from penstock.client.admin.log_dirs import BrokerLogDirs
-    from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo
     from penstock.errors import ApiError, PenstockError
     from penstock.types import TopicPartition
 

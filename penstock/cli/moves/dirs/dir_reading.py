@@ -16,8 +16,8 @@ from penstock.balance.dirs.broker_dirs import BalancedDir, BrokerDirs, DirReplic
 if TYPE_CHECKING:
     from penstock.balance.cluster import BalancedPartition, ClusterState
     from penstock.client.admin.admin import Admin
+    from penstock.client.admin.log_dir_info import LogDirInfo
     from penstock.client.admin.log_dirs import BrokerLogDirs
-    from penstock.client.wire.log_dirs import LogDirInfo
     from penstock.types import TopicPartition
 
 ROOM_KEPT_PERCENT = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker.apis.metadata import node_view
-from broker.grpc.client_calls import ClientCalls
+from broker.grpc.gate import Gate
 from broker.node.broker_registration import registration
 from penstock.types import LeaderHint
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -26,7 +26,7 @@ LISTENERS = (
     Mutant(
         "a door does not know its name",
         "KIP-103",
-        (Edit(ClientCalls.__init__, "self._listener = channel, listener", "self._listener = channel, 'BROKER'"),),
+        (Edit(Gate.__init__, "self.listener = listener", "self.listener = 'BROKER'"),),
         stories=_OUTSIDE,
     ),
     Mutant(

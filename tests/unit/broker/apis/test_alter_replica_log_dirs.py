@@ -10,10 +10,11 @@ import pytest
 
 from broker.apis.alter_replica_log_dirs import OPEN_REQUESTS_MAX, AlterReplicaLogDirsApi
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
-from broker.log_dir_requests import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvalidRequestError, LogDirNotFoundError, ResourceExhaustedError
+from penstock.messages.elections import NamedPartitions
+from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
@@ -47,6 +48,12 @@ def on_fatal(error: BaseException) -> None:
     raise error
 
 
+def asking(*wanted: tuple[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
+    return AlterReplicaLogDirsRequest(
+        tuple(AlterReplicaLogDir(path, (NamedPartitions(tp.topic, (tp.partition,)),)) for tp, path in wanted)
+    )
+
+
 def request() -> Request:
     return Request("AlterReplicaLogDirs", None, Sink(), "test", NOW_NS)
 
@@ -56,10 +63,10 @@ def test_each_replica_has_an_answer_and_one_that_is_named_twice_is_refused() -> 
         moves, asked = Moves(), request()
         moves.may_answer.set()
         wanted = ((ONE, "/b"), (TWO, "/b"), (TWO, "/c"), (TopicPartition("t", 3), "/c"))
-        api(moves).handle(asked, AlterReplicaLogDirsRequest(wanted))
+        api(moves).handle(asked, asking(*wanted))
         await a_few_turns()
         assert isinstance(asked.response, AlterReplicaLogDirsResponse) and asked.response.node_id == 7
-        results = dict(asked.response.results)
+        results = {result.partition: result.error for result in asked.response.results}
         assert results[ONE] is None and isinstance(results[TWO], InvalidRequestError)
         assert isinstance(results[TopicPartition("t", 3)], LogDirNotFoundError)
         assert TWO not in moves.asked
@@ -70,7 +77,7 @@ def test_each_replica_has_an_answer_and_one_that_is_named_twice_is_refused() -> 
 def test_more_open_requests_than_allowed_are_refused() -> None:
     async def scenario() -> None:
         moves = Moves()
-        handler, body = api(moves), AlterReplicaLogDirsRequest(((ONE, "/b"),))
+        handler, body = api(moves), asking((ONE, "/b"))
         open_ones = [request() for _ in range(OPEN_REQUESTS_MAX)]
         for one in open_ones:
             handler.handle(one, body)

@@ -19,9 +19,9 @@ from broker.network.request_channel import Request
 from broker.node.broker_parts import ANSWERS_STREAM_SHARE
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports
-from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.record.batch import iter_headers
 from penstock.types import TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log

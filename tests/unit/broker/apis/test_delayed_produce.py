@@ -18,11 +18,11 @@ from broker.network.busy_time import BusyTimes
 from broker.network.processor import Processor
 from broker.network.request_channel import RequestChannel
 from broker.replication.replica_statistics import Traffic
-from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
-from penstock.error_message import error_in_message
 from penstock.errors import KafkaStorageError, RequestTimedOutError
+from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.types import CLIENT_LISTENER, Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
+from penstock.wire.error_message import error_in_message
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 from tests.support.virtual_time import run_virtual

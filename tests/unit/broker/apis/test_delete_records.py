@@ -15,7 +15,6 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.clock import ManualClock
 from penstock.errors import (
     ApiError,
@@ -28,6 +27,12 @@ from penstock.errors import (
     PolicyViolationError,
     RequestTimedOutError,
     UnknownTopicIdError,
+)
+from penstock.messages.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
 )
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.log.group_commit import GroupCommit
@@ -68,8 +73,8 @@ class Node:
             while not request.is_complete:
                 self._answered.clear()
                 await self._answered.wait()
-        assert isinstance(request.response, list)
-        return request.response
+        assert isinstance(request.response, DeleteRecordsResponse)
+        return list(request.response.partitions)
 
     async def checkpoint_written(self) -> None:
         """Everything that was asked for until now is durable here."""

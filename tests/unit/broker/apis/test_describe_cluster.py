@@ -8,14 +8,14 @@ from typing import cast
 
 from broker.apis.describe_cluster import DescribeClusterApi
 from broker.network.request_channel import Request
-from broker.requests import ClusterView, DescribeClusterRequest, NodeStandingView, PartitionTroubleKind
 from metadata.image import MetadataImage, TopicImage
 from metadata.registrations import PartitionRegistration
+from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding, PartitionTroubleKind
 from penstock.types import NO_LEADER
 from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
 
-STANDING = NodeStandingView(1, False, 0, 0, 0, 0, 0, 0, ())
+STANDING = NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ())
 
 
 class Topics(dict[str, TopicImage]):
@@ -45,10 +45,10 @@ def test_leaders_are_counted_once_for_each_change_of_the_topics() -> None:
     image = image_of(healthy, 1)
     api = DescribeClusterApi("c", lambda: image, lambda: 1, lambda: (STANDING, ()))
 
-    def described() -> ClusterView:
+    def described() -> ClusterInfo:
         request = Request("DescribeCluster", DescribeClusterRequest(), Sink(), "test", NOW_NS)
         api.handle(request, DescribeClusterRequest())
-        return cast(ClusterView, request.response)
+        return cast(ClusterInfo, request.response)
 
     for offset in (1, 2, 3):  # commits that change no topic
         image = replace(image, offset=offset)
@@ -58,7 +58,7 @@ def test_leaders_are_counted_once_for_each_change_of_the_topics() -> None:
     image = image_of(ill, 4)
     found = described()
     assert (found.leaders, found.offline_partitions) == ({1: 1}, 2)
-    assert [(t.partition.partition, t.kind) for t in found.troubles] == [
+    assert [(t.partition, t.kind) for t in found.troubles] == [
         (1, PartitionTroubleKind.OFFLINE),
         (2, PartitionTroubleKind.OFFLINE),
     ]

@@ -13,14 +13,6 @@ from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.network.request_channel import Request
-from broker.requests import (
-    ConfigEntryView,
-    ConfigSource,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
 from metadata.controller.config import ControllerConfig
 from metadata.controller.result import ControllerResult
 from metadata.delta import MetadataDelta
@@ -29,6 +21,14 @@ from metadata.records import ConfigRecord
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
 from penstock.config_keys import Update
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.messages.configs import (
+    ConfigEntry,
+    ConfigSource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from tests.support.machine import NOW_NS
 from tests.support.sinks import Sink
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
@@ -71,10 +71,10 @@ def described(
 
 def entries(
     resource_type: str, name: str, *keys: str, for_all: Mapping[str, str] = NOTHING, own: Mapping[str, str] = NOTHING
-) -> dict[str, ConfigEntryView]:
+) -> dict[str, ConfigEntry]:
     (result,) = described(DescribeConfigsResource(resource_type, name, keys), for_all=for_all, own=own)
     assert result.error is None
-    return {entry.key: entry for entry in result.configs}
+    return {entry.name: entry for entry in result.configs}
 
 
 def test_every_key_of_a_topic_is_there_and_reads_back_as_it_is_written() -> None:

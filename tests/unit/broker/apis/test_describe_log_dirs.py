@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from broker.apis.describe_log_dirs import DescribeLogDirsApi
-from broker.log_dir_requests import (
+from broker.network.request_channel import Request
+from broker.quorum.metadata_log import METADATA_PARTITION
+from penstock.errors import KafkaStorageError
+from penstock.messages.log_dirs import (
     NOT_KNOWN,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     LogDirReplica,
     LogDirTopic,
 )
-from broker.network.request_channel import Request
-from broker.quorum.metadata_log import METADATA_PARTITION
-from penstock.errors import KafkaStorageError
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.disk.file_system import DiskRoom

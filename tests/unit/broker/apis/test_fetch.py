@@ -13,7 +13,6 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
-from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
     ApiError,
@@ -22,6 +21,7 @@ from penstock.errors import (
     ReplicaNotAvailableError,
     StaleBrokerEpochError,
 )
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state

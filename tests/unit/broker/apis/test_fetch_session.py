@@ -21,7 +21,6 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
-from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
     CorruptFileError,
@@ -33,6 +32,7 @@ from penstock.errors import (
     UnknownServerError,
     UnknownTopicIdError,
 )
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited

@@ -12,9 +12,9 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from broker.requests import DescribeQuorumRequest
-from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
 from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+from penstock.messages.quorum import DescribeQuorumRequest
+from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.support.virtual_time import run_virtual
 
 
@@ -62,8 +62,8 @@ def test_an_error_in_the_task_is_the_answer_and_a_violated_invariant_ends_the_no
         channel = cast(ControllerChannel, RaisingController(raised))
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(fatal.append).fail)
         sink = Answered()
-        request = Request("DescribeQuorum", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
-        forwarded.change(request, DescribeQuorumRequest(), 100)
+        request = Request("CreateTopics", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=100))
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, answer) and fatal == ([raised] if is_fatal else [])
 
@@ -90,7 +90,7 @@ def test_a_change_that_this_node_does_not_see_is_answered_within_the_time_out_of
         sink = Answered()
         request = Request("CreateTopics", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
         began_s = asyncio.get_running_loop().time()
-        forwarded.change(request, CreateTopicsRequest(()), 1_000)
+        forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=1_000))
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, RequestTimedOutError) and "offset 5" in str(request.error)
         assert asyncio.get_running_loop().time() - began_s == pytest.approx(1)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from broker.apis.init_producer_id import InitProducerIdApi
 from broker.network.request_channel import Request
-from broker.requests import InitProducerIdRequest, InitProducerIdResponse
 from penstock.errors import ApiError, RequestTimedOutError
+from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
 
 
 class Sink:

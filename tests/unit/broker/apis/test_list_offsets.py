@@ -16,7 +16,6 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
@@ -26,6 +25,7 @@ from penstock.errors import (
     RequestTimedOutError,
     UnknownLeaderEpochError,
 )
+from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log
@@ -43,7 +43,7 @@ def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> Li
     request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail).handle(request, body)
-    (result,) = cast(list[ListOffsetsResult], request.response)
+    (result,) = cast(ListOffsetsResponse, request.response).partitions
     return result
 
 
@@ -146,7 +146,7 @@ class ColdBroker:
 
 
 def results(request: Request) -> list[ListOffsetsResult]:
-    return cast(list[ListOffsetsResult], request.response)
+    return list(cast(ListOffsetsResponse, request.response).partitions)
 
 
 def test_a_look_up_that_must_ask_the_disk_goes_on_in_a_thread() -> None:
@@ -208,7 +208,7 @@ def test_a_disk_that_hangs_keeps_nothing_of_another_disk_from_the_client() -> No
         assert [index for index, result in enumerate(found) if result.error] == [0, 4]
         broker.io.queue.append(hung)
         broker.io.step()  # too late
-        assert results(request) is found and not broker.io.queue
+        assert results(request) == found and not broker.io.queue
 
     run_virtual(main())
 

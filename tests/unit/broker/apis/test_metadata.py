@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from broker.apis.metadata import MetadataApi
-from broker.grpc.codec.metadata import metadata_to_pb
 from broker.network.request_channel import Request
-from broker.requests import MetadataRequest, MetadataResponse
-from metadata.requests import HostedReplicas
-from penstock.client.wire.messages import TopicInfo
-from penstock.client.wire.protobuf import decode_metadata
+from penstock.messages.brokers import HostedReplicas
+from penstock.messages.metadata import MetadataRequest, TopicInfo
 from tests.support.machine import NOW_NS
+from tests.support.received import as_received
 from tests.support.sinks import Sink
 from tests.unit.metadata.harness import Cluster
 
@@ -19,7 +15,7 @@ from tests.unit.metadata.harness import Cluster
 def asked(cluster: Cluster, body: MetadataRequest) -> tuple[TopicInfo, ...]:
     request = Request("Metadata", body, Sink(), "test", NOW_NS)
     MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lambda *_: "").handle(request, body)
-    return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response))).topics
+    return as_received(request).topics
 
 
 def test_log_dirs_of_the_replicas_are_told_to_those_who_ask_for_them() -> None:

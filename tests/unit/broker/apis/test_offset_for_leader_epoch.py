@@ -10,8 +10,13 @@ from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
-from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import OffsetNotAvailableError
+from penstock.messages.offsets import (
+    EpochPartition,
+    EpochPartitionResult,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
 from tests.support.sinks import Sink
@@ -25,7 +30,7 @@ def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPart
     request = Request("OffsetForLeaderEpoch", body, Sink(), "test", NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     OffsetForLeaderEpochApi(replicas).handle(request, body)
-    (result,) = cast(list[EpochPartitionResult], request.response)
+    (result,) = cast(OffsetForLeaderEpochResponse, request.response).partitions
     return result
 
 

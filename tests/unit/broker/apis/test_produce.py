@@ -11,9 +11,9 @@ from broker.apis.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition, PartitionReports
 from broker.replication.replica_statistics import Traffic
-from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
+from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state

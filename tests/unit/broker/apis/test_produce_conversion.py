@@ -18,6 +18,7 @@ from broker.apis import produce_conversion
 from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
 from broker.network.busy_time import BusyTimes
 from broker.network.request_channel import Request, RequestChannel
@@ -25,7 +26,6 @@ from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
-from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
     CorruptMessageError,
@@ -35,6 +35,8 @@ from penstock.errors import (
     NotLeaderOrFollowerError,
     UnknownServerError,
 )
+from penstock.messages.client_apis import PRODUCE
+from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
 from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
@@ -264,10 +266,11 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
         def convert(body: ProduceRequest) -> Awaitable[None] | None:
             return slow if body.correlation_id == 1 else None
 
-        door = BrokerDoor(channel, cast(Any, None), limits, "INTERNAL", convert)
-        door.open()
+        gate = Gate("BROKER", "INTERNAL")
+        door = BrokerDoor(channel, cast(Any, None), limits, gate, convert)
+        gate.open()
         first, second = Stream(1, 2), Stream(3, 4)
-        streams = [asyncio.ensure_future(door.Produce(cast(Any, None), cast(Any, one))) for one in (first, second)]
+        streams = [asyncio.ensure_future(door.streams[PRODUCE](None, cast(Any, one))) for one in (first, second)]
 
         arrived = [cast(Any, (await channel.receive()).body).correlation_id for _ in range(2)]
         assert arrived == [3, 4] and first.reads == 1, "the first stream is read no further"

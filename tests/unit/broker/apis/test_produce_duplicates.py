@@ -12,8 +12,8 @@ import pytest
 from broker.apis.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
-from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.errors import ApiError, MessageTooLargeError, NotEnoughReplicasError, NotLeaderOrFollowerError
+from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.record.builder import build_batch
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS

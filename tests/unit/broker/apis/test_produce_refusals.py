@@ -15,8 +15,8 @@ from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
-from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.errors import ERRORS, ApiError, NetworkError, RequestTimedOutError
+from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.types import TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS

@@ -14,7 +14,7 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import CHUNK_BYTES, HOLD_MS_MAX, MoveThrottle
 from broker.replication.partition import Partition
-from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited

@@ -19,20 +19,18 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.move_throttle import MoveThrottle
-from broker.requests import (
+from penstock.clock import ManualClock
+from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
+from penstock.messages.fetch import FetchPartition, FetchRequest
+from penstock.messages.offsets import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     EpochPartition,
-    FetchPartition,
-    FetchRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
-    PartitionRecords,
-    ProduceRequest,
 )
-from penstock.clock import ManualClock
-from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
+from penstock.messages.produce import PartitionRecords, ProduceRequest
 from penstock.types import LATEST_TIMESTAMP
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS

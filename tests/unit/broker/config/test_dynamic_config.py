@@ -14,12 +14,12 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import NodeConfig
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog
-from broker.requests import ConfigSource
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ConfigRecord
 from penstock.config_keys import Update, config_text
 from penstock.errors import ConfigError
+from penstock.messages.configs import ConfigSource
 from tests.unit.broker.config.test_config import GOOD
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"

@@ -10,16 +10,20 @@ import grpc
 import grpc.aio
 import pytest
 
+from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
+from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer
 from broker.network.busy_time import BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
-from broker.requests import DescribeMetadataRequest, DescribeMetadataResponse, ProduceResponse
+from penstock.messages.client_apis import DESCRIBE_METADATA, LIST_OFFSETS, PRODUCE
+from penstock.messages.offsets import ListOffsetsRequest
+from penstock.messages.produce import ProduceResponse
+from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.types import CONSUMER_REPLICA_ID
 from tests.support.machine import NOW_NS
 
 
@@ -54,8 +58,10 @@ class Bench:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
-        self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")
-        self.door.open()
+        gate = Gate("BROKER", "INTERNAL")
+        self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
+        self.calls = client_calls(self.channel, gate)
+        gate.open()
 
     async def handle_one(self) -> None:
         request = await self.channel.receive()
@@ -63,7 +69,7 @@ class Bench:
         request.handled()
 
     def serve(self, stream: Stream) -> asyncio.Future[None]:
-        return asyncio.ensure_future(self.door.Produce(cast(Any, None), cast(Any, stream)))
+        return asyncio.ensure_future(self.door.streams[PRODUCE](None, cast(Any, stream)))
 
 
 def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
@@ -137,12 +143,12 @@ def test_a_stream_with_as_many_open_requests_as_it_may_have_is_not_read_and_hold
 
 def test_a_description_of_the_metadata_goes_through_the_request_channel() -> None:
     async def scenario(bench: Bench) -> None:
-        asked = pb.DescribeMetadataRequest(offset=7, position=2, max_bytes=3)
-        call = asyncio.ensure_future(bench.door.DescribeMetadata(asked, cast(Any, Stream())))
+        asked = DescribeMetadataRequest(7, 2, 3)
+        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream())))
         request = await bench.channel.receive()
         assert (request.api, request.body) == ("DescribeMetadata", DescribeMetadataRequest(7, 2, 3))
         request.complete(DescribeMetadataResponse(1, 7, 4, 2, "ab", 9, b"cde"))
-        answer = await call
+        answer = pb.DescribeMetadataResponse.FromString(await call)
         assert (answer.node_id, answer.offset, answer.epoch, answer.size_bytes, answer.lines) == (1, 7, 4, 9, b"cde")
         assert (answer.records, answer.sha256) == (2, "ab")
 
@@ -152,8 +158,8 @@ def test_a_description_of_the_metadata_goes_through_the_request_channel() -> Non
 @pytest.mark.parametrize("is_handled", [False, True])
 def test_a_call_that_its_client_gave_up_is_marked_so_whether_it_is_queued_or_waits(is_handled: bool) -> None:
     async def scenario(bench: Bench) -> None:
-        asked = pb.ListOffsetsRequest(replica_id=CONSUMER_REPLICA_ID)
-        call = asyncio.ensure_future(bench.door.ListOffsets(asked, cast(Any, Stream())))
+        asked = ListOffsetsRequest(())
+        call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](asked, cast(Any, Stream())))
         request = await bench.channel.receive()
         if is_handled:
             bench.channel.request_handled(request)

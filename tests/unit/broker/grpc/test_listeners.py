@@ -15,9 +15,10 @@ from broker.apis.fetch_session import FetchSession
 from broker.config.config import parse_config
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.gate import Gate
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.limits import RequestDecoders
-from broker.grpc.servers import broker_server, inter_broker_server
+from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.network.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
 from broker.network.connection_watch import ConnectionWatch
@@ -26,13 +27,13 @@ from broker.network.listener_limits import ListenerLimits
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.stream_quotas import StreamQuotas
-from broker.requests import MetadataResponse
 from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
+from penstock.messages.metadata import MetadataResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc, replication_pb2_grpc
 from penstock.testing.layout import free_ports
 from penstock.types import CONSUMER_REPLICA_ID, Endpoint
+from tests.support.grpc_stub import Stub
 from tests.support.machine import NOW_NS, THREADS
 
 REPLICA = 2
@@ -54,9 +55,9 @@ class Listeners:
     def __init__(self, channel: RequestChannel, names: ClientNames, clients: Any, brokers: Any) -> None:
         self.requests = channel
         self.names = names
-        self.clients = broker_pb2_grpc.BrokerStub(clients)
-        self.brokers = replication_pb2_grpc.ReplicationStub(brokers)
-        self.client_calls_at_brokers = broker_pb2_grpc.BrokerStub(brokers)
+        self.clients = Stub(clients, "Broker")
+        self.brokers = Stub(brokers, "Replication")
+        self.client_calls_at_brokers = Stub(brokers, "Broker")
 
 
 def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
@@ -65,26 +66,25 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
         no_session = cast(Callable[[str], FetchSession], NoSession)
         limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
-        door = BrokerDoor(requests, no_session, limits, "NODES", listener="OUTSIDE")
-        door.open()
+        gate = Gate("OUTSIDE", "NODES")
+        door = BrokerDoor(requests, no_session, limits, gate)
+        gate.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
-        servers = (
-            broker_server(
-                ServedListener("OUTSIDE", here[0], listener, listener.guard("OUTSIDE"), limits, door),
-                SystemClock(),
-                THREADS,
-            ),
-            inter_broker_server(
-                ServedListener("NODES", here[1], listener, listener.guard("NODES"), limits, door),
-                SystemClock(),
-                THREADS,
-            ),
+        outside, nodes = (
+            ServedListener(name, at, listener, listener.guard(name), limits, gate, door)
+            for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
         )
+        servers = tuple(broker_server(served, SystemClock(), THREADS) for served in (outside, nodes))
+        add_client_apis(servers[0], outside, requests)
+        add_broker_apis(servers[1], nodes)
         for server in servers:
             await server.start()
-        async with grpc.aio.insecure_channel(str(here[0])) as clients, grpc.aio.insecure_channel(str(here[1])) as nodes:
-            await story(Listeners(requests, limits.clients, clients, nodes))
+        async with (
+            grpc.aio.insecure_channel(str(here[0])) as clients,
+            grpc.aio.insecure_channel(str(here[1])) as followers,
+        ):
+            await story(Listeners(requests, limits.clients, clients, followers))
         for server in servers:
             await server.stop()
 
@@ -188,7 +188,7 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
         at = {"BROKER": f"127.0.0.1:{inside}", "OUTSIDE": f"127.0.0.1:{outside}"}
         for name, address in at.items():
             async with grpc.aio.insecure_channel(address) as client:
-                call = asyncio.ensure_future(broker_pb2_grpc.BrokerStub(client).Metadata(pb.MetadataRequest()))
+                call = asyncio.ensure_future(Stub(client, "Broker").Metadata(pb.MetadataRequest()))
                 request = await channel.receive()
                 assert request.listener == name
                 request.complete(MetadataResponse("c", 1, (), (), 0))

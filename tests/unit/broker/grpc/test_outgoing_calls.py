@@ -11,24 +11,23 @@ import grpc.aio
 import pytest
 
 from broker.grpc.outgoing_calls import Peers
-from broker.requests import FetchRequest
-from metadata.requests import DeleteTopicsRequest
 from penstock.errors import NetworkError
-from penstock.pb import broker_pb2, replication_pb2_grpc
+from penstock.messages.fetch import FetchRequest
+from penstock.messages.topics import DeleteTopicsRequest
+from penstock.pb import broker_pb2
 from penstock.types import Endpoint
 from raft.messages import VoteRequest
 from tests.support.garbage_server import GARBAGE, speaking
+from tests.support.grpc_stub import serve
 
 SOURCE = 2
 
 
-class EndsTheStream(replication_pb2_grpc.ReplicationServicer):
+async def ends_the_stream(requests: Any, context: grpc.aio.ServicerContext) -> None:
     """Answers one request, then ends the stream by a status of its own."""
-
-    async def Fetch(self, request_iterator: Any, context: grpc.aio.ServicerContext) -> None:
-        message = await context.read()
-        await context.write(broker_pb2.FetchResponse(correlation_id=message.correlation_id))
-        await context.abort(grpc.StatusCode.CANCELLED, "gone")
+    message = await context.read()
+    await context.write(broker_pb2.FetchResponse(correlation_id=message.correlation_id))
+    await context.abort(grpc.StatusCode.CANCELLED, "gone")
 
 
 def asking(correlation_id: int) -> FetchRequest:
@@ -38,7 +37,7 @@ def asking(correlation_id: int) -> FetchRequest:
 def with_source(scenario: Callable[[Peers], Awaitable[None]]) -> None:
     async def main() -> None:
         server = grpc.aio.server()
-        replication_pb2_grpc.add_ReplicationServicer_to_server(EndsTheStream(), server)
+        serve(server, "Replication", Fetch=ends_the_stream)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         peers = Peers({}, lambda broker_id: Endpoint("127.0.0.1", port), 1 << 20)

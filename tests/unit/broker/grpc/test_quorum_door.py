@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from broker.grpc.codec import quorum
-from broker.grpc.controller_door import QuorumDoor
+from broker.grpc.controller_door import quorum_calls
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
+from penstock.messages.apis import APIS
 from penstock.pb import quorum_pb2 as pb
 from penstock.types import EpochEndOffset
 from raft.config import RaftConfig
@@ -66,7 +67,9 @@ def test_request_without_fields_gets_a_typed_answer(rpc: str, message: Any, clus
         request = message(cluster_id=cluster_id)
         if rpc == "FetchMetadata" and cluster_id:
             request.replica_id = -1  # without it, it is a good fetch of node 0
-        answer = await getattr(QuorumDoor(driver.handle), rpc)(request, cast("Any", None))
+        call, encoded = quorum_calls(driver.handle)[APIS[rpc]], request.SerializeToString()
+        raw = await call(quorum.request_from_bytes(rpc)(encoded), cast("Any", None))
+        answer: Any = quorum.CALLS[rpc].response.FromString(raw)
         assert answer.error.code == code and answer.error.message
         await driver.stop()
         assert fatal == []

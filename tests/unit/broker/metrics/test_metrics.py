@@ -13,8 +13,9 @@ from broker.apis.produce import ProduceApi
 from broker.metrics.metrics import Metrics
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.requests import ListOffsetsPartition, ListOffsetsRequest, PartitionRecords, ProduceRequest
 from penstock.errors import InvalidRequiredAcksError, ResourceExhaustedError
+from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest
+from penstock.messages.produce import PartitionRecords, ProduceRequest
 from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS

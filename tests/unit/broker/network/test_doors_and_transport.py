@@ -18,16 +18,6 @@ from broker.network.doors import BrokerService, ControllerService, Doors
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import MakeTransport, Transport
-from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse, QuorumView
-from metadata.requests import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    NewPartitions,
-    ReplicaAssignment,
-    TopicResult,
-)
 from penstock.clock import SystemClock
 from penstock.errors import (
     ConfigError,
@@ -37,6 +27,17 @@ from penstock.errors import (
     PenstockError,
     RequestTimedOutError,
     UnknownServerError,
+)
+from penstock.messages.fetch import FetchRequest, FetchResponse
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
+from penstock.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewPartitions,
+    ReplicaAssignment,
+    TopicResult,
 )
 from penstock.testing.layout import new_layout
 from penstock.types import Endpoint, LeaderHint
@@ -101,8 +102,7 @@ class Stage:
         return self.doors.broker(self.config, service)
 
     def controller(self) -> Any:
-        view = QuorumView(NODE, 3, 9, (), ())
-        return self.doors.controller(self.config, ControllerService(self._handle, self._handle, lambda: view, 100))
+        return self.doors.controller(self.config, ControllerService(self._handle, self._handle, 100))
 
     async def serve(self) -> None:
         """Answers each fetch with its own correlation id, for as long as it is not cancelled."""
@@ -170,8 +170,13 @@ def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_hand
         asked = DeleteTopicsRequest(("A" * 22,))
         assert await stage.transport.call_controller(NODE, asked, TIMEOUT_MS) == DeleteTopicsResponse((), 7)
         assert stage.asked == [asked]
+
+        async def describes(request: Any) -> Any:
+            return QuorumInfo(NODE, 3, 9, (), ())
+
+        stage.answers = describes
         view = await stage.transport.call_controller(NODE, DescribeQuorumRequest(), TIMEOUT_MS)
-        assert (view.leader_id, view.leader_epoch, view.high_watermark) == (NODE, 3, 9)
+        assert view == QuorumInfo(NODE, 3, 9, (), ()) and stage.asked == [asked, DescribeQuorumRequest()]
 
     play(scenario)
 

@@ -20,16 +20,15 @@ from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.image import MetadataImage
-from metadata.requests import (
+from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
+from penstock.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     HostedReplicas,
-    NewTopic,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
-    ReplicaAssignment,
 )
-from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.support.machine import IDS
 from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster

@@ -11,13 +11,13 @@ from broker.node.broker_lifecycle import CONTROLLED_SHUTDOWN_MS_MAX, BrokerLifec
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from metadata.requests import (
+from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
+from penstock.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
 )
-from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
 from tests.support.machine import IDS
 from tests.support.virtual_time import run_virtual
 

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from broker.requests import MetadataRequest, MetadataResponse
 from metadata.codec import encode_record
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.errors import ListenerNotFoundError
+from penstock.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.types import Endpoint
 from tests.support.client_environment import fake_environment
 from tests.support.fake_network import FakeNetwork

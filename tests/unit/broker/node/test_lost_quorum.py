@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from broker.metrics.quorum_readings import quorum_readings
-from broker.requests import ClusterView, DescribeClusterRequest, DescribeQuorumRequest, QuorumView
+from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 SILENCE_S = 20
 
 
-async def described(cluster: MemoryCluster, index: int) -> tuple[ClusterView, QuorumView, float]:
+async def described(cluster: MemoryCluster, index: int) -> tuple[ClusterInfo, QuorumInfo, float]:
     """Both descriptions, and how long that of the quorum took."""
     endpoint = cluster.endpoint(index)
     view = await cluster.network.ask(endpoint, "DescribeCluster", DescribeClusterRequest())

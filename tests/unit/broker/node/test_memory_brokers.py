@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
 from broker.metrics.quorum_readings import quorum_readings
-from metadata.requests import BrokerHeartbeatResponse
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError, PolicyViolationError
+from penstock.messages.brokers import BrokerHeartbeatResponse
 from storage.log.log import Log
 from tests.support.client_environment import fake_environment
 from tests.support.fake_network import FakeNetwork

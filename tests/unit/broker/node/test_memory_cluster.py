@@ -15,16 +15,12 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.replication.follower.fetcher_config import FetcherConfig, fetcher_config
-from broker.requests import (
-    DescribeMetadataRequest,
-    FetchPartition,
-    FetchRequest,
-    MetadataRequest,
-    PartitionRecords,
-    ProduceRequest,
-)
-from metadata.requests import CreateTopicsRequest, NewTopic
 from penstock.errors import OffsetOutOfRangeError, PenstockError
+from penstock.messages.fetch import FetchPartition, FetchRequest
+from penstock.messages.metadata import MetadataRequest
+from penstock.messages.produce import PartitionRecords, ProduceRequest
+from penstock.messages.quorum import DescribeMetadataRequest
+from penstock.messages.topics import CreateTopicsRequest, NewTopic
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
@@ -74,7 +70,7 @@ async def until_read(cluster: MemoryCluster) -> list[bytes]:
 async def written(cluster: MemoryCluster) -> tuple[str, int, int]:
     """Creates the topic and writes to it with acks=all; its id, the leader, and the offset that was acked."""
     ask = cluster.network.ask
-    created = await ask(cluster.endpoint(0), "CreateTopics", (CreateTopicsRequest((NewTopic("orders", 1, 3),)), 10_000))
+    created = await ask(cluster.endpoint(0), "CreateTopics", CreateTopicsRequest((NewTopic("orders", 1, 3),)))
     assert created.topics[0].error is None
     topic_id, leader = await until_led(cluster, 0)
     records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
@@ -213,7 +209,7 @@ def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and
         async def created() -> None:
             for number in range(12):
                 topic = CreateTopicsRequest((NewTopic(f"topic-{number}", 2, 2),))
-                await cluster.network.ask(cluster.endpoint(0), "CreateTopics", (topic, 10_000))
+                await cluster.network.ask(cluster.endpoint(0), "CreateTopics", topic)
                 await asyncio.sleep(0.02)
 
         cluster.format()

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import pytest
 
-from broker.requests import FetchResponse
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.errors import NoReassignmentInProgressError, TimedOutError
+from penstock.messages.fetch import FetchResponse
 from storage.disk.file_system import Bytes
 from storage.log.log import Log
 from tests.support.client_environment import fake_environment

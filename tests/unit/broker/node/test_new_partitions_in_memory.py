@@ -8,9 +8,11 @@ import pytest
 
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
-from broker.requests import MetadataRequest, PartitionRecords, ProduceRequest
 from metadata.registrations import PartitionRegistration
-from metadata.requests import (
+from penstock.errors import InvalidPartitionsError, InvalidReplicationFactorError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import MetadataRequest
+from penstock.messages.produce import PartitionRecords, ProduceRequest
+from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -20,7 +22,6 @@ from metadata.requests import (
     ReplicaAssignment,
     TopicResult,
 )
-from penstock.errors import InvalidPartitionsError, InvalidReplicationFactorError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
@@ -30,7 +31,7 @@ VALUES = [b"first", b"second"]
 
 async def grown(cluster: MemoryCluster, asked: NewPartitions, by: int = 0) -> TopicResult:
     """Asks node `by` for more partitions."""
-    body = (CreatePartitionsRequest((asked,)), 10_000)
+    body = CreatePartitionsRequest((asked,))
     answer: CreatePartitionsResponse = await cluster.network.ask(cluster.endpoint(by), "CreatePartitions", body)
     return answer.topics[0]
 
@@ -38,7 +39,7 @@ async def grown(cluster: MemoryCluster, asked: NewPartitions, by: int = 0) -> To
 async def created(cluster: MemoryCluster, partitions: int = 1) -> str:
     cluster.format()
     await cluster.start()
-    body = (CreateTopicsRequest((NewTopic("t", partitions, 3),)), 10_000)
+    body = CreateTopicsRequest((NewTopic("t", partitions, 3),))
     answer = await cluster.network.ask(cluster.endpoint(0), "CreateTopics", body)
     return str(answer.topics[0].topic_id)
 
@@ -119,7 +120,7 @@ def test_new_partitions_and_what_was_acked_in_them_survive_a_power_cut(seed: int
 def test_partitions_that_are_added_while_their_topic_is_deleted_are_gone_with_it(seed: int) -> None:
     async def story(cluster: MemoryCluster) -> None:
         topic_id = await created(cluster)
-        delete = cluster.network.ask(cluster.endpoint(1), "DeleteTopics", (DeleteTopicsRequest((topic_id,)), 10_000))
+        delete = cluster.network.ask(cluster.endpoint(1), "DeleteTopics", DeleteTopicsRequest((topic_id,)))
         result, deleted = await asyncio.gather(grown(cluster, NewPartitions("t", 9, topic_id=topic_id)), delete)
         assert deleted.topics[0].error is None
         assert result.error is None or isinstance(result.error, UnknownTopicOrPartitionError)

@@ -8,12 +8,12 @@ from pathlib import Path
 from broker.node.own_standing import stalled_partitions, unserved_partitions
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
-from broker.requests import PartitionTroubleKind
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import PartitionRecord, TopicRecord
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError
+from penstock.messages.cluster import PartitionTroubleKind
 from penstock.types import NO_LEADER, TopicPartition
 from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import FaultyFileSystem
@@ -33,7 +33,7 @@ def test_of_the_lost_replicas_those_count_that_this_broker_should_lead() -> None
     for number in (*leaders, 7):  # 7 is deleted by the metadata already
         lost.found(TopicPartition("t", number), ROT)
     (found,) = unserved_partitions(lost, MetadataImage(4, topics_by_id={"id": topic}, topics_by_name={"t": topic}))
-    assert (found.partition, found.kind) == (TopicPartition("t", 0), PartitionTroubleKind.UNSERVED)
+    assert (found.topic, found.partition, found.kind) == ("t", 0, PartitionTroubleKind.UNSERVED)
     assert (found.replicas, found.in_sync) == ((ME, OTHER), (ME,))
     assert "the checksum is wrong" in found.reason and "this broker has to register anew" in found.reason
 

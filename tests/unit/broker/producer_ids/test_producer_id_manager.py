@@ -10,8 +10,8 @@ import pytest
 
 from broker.producer_ids.id_blocks import WAIT_MS
 from broker.producer_ids.producer_id_manager import ProducerIdManager
-from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 

@@ -11,24 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.apis.changes.create_partitions import added_by_an_earlier_attempt
-from broker.apis.changes.create_topics import maybe_created_by_an_earlier_attempt
-from broker.apis.changes.delete_topics import deleted_by_an_earlier_attempt
-from broker.apis.changes.unregister_broker import unregistered_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
-from metadata.requests import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    NewPartitions,
-    NewTopic,
-    TopicResult,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
 from penstock.clock import SystemClock
 from penstock.errors import (
     BrokerIdNotRegisteredError,
@@ -38,6 +21,18 @@ from penstock.errors import (
     RequestTimedOutError,
     TopicExistsError,
     UnknownTopicIdError,
+)
+from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from penstock.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewPartitions,
+    NewTopic,
+    TopicResult,
 )
 from penstock.types import NO_LEADER
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -143,9 +138,7 @@ def test_a_request_that_waited_for_a_leader_is_no_repetition() -> None:
             return cluster.commit(cluster.controller.unregister_broker(request, cluster.now_ms))
 
         channel = ControllerChannel(HERE, quorum, virtual_clock(), remote, None, Random(0))
-        call = asyncio.create_task(
-            channel.call(UnregisterBrokerRequest(99), of_repetition=unregistered_by_an_earlier_attempt)
-        )
+        call = asyncio.create_task(channel.call(UnregisterBrokerRequest(99)))
         await asyncio.sleep(1)
         quorum.leader_id = 2
         channel.leader_changed(2)
@@ -170,11 +163,11 @@ def test_a_deletion_repeated_after_a_lost_answer_deletes_nothing_that_was_made_i
 
         channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
         request = DeleteTopicsRequest((first, "never was"))
-        answer = await channel.call(request, of_repetition=deleted_by_an_earlier_attempt)
+        answer = await channel.call(request)
         assert asked == [request.topic_ids] * 2
         assert [result.error for result in answer.topics] == [None, None]
         assert cluster.image.topics_by_name["t"].topic_id != first
-        last = await channel.call(DeleteTopicsRequest((first,)), of_repetition=deleted_by_an_earlier_attempt)
+        last = await channel.call(DeleteTopicsRequest((first,)))
         assert isinstance(last.topics[0].error, UnknownTopicIdError), "the only attempt means what it says"
 
     run_virtual(scenario())
@@ -196,7 +189,7 @@ def test_partitions_that_a_lost_attempt_added_are_a_success_and_what_another_cal
 
         async def told(asked: NewPartitions) -> TopicResult:
             request = CreatePartitionsRequest((asked,))
-            return (await channel.call(request, of_repetition=added_by_an_earlier_attempt)).topics[0]
+            return (await channel.call(request)).topics[0]
 
         assert await told(NewPartitions("t", 3)) == TopicResult("t", topic_id, None, 3, 1)
         assert len(cluster.image.topics_by_name["t"].partitions) == 3
@@ -223,7 +216,7 @@ def test_a_creation_repeated_after_a_lost_answer_says_that_the_topic_may_be_its_
         channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
         request = CreateTopicsRequest((NewTopic("t"),))
         for told in ("or use it", "delete that topic first$"):
-            answer = await channel.call(request, of_repetition=maybe_created_by_an_earlier_attempt)
+            answer = await channel.call(request)
             assert isinstance(answer.topics[0].error, TopicExistsError)
             assert re.search(told, str(answer.topics[0].error))
 

@@ -12,18 +12,13 @@ import pytest
 from broker.quorum.controller_driver import NO_ROOM_ANSWER_MS, ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.controller.controller import Controller, ControllerStatistics
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.state import LeaderChange
 from metadata.records import TopicRecord
 from metadata.registrations import PartitionRegistration
-from metadata.requests import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    RegisterBrokerRequest,
-    RegisterBrokerResponse,
-    TickResponse,
-)
 from penstock.errors import KafkaStorageError, RequestTimedOutError
+from penstock.messages.brokers import RegisterBrokerRequest, RegisterBrokerResponse
+from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.types import NO_LEADER
 from raft.driver.driver import RaftDriver
 from raft.driver.protocols import NoRoomError

@@ -12,7 +12,6 @@ import pytest
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.quorum.describe_metadata import KEPT_MS, PAGE_BYTES_MAX, DescribeMetadataApi, OwnMetadata
-from broker.requests import DescribeMetadataRequest, DescribeMetadataResponse
 from metadata.codec import encode_record
 from metadata.image import image_records
 from metadata.records import TopicRecord
@@ -25,6 +24,7 @@ from penstock.errors import (
     PositionOutOfRangeError,
     ResourceExhaustedError,
 )
+from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from tests.support.stepped_threads import SteppedThreads
 from tests.support.storage import NOW_MS, batch
 from tests.support.virtual_time import run_virtual

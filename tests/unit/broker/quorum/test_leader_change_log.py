@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, cast
+from typing import Any
 
 from broker.apis.metadata import MetadataApi
-from broker.grpc.codec.metadata import metadata_to_pb
 from broker.network.request_channel import Request
 from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
-from broker.requests import MetadataRequest, MetadataResponse
 from metadata.offline import OfflineReason, offline_reason
-from metadata.requests import HostedReplicas
-from penstock.client.wire.protobuf import decode_metadata
 from penstock.errors import CorruptFileError, LeaderNotAvailableError
+from penstock.messages.brokers import HostedReplicas
+from penstock.messages.metadata import MetadataRequest
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
+from tests.support.received import as_received
 from tests.support.sinks import Sink
 from tests.unit.metadata.harness import Cluster
 
@@ -100,7 +99,7 @@ def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
     """The metadata as a client reads it."""
     request = Request("Metadata", body := MetadataRequest(None), Sink(), "test", NOW_NS)
     MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
-    return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response)))
+    return as_received(request)
 
 
 def test_metadata_answer_carries_the_reason_to_the_client() -> None:

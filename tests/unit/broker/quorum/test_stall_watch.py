@@ -10,8 +10,7 @@ from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.stall_watch import LOOK_MS, StallWatch
 from metadata.controller.controller import Controller, ControllerStatistics
-from metadata.controller.result import ControllerResult
-from metadata.requests import TickResponse
+from metadata.controller.result import ControllerResult, TickResponse
 from penstock.clock import ManualClock
 from raft.driver.driver import RaftDriver
 from tests.support.virtual_time import run_virtual

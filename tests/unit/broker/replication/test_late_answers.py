@@ -13,9 +13,9 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
-from broker.requests import FetchPartition, FetchRequest
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownServerError
+from penstock.messages.fetch import FetchPartition, FetchRequest
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited

@@ -21,8 +21,8 @@ from penstock.client.admin.admin_types import (
     PartitionInfo,
     TopicDescription,
 )
+from penstock.client.admin.log_dir_info import LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
-from penstock.client.wire.log_dirs import LogDirInfo, ReplicaLogInfo
 from penstock.errors import ApiError, ElectionNotNeededError, NetworkError, UnknownTopicOrPartitionError
 
 SKEWED = [(1, 2)] * 12

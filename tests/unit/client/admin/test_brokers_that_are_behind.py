@@ -13,8 +13,8 @@ from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.topic_changes import TopicChanges
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.client.wire.messages import PartitionInfo, TopicInfo
 from penstock.errors import NetworkError, RequestTimedOutError, TimedOutError
+from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import Endpoint
 from tests.support.virtual_time import run_virtual, virtual_clock
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock import AsyncAdmin, TopicPartition
-from penstock.client.wire.messages import ClusterSnapshot
 from penstock.errors import ApiError, BootstrapError, TimedOutError
+from penstock.messages.metadata import MetadataResponse
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -111,7 +111,7 @@ def test_a_change_that_was_made_is_said_to_be_so_though_no_broker_answers_after_
         async with AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS) as admin:
             refresh = admin._cluster.refresh
 
-            async def refresh_in_silence(*arguments: Any, **options: Any) -> ClusterSnapshot:
+            async def refresh_in_silence(*arguments: Any, **options: Any) -> MetadataResponse:
                 if next(questions) == asked:
                     nodes.hang(1)
                     nodes.hang(2)

@@ -8,16 +8,9 @@ from dataclasses import replace
 import pytest
 
 from penstock.client.admin.health import ClusterHealth, ClusterViews, HealthCheck, judge
-from penstock.client.wire.log_dirs import SilentLogDir
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterInfo,
-    NodeListener,
-    NodeStanding,
-    PartitionTrouble,
-    QuorumInfo,
-    QuorumReplicaInfo,
-)
+from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
+from penstock.messages.metadata import BrokerInfo
+from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 
 BROKERS = tuple(BrokerInfo(node, f"host-{node}", 9192) for node in range(3))
 QUORUM = QuorumInfo(1, 5, 100, tuple(QuorumReplicaInfo(node, 100, 20) for node in range(3)), ())

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from penstock import AsyncAdmin, TopicPartition
+from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import REPLICAS_MAX, TOPICS_NAMED_MAX, BrokerLogDirs, progress
-from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
-from penstock.client.wire.messages import PartitionInfo
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     ConfigError,
@@ -18,6 +17,7 @@ from penstock.errors import (
     NetworkError,
     UnknownServerError,
 )
+from penstock.messages.metadata import PartitionInfo
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import FakeNodes
 from tests.support.virtual_time import run_virtual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,9 +15,19 @@ from penstock.client.admin.elections import order_elections
 from penstock.client.admin.portions import PARTITIONS_MAX, REPLICAS_MAX, portions
 from penstock.client.admin.reassignments import alter_reassignments
 from penstock.client.admin.topic_changes import TopicChanges
-from penstock.client.wire.messages import ElectionAnswer, ElectionResult, PartitionInfo, ReassignmentAnswer, TopicInfo
-from penstock.client.wire.topic_messages import NewPartitions, TopicAnswer, TopicOutcome
-from penstock.errors import ApiError, ElectionNotNeededError, InvalidPartitionsError, PolicyViolationError
+from penstock.errors import ElectionNotNeededError, InvalidPartitionsError, PolicyViolationError
+from penstock.messages.api import Api
+from penstock.messages.client_apis import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, ELECT_LEADERS
+from penstock.messages.elections import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersResult,
+    ReassignmentResult,
+)
+from penstock.messages.metadata import PartitionInfo, TopicInfo
+from penstock.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse, TopicResult
 from penstock.types import TopicPartition
 
 MANY = [TopicPartition("t", number) for number in range(2 * PARTITIONS_MAX + 500)]
@@ -54,38 +64,42 @@ class FakeBroker:
             raise PolicyViolationError("too much")
         self.sizes.append(size)
 
-    async def alter_partition_reassignments(
-        self, wanted: Mapping[TopicPartition, Any], timeout_ms: int
-    ) -> ReassignmentAnswer:
-        self._note(len(wanted))
-        results: dict[TopicPartition, ApiError | None] = dict.fromkeys(wanted)
-        results[next(iter(wanted))] = PolicyViolationError("no")
-        return ReassignmentAnswer(results, len(self.sizes))
+    async def call(self, api: Api[Any, Any], request: Any, timeout_ms: int) -> Any:
+        answers = {
+            ALTER_PARTITION_REASSIGNMENTS: self._reassigned,
+            ELECT_LEADERS: self._elected,
+            CREATE_PARTITIONS: self._created,
+        }
+        return answers[api](request)
 
-    async def elect_leaders(
-        self, partitions: Mapping[str, list[int]] | None, unclean: bool, timeout_ms: int
-    ) -> ElectionAnswer:
-        named = [TopicPartition(topic, p) for topic, numbers in (partitions or {}).items() for p in numbers]
-        self.asked.append(partitions if partitions is None else len(named))
+    def _reassigned(self, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+        self._note(len(request.partitions))
+        refusals = [PolicyViolationError("no"), *[None] * len(request.partitions)]
+        results = (
+            ReassignmentResult(p.topic, p.partition, e) for p, e in zip(request.partitions, refusals, strict=False)
+        )
+        return AlterPartitionReassignmentsResponse(tuple(results), len(self.sizes))
+
+    def _elected(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        named = [(topic, p) for topic, numbers in request.topics or () for p in numbers]
+        self.asked.append(None if request.topics is None else len(named))
         self._note(len(named))
         needless = ElectionNotNeededError("led")
-        results = {tp: ElectionResult(1, needless if tp.partition % 2 else None) for tp in named}
-        return ElectionAnswer(results, len(self.sizes))
+        results = (ElectLeadersResult(topic, p, needless if p % 2 else None, 1) for topic, p in named)
+        return ElectLeadersResponse(tuple(results), len(self.sizes))
 
-    async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
-        partitions = tuple(PartitionInfo(number, 1, 0, 0, (1,), (1,)) for number in range(self.total))
-        return (TopicInfo("t", "id", partitions),)
+    def _created(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+        (asked,) = request.topics
+        self.asked.append((asked.total, len(asked.assignment), request.validate_only))
+        error = InvalidPartitionsError("at most 9000 are allowed") if asked.total > 9_000 else None
+        return CreatePartitionsResponse((TopicResult("t", "id", error, asked.total, 1),), 7)
 
     async def refresh(self, names: tuple[str, ...], deadline_ms: int) -> SimpleNamespace:
         return SimpleNamespace(topics=await self.list_topics(deadline_ms))
 
-    async def create_partitions(
-        self, topics: tuple[NewPartitions, ...], timeout_ms: int, validate_only: bool
-    ) -> TopicAnswer:
-        (asked,) = topics
-        self.asked.append((asked.total, len(asked.assignment), validate_only))
-        error = InvalidPartitionsError("at most 9000 are allowed") if asked.total > 9_000 else None
-        return TopicAnswer((TopicOutcome("t", "id", error, asked.total, 1),), 7)
+    async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
+        partitions = tuple(PartitionInfo(number, 1, 0, 0, (1,), (1,)) for number in range(self.total))
+        return (TopicInfo("t", "id", partitions),)
 
 
 @pytest.fixture

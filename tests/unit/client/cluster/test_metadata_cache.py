@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import Endpoint, LeaderHint, TopicPartition
 
 TP = TopicPartition("t", 0)
@@ -12,11 +12,11 @@ TP = TopicPartition("t", 0)
 
 def snapshot(
     leader: int, epoch: int, topic_id: str = "id", error: bool = False, metadata_offset: int = 0, cluster_id: str = "c"
-) -> ClusterSnapshot:
+) -> MetadataResponse:
     brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
     partition = PartitionInfo(0, leader, epoch, 0, (1, 2), (1, 2))
     topic = TopicInfo("t", topic_id, (partition,), error=UnknownTopicOrPartitionError() if error else None)
-    return ClusterSnapshot(cluster_id, 1, brokers, (topic,), metadata_offset)
+    return MetadataResponse(cluster_id, 1, brokers, (topic,), metadata_offset)
 
 
 def cache_with(leader: int, epoch: int) -> MetadataCache:
@@ -97,6 +97,6 @@ def test_a_topic_that_is_gone_is_forgotten() -> None:
 def test_partitions_with_a_leader_are_preferred_for_records_without_a_key() -> None:
     cache = MetadataCache()
     partitions = (PartitionInfo(0, -1, 0, 0, (1,), ()), PartitionInfo(1, 1, 0, 0, (1,), (1,)))
-    cache.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", "id", partitions),), 0), 0)
+    cache.update(MetadataResponse("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", "id", partitions),), 0), 0)
     assert cache.led_partitions("t") == (1,)
     assert cache.led_partitions("other") == ()

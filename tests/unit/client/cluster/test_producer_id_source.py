@@ -7,8 +7,8 @@ from random import Random
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.producer_ids import ProducerIdSource
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import ClientClosedError, NetworkError, PenstockError, TimedOutError, UnsupportedVersionError
+from penstock.types import ProducerIdAndEpoch
 from tests.support.virtual_time import run_virtual
 
 ID = ProducerIdAndEpoch(7, 0)

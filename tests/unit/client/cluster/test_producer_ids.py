@@ -10,7 +10,6 @@ import pytest
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.producer_ids import init_producer_id
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.errors import (
     BootstrapError,
     NetworkError,
@@ -19,6 +18,7 @@ from penstock.errors import (
     TimedOutError,
     UnsupportedVersionError,
 )
+from penstock.types import ProducerIdAndEpoch
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import FakeNodes
 from tests.support.virtual_time import run_virtual

@@ -13,8 +13,8 @@ from penstock.client.consumer.effects import ReportError
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
+from penstock.messages.metadata import MetadataResponse, TopicInfo
 from penstock.types import TopicPartition
 from tests.support.client_environment import buffer_of, fake_environment, nothing
 from tests.support.fake_nodes import TOPIC, FakeNodes
@@ -81,7 +81,7 @@ def test_a_list_of_topics_is_not_older_than_what_was_seen_before_nor_is_what_com
 
 def test_an_answer_in_several_parts_is_as_old_as_its_oldest() -> None:
     def part(name: str, offset: int) -> Any:
-        return ClusterSnapshot("c", 1, (), (TopicInfo(name, "id", ()),), offset)
+        return MetadataResponse("c", 1, (), (TopicInfo(name, "id", ()),), offset)
 
     both = part("a", 5).joined(part("b", 7))
     assert [topic.name for topic in both.topics] == ["a", "b"] and both.metadata_offset == 5

@@ -9,8 +9,8 @@ from penstock.client.consumer.stalled import consumer_waits
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.stalled import producer_waits
-from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
 from penstock.errors import LeaderNotAvailableError, NotEnoughReplicasError
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import TopicPartition
 from tests.support.machine import THREADS
 
@@ -27,7 +27,7 @@ def cache(*leaders: int) -> MetadataCache:
     )
     found = MetadataCache()
     topics = (TopicInfo("orders", "id", partitions),)
-    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "host", 9192),), topics, 1), 0)
+    found.update(MetadataResponse("c", 1, (BrokerInfo(1, "host", 9192),), topics, 1), 0)
     return found
 
 

@@ -15,7 +15,7 @@ from penstock.client.consumer.effects import Deliver, FindLeader, LookUpReset, R
 from penstock.client.consumer.partition_state import GenerationOffset
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
+from penstock.client.wire.messages import FetchResult
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
@@ -29,6 +29,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, EpochEndOffset, LeaderHint, TopicPartition
 
@@ -38,7 +39,7 @@ TP = TopicPartition("t", 0)
 def cache(topic_id: str = "id", count: int = 1) -> MetadataCache:
     found = MetadataCache()
     partitions = tuple(PartitionInfo(number, 1, 3, 0, (1,), (1,)) for number in range(count))
-    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, partitions),), 0), 0)
+    found.update(MetadataResponse("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, partitions),), 0), 0)
     return found
 
 

@@ -20,7 +20,6 @@ from penstock.client.consumer.fetch_buffer import FetchRefusal
 from penstock.client.consumer.fetch_link import UNKNOWN_ERRORS_MAX
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.client.wire.channel import GrpcStream
-from penstock.error_trailer import trailer_of
 from penstock.errors import (
     InvalidRequestError,
     NetworkError,
@@ -30,6 +29,7 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import trailer_of
 from tests.support.client_environment import nothing, still_environment
 from tests.support.fake_broker import FakeCluster
 from tests.support.scripted_fetch import ScriptedCluster, batch_at, raw_fetch

@@ -12,14 +12,7 @@ from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig,
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterSnapshot,
-    PartitionInfo,
-    ProduceAnswer,
-    ProduceResult,
-    TopicInfo,
-)
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     LeaderNotAvailableError,
@@ -33,6 +26,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, LeaderHint, TopicPartition
 from tests.support.client_environment import pool_of, stepped_threads
@@ -52,7 +46,7 @@ class Bench:
             for p, leader in enumerate(leaders)
         )
         brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
-        self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
+        self.cache.update(MetadataResponse("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
         self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 30), stepped_threads())
         limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000, Random(0)))
         self.dispatcher = BatchDispatcher(self.accumulator, self.cache, limits)
@@ -72,7 +66,7 @@ class Bench:
             PartitionInfo(p.partition, leader, epoch, 0, p.replicas, ()) if p.partition == partition else p
             for p in self.cache.topic("t").partitions  # type: ignore[union-attr]
         )
-        snapshot = ClusterSnapshot("c", 1, self.cache.brokers, (TopicInfo("t", "id", elected),), 0)
+        snapshot = MetadataResponse("c", 1, self.cache.brokers, (TopicInfo("t", "id", elected),), 0)
         self.cache.update(snapshot, NOW_MS)
 
     def drain(self, now_ms: int = NOW_MS) -> list[OutboundRequest]:
@@ -360,7 +354,7 @@ def test_closing_fails_what_is_left_and_says_whether_it_may_be_written() -> None
 def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
     bench = Bench()
     partitions = tuple(PartitionInfo(p, 1, 0, 0, (1,), ()) for p in range(2_001))
-    snapshot = ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("wide", "id2", partitions),), 1)
+    snapshot = MetadataResponse("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("wide", "id2", partitions),), 1)
     bench.cache.update(snapshot, 0)
     for partition in range(2_001):
         queue = bench.accumulator.queue(TopicPartition("wide", partition))

@@ -13,15 +13,7 @@ from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.client.producer.stalled import producer_waits
-from penstock.client.wire.messages import (
-    BrokerInfo,
-    ClusterSnapshot,
-    PartitionInfo,
-    ProduceAnswer,
-    ProduceResult,
-    ProducerIdAndEpoch,
-    TopicInfo,
-)
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     InvalidProducerEpochError,
@@ -35,10 +27,11 @@ from penstock.errors import (
     TimedOutError,
     UnsupportedVersionError,
 )
+from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.batch import read_header, verify_crc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
-from penstock.types import TopicPartition
+from penstock.types import ProducerIdAndEpoch, TopicPartition
 from tests.support.client_environment import pool_of, stepped_threads
 
 NOW_MS = 1_000
@@ -64,7 +57,7 @@ class Bench:
         partitions = tuple(PartitionInfo(p, node, epoch, 0, (1, 2), ()) for p in range(2))
         brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
         topic = TopicInfo("t", "id", partitions)
-        self.cache.update(ClusterSnapshot("c", 1, brokers, (topic,), self.metadata_offset), 0)
+        self.cache.update(MetadataResponse("c", 1, brokers, (topic,), self.metadata_offset), 0)
 
     def add(self, count: int = 1, partition: int = 0, created_ms: int = NOW_MS) -> ProducerBatch:
         tp = TopicPartition("t", partition)

@@ -19,9 +19,8 @@ from penstock.client.producer.broker_pace import (
 )
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
-from penstock.client.wire.messages import ProducerIdAndEpoch
 from penstock.record.builder import build_batch
-from penstock.types import TopicPartition
+from penstock.types import ProducerIdAndEpoch, TopicPartition
 from tests.support.client_environment import stepped_threads
 
 TP = TopicPartition("t", 0)

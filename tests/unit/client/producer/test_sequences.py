@@ -6,13 +6,13 @@ import pytest
 
 from penstock.client.producer import sequences
 from penstock.client.producer.sequences import EPOCH_MAX, IN_FLIGHT_MAX, PartitionSequences, Refusal, SequencePlace
-from penstock.client.wire.messages import ProducerIdAndEpoch as Identity
 from penstock.errors import (
     InvalidProducerEpochError,
     InvariantViolation,
     OutOfOrderSequenceError,
     UnknownProducerIdError,
 )
+from penstock.types import ProducerIdAndEpoch as Identity
 
 ID = Identity(7, 0)
 OTHER_ID = Identity(8, 0)

@@ -13,11 +13,11 @@ import pytest
 from penstock.client.wire.channel import GrpcTransport
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import FetchCall, ProduceCall
-from penstock.error_trailer import ERROR_CODE_KEY
 from penstock.errors import NetworkError
-from penstock.pb import broker_pb2_grpc
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import ERROR_CODE_KEY
 from tests.support.garbage_server import GARBAGE, speaking
+from tests.support.grpc_stub import serve
 
 PATIENCE_S = 20
 
@@ -43,18 +43,13 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
 
 
 def test_a_refusal_with_a_garbled_code_is_what_its_status_says() -> None:
-    class Proxy(broker_pb2_grpc.BrokerServicer):
-        """Refuses every call, with a trailer that is not ours."""
-
-        async def Metadata(self, request: Any, context: Any) -> None:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "no upstream", ((ERROR_CODE_KEY, "503 no upstream"),))
-
-        async def Fetch(self, request_iterator: Any, context: Any) -> None:
-            await self.Metadata(None, context)
+    async def refuse(request: Any, context: Any) -> None:
+        """As a proxy does, with a trailer that is not ours."""
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "no upstream", ((ERROR_CODE_KEY, "503 no upstream"),))
 
     async def main() -> None:
         server = grpc.aio.server()
-        broker_pb2_grpc.add_BrokerServicer_to_server(Proxy(), server)
+        serve(server, "Broker", Metadata=refuse, Fetch=refuse)
         endpoint = Endpoint("127.0.0.1", server.add_insecure_port("127.0.0.1:0"))
         await server.start()
         connection = Connection(GrpcTransport(), endpoint)

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from metadata.controller.config import ControllerConfig
 from metadata.offline import OfflineReason, offline_reason, offline_text
-from metadata.requests import (
-    AssignReplicasToDirsRequest,
-    ElectionType,
-    ElectLeadersRequest,
-    HostedReplicas,
-    NamedPartitions,
-    NewTopic,
-    ReplicaAssignment,
-)
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     EligibleLeadersNotAvailableError,
@@ -24,6 +15,9 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.brokers import AssignReplicasToDirsRequest, HostedReplicas
+from penstock.messages.elections import ElectionType, ElectLeadersRequest, NamedPartitions
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 

@@ -10,8 +10,8 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.election import Circumstances, ElectedLeader, elect, eligible_replicas
 from metadata.records import ConfigRecord, PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
-from metadata.requests import HostedReplicas
 from penstock.errors import InvariantViolation
+from penstock.messages.brokers import HostedReplicas
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 

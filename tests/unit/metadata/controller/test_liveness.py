@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of
 from metadata.controller.sessions import STANDSTILL_SESSIONS
 from metadata.records import BrokerRegistrationChangeRecord
-from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, NewTopic, ReplicaAssignment
 from penstock.errors import BrokerIdNotRegisteredError, InconsistentClusterIdError, StaleBrokerEpochError
+from penstock.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.requests import HostedReplicas, RegisterBrokerRequest
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
+from penstock.messages.brokers import HostedReplicas, RegisterBrokerRequest
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 

@@ -7,7 +7,6 @@ import pytest
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.records import PartitionRecord
-from metadata.requests import CreatePartitionsRequest, NewPartitions, NewTopic, ReplicaAssignment
 from penstock.errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -18,6 +17,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.topics import CreatePartitionsRequest, NewPartitions, NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.requests import AlterPartitionData, AlterPartitionRequest, IsrMember
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     FencedLeaderEpochError,
@@ -19,6 +18,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, IsrMember
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
 

@@ -9,8 +9,8 @@ from metadata.controller.producer_ids import BLOCK_SIZE, IDS_PER_EPOCH, NEXT_PRO
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
 from metadata.records import ProducerIdsRecord, Record
-from metadata.requests import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.errors import BrokerIdNotRegisteredError, InvariantViolation, StaleBrokerEpochError, UnknownServerError
+from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from raft.quorum_state import EPOCH_MAX
 from tests.unit.metadata.harness import EPOCH, Cluster
 

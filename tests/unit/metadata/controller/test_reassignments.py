@@ -9,8 +9,6 @@ import pytest
 from metadata.controller.config import ControllerConfig
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
-from metadata.requests import ElectionType, ElectLeadersRequest, NamedPartitions, NewTopic, ReassignedPartition
-from metadata.requests import ReplicaAssignment as Assigned
 from penstock.errors import (
     IneligibleReplicaError,
     InvalidReplicaAssignmentError,
@@ -21,6 +19,9 @@ from penstock.errors import (
     PolicyViolationError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.elections import ElectionType, ElectLeadersRequest, NamedPartitions, ReassignedPartition
+from penstock.messages.topics import NewTopic
+from penstock.messages.topics import ReplicaAssignment as Assigned
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
 

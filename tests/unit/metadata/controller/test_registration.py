@@ -9,7 +9,6 @@ import pytest
 from metadata.controller.config import ControllerConfig
 from metadata.controller.registration import register_broker
 from metadata.records import RegisterBrokerRecord
-from metadata.requests import RegisterBrokerRequest
 from penstock.errors import (
     DuplicateBrokerRegistrationError,
     InconsistentClusterIdError,
@@ -17,6 +16,7 @@ from penstock.errors import (
     InvariantViolation,
     ResourceExhaustedError,
 )
+from penstock.messages.brokers import RegisterBrokerRequest
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 
 GOOD = RegisterBrokerRequest(CLUSTER_ID, 1, "process", "host", 9192, log_dirs=("dir-1",))

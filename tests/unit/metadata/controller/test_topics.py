@@ -9,15 +9,6 @@ import pytest
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX
 from metadata.codec import encode_record
 from metadata.controller.config import ControllerConfig
-from metadata.requests import (
-    CreateTopicsRequest,
-    ElectionType,
-    ElectLeadersRequest,
-    NamedPartitions,
-    NewPartitions,
-    NewTopic,
-    ReplicaAssignment,
-)
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import (
     InvalidConfigError,
@@ -31,6 +22,8 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.elections import ElectionType, ElectLeadersRequest, NamedPartitions
+from penstock.messages.topics import CreateTopicsRequest, NewPartitions, NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
 

@@ -10,14 +10,6 @@ from metadata.controller.controller import Controller
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.records import BROKER_RESOURCE, ConfigRecord, PartitionChangeRecord, UnregisterBrokerRecord
-from metadata.registrations import ConfigResource
-from metadata.requests import (
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    HostedReplicas,
-    NewTopic,
-    ReplicaAssignment,
-)
 from metadata.snapshot import decode_snapshot, encode_snapshot, snapshot_id_of
 from penstock.errors import (
     BrokerIdNotRegisteredError,
@@ -26,6 +18,10 @@ from penstock.errors import (
     InvariantViolation,
     PolicyViolationError,
 )
+from penstock.messages.brokers import BrokerHeartbeatRequest, HostedReplicas
+from penstock.messages.configs import ConfigResource
+from penstock.messages.partitions import AlterPartitionRequest
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.grpc.codec.error import error_to_pb
-from penstock.error_message import error_in_message
 from penstock.errors import ApiError, InvalidRequestError, KafkaStorageError
+from penstock.wire.error_message import error_in_message, error_to_message
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ def test_that_nothing_was_written_crosses_where_the_code_does_not_say_it(
 ) -> None:
     if given:
         error.nothing_written = True
-    sent = error_to_pb(error)
+    sent = error_to_message(error)
     assert sent is not None
     found = error_in_message(sent)
     assert sent.nothing_written is crosses

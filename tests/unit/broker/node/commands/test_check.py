@@ -9,18 +9,18 @@ import pytest
 from broker.config.config import load_config
 from broker.config.exposed_listeners import exposed_listeners, node_listeners
 from broker.config.node_config import NodeConfig
-from broker.grpc.codec.metadata import cluster_to_pb
 from broker.node.commands.check import main
 from broker.node.format import format_node
-from broker.requests import ClusterView, NodeAddress, NodeStandingView
 from penstock.client.admin.health import ClusterViews, HealthCheck, judge
-from penstock.client.wire.messages import QuorumInfo, QuorumReplicaInfo
-from penstock.client.wire.protobuf import decode_cluster
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
-from penstock.pb.broker_pb2 import DescribeClusterResponse
+from penstock.messages.client_apis import DESCRIBE_CLUSTER
+from penstock.messages.cluster import ClusterInfo, NodeStanding
+from penstock.messages.metadata import BrokerInfo
+from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
+from penstock.wire.message_codec import response_codec
 from storage.disk.file_system import OsFileSystem
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -99,9 +99,11 @@ def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
 
 def health_of(config: NodeConfig) -> HealthCheck:
     """What `penstock cluster health` makes of the node's answer, as it comes over the wire."""
-    standing = NodeStandingView(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
-    answer = cluster_to_pb(ClusterView("c", 0, (NodeAddress(0, "h", 1, "", False),), 1, standing, {}, 0, ()))
-    received = decode_cluster(DescribeClusterResponse.FromString(answer.SerializeToString()))
+    standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
+    codec = response_codec(DESCRIBE_CLUSTER)
+    received = codec.decode(
+        codec.encode(ClusterInfo("c", 0, (BrokerInfo(0, "h", 1, "", False),), 1, standing, {}, 0, ()))
+    )
     health = judge(ClusterViews({0: received}), QuorumInfo(0, 1, 1, (QuorumReplicaInfo(0, 1, 0),), ()))
     assert health.status == "healthy"
     return next(check for check in health.checks if check.name == "node listeners")

@@ -18,7 +18,6 @@ from broker.replication.follower.fetcher_core import (
     Truncate,
 )
 from broker.replication.move_throttle import CHUNK_BYTES, HOLD_MS_MAX, MoveThrottle, MovingCopies
-from broker.requests import PartitionFetchResult
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
@@ -27,6 +26,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
+from penstock.messages.fetch import PartitionFetchResult
 from penstock.types import EpochEndOffset, TopicPartition
 
 P = TopicPartition("t", 0)

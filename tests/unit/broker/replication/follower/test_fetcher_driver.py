@@ -25,9 +25,9 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
 from broker.replication.partition import Partition
-from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
 from penstock.errors import CorruptMessageError, NetworkError
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, TopicPartition
 from storage.log_config import LogConfig

@@ -19,9 +19,9 @@ from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
-from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, KafkaStorageError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import TopicPartition
 from tests.support.partitions import NOBODY, PARTITION, make_log, make_partition, state
 

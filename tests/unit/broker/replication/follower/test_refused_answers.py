@@ -18,8 +18,8 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
-from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.errors import FencedLeaderEpochError, KafkaStorageError
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 

@@ -16,7 +16,7 @@ from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition, PartitionReports
-from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.leader_stream import until

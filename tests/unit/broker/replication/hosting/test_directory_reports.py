@@ -13,8 +13,8 @@ import pytest
 from broker.replication.hosting.directory_reports import REPLICAS_MAX, DirectoryReports
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
-from metadata.requests import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.errors import ApiError, RequestTimedOutError, UnknownTopicIdError
+from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.types import TopicPartition
 from tests.support.virtual_time import run_virtual
 

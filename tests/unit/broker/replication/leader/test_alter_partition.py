@@ -13,8 +13,8 @@ import pytest
 from broker.replication.leader.alter_partition import PARTITIONS_MAX, AlterPartitionManager
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
-from metadata.requests import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, IsrMember
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError, RequestTimedOutError
+from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, IsrMember
 from penstock.types import TopicPartition
 from tests.support.virtual_time import run_virtual, virtual_clock
 

@@ -10,10 +10,10 @@ import pytest
 
 from penstock import TopicPartition
 from penstock.cli.moves.dirs import dir_performing
+from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs
-from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
-from penstock.client.wire.messages import ConfigEntry
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, KafkaStorageError, NetworkError
+from penstock.messages.configs import ConfigEntry
 from tests.unit.cli.moves.fake_cluster import FakeCluster, FakeTime, asked_by_commands
 
 MIB = 1 << 20

@@ -11,8 +11,8 @@ from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterS
 from penstock.balance.dirs.broker_dirs import DirMove, DirReplica
 from penstock.cli.moves.dirs.dir_queue import DirQueue
 from penstock.cli.moves.dirs.dir_reading import read_dirs, room_in
+from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs
-from penstock.client.wire.log_dirs import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.errors import ApiError, KafkaStorageError, NetworkError, ReplicaNotAvailableError
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.requests import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    ConfigChange,
-    ConfigOperation,
-)
 from penstock.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError, UnknownTopicOrPartitionError
+from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation

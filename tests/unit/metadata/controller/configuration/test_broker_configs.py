@@ -13,14 +13,19 @@ from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.state import ControllerState
 from metadata.image import image_records
 from metadata.records import ConfigRecord, UnregisterBrokerRecord
-from metadata.registrations import ConfigResource
-from metadata.requests import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
 from penstock.config_keys import Update, config_text
 from penstock.errors import (
     BrokerIdNotRegisteredError,
     InvalidConfigError,
     InvalidRequestError,
     PolicyViolationError,
+)
+from penstock.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
 )
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.requests import ElectionType, ElectLeadersRequest, ElectLeadersResult, NamedPartitions, NewTopic
 from penstock.errors import (
     ElectionNotNeededError,
     EligibleLeadersNotAvailableError,
@@ -14,6 +13,8 @@ from penstock.errors import (
     PreferredLeaderNotAvailableError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.elections import ElectionType, ElectLeadersRequest, ElectLeadersResult, NamedPartitions
+from penstock.messages.topics import NewTopic
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN

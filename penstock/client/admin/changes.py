@@ -1,0 +1,48 @@
+"""Asks for a change of the cluster's metadata: any broker forwards it to the active controller.
+
+A request whose answer was lost is repeated. The answer to the repetition is then read as one to both attempts, as the
+API's row says: what the first attempt may have done is no error of the second. Not here: the wait until every broker
+has heard of the change (configs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.error_meaning import outcome_unknown
+from penstock.client.wire.connection import Connection
+from penstock.errors import ApiError
+from penstock.messages.api import Api
+
+A = TypeVar("A")
+
+
+def unjudged(answer: Any) -> None:
+    """Any answer ends the attempts."""
+
+
+async def change(
+    cluster: ClusterClient,
+    api: Api[Any, A],
+    request: Any,
+    deadline_ms: int,
+    judge: Callable[[A], None] = unjudged,
+) -> A:
+    """The answer to the request. `judge` raises the error of an answer that is to be asked for again, or is final."""
+    maybe_done = False  # an attempt failed, and its outcome is unknown
+
+    async def ask(connection: Connection, timeout_ms: int) -> A:
+        nonlocal maybe_done
+        try:
+            answer = await connection.call(api, replace(request, timeout_ms=timeout_ms), timeout_ms)
+            answer = api.answer_to_both(request, answer) if maybe_done else answer
+            judge(answer)
+            return answer
+        except ApiError as error:
+            maybe_done = maybe_done or outcome_unknown(error)
+            raise
+
+    return await cluster.ask_any(ask, deadline_ms)

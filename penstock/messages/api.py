@@ -1,0 +1,150 @@
+"""One row of the table of APIs: everything that doors, clients, handlers, limits, metrics and pages know of an API.
+
+Not here: the rows (apis.py), and the handling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from penstock.errors import ApiError
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+class ApiKind(Enum):
+    """The way of an API's requests through a cluster."""
+
+    STREAM = "requests of one stream, answered by the broker that is asked"
+    LOCAL = "answered by the broker that is asked"
+    FORWARDED = "forwarded by the broker that is asked to the active controller, which decides"
+    ASKED = "answered by the active controller, or by the broker that is asked when no controller answers in time"
+    CONTROLLER = "asked of the active controller by brokers"
+    QUORUM = "between the nodes of the quorum; the messages are raft's"
+
+    @property
+    def service(self) -> str:
+        """The gRPC service that takes its requests first."""
+        return {ApiKind.CONTROLLER: "Controller", ApiKind.QUORUM: "Quorum"}.get(self, "Broker")
+
+    @property
+    def at_broker(self) -> bool:
+        """The listeners for clients take its requests."""
+        return self in (ApiKind.STREAM, ApiKind.LOCAL, ApiKind.FORWARDED, ApiKind.ASKED)
+
+    @property
+    def at_controller(self) -> bool:
+        """The active controller takes its requests at the controller listener."""
+        return self in (ApiKind.FORWARDED, ApiKind.ASKED, ApiKind.CONTROLLER)
+
+
+class Operation(Enum):
+    """The operations that an authorizer permits or denies, in Kafka's words (KIP-11)."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    CLUSTER_ACTION = "ClusterAction"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+    IDEMPOTENT_WRITE = "IdempotentWrite"
+
+
+class Resource(Enum):
+    """The kind of thing that an operation is done to."""
+
+    CLUSTER = "cluster"
+    TOPIC = "topic"
+    NAMED = "the topic or broker that the request names"
+
+
+class KafkaVersions(NamedTuple):
+    """The API in Kafka's protocol: its key, and the versions that this release could answer."""
+
+    key: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """The size that one request may have. `elements` maps the path of a repeated field (`topics.config`) to its limit;
+    a nested field is counted over the whole request. A `message_bytes` of None means `socket.request.max.bytes`."""
+
+    message_bytes: int | None
+    elements: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+
+SMALL: Final = ApiLimits(4 * KIB)
+
+
+class Outcome(Protocol):
+    """The result of one part of a request: a partition, a topic, a resource."""
+
+    @property
+    def error(self) -> ApiError | None: ...
+
+
+def no_outcomes(response: Any) -> Iterable[Outcome]:
+    """An answer without parts that can fail one by one."""
+    return ()
+
+
+def as_answered(response: Any) -> Any:
+    """A repetition's answer is read as a first one's."""
+    return response
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Api(Generic[Q, A]):
+    """One API. Its protobuf messages are `penstock.v1.{name}Request` and `…Response`."""
+
+    name: str
+    request: type[Q]
+    response: type[A]
+    kind: ApiKind
+    limits: ApiLimits
+    operation: Operation
+    resource: Resource = Resource.CLUSTER
+    kafka: KafkaVersions | None = None
+    outcomes: Callable[[A], Iterable[Outcome]] = no_outcomes
+    """The results of an answer's parts: their errors are counted."""
+    of_repetition: Callable[[A], A] = as_answered
+    """The answer to a request that is sent again because its first answer was lost, as the answer to both."""
+    tells_offset: bool = False
+    """The controller's driver writes into the answer at which metadata offset the change was committed."""
+    replica_id: Callable[[Q], int] | None = None
+    """The replica on whose behalf it is asked. Only brokers ask for one, at their own listener."""
+
+    def answer_to_both(self, request: Q, answer: A) -> A:
+        """The answer to a repeated request, read for the lost attempts before it too. One that only checks has done
+        nothing."""
+        return answer if getattr(request, "validate_only", False) else self.of_repetition(answer)
+
+    @property
+    def function(self) -> str:
+        """Its name as a function's: create_topics."""
+        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.name)[1:]
+
+    @property
+    def method(self) -> str:
+        """Its path in gRPC, where it is asked first: at a broker's listeners, at a controller's, or in the quorum."""
+        return f"/penstock.v1.{self.kind.service}/{self.name}"
+
+    @property
+    def controller_method(self) -> str:
+        """Its path in gRPC at the controller listener."""
+        return f"/penstock.v1.Controller/{self.name}"
+
+    def __repr__(self) -> str:
+        return f"Api({self.name})"

@@ -1,0 +1,292 @@
+"""The APIs of clients: at a broker's listeners. Kafka's keys and versions are those of its protocol guide.
+
+An element of a repeated field costs a node far more than its bytes on the wire (an empty one is two bytes, and becomes
+an object, an error and an answer), so elements are limited apart from bytes. Not here: what a row has (api.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.messages import (
+    brokers,
+    cluster,
+    configs,
+    elections,
+    fetch,
+    log_dirs,
+    metadata,
+    offsets,
+    produce,
+    producer_ids,
+    quorum,
+    repetitions,
+    topics,
+)
+from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, KafkaVersions, Operation, Resource
+
+PARTITIONS_MAX: Final = 2_000
+"""Partitions of one data request. A handler works 10 to 20 µs for each before the next request has its turn. Clients
+and followers ask for the others in the next one."""
+NAMES_MAX: Final = 1_000
+"""Topics or resources of one request; the answer for one may have 10,000 partitions."""
+ASKED_MAX: Final = 10_000
+"""Partitions about which the controller is asked at once. It decides about 1,000 in 0.1 s, and does nothing else
+meanwhile, so our clients ask for no more; those of an older release ask for all at once, and often in an incident."""
+ENTRIES_MAX: Final = 10_000
+"""Configuration entries of one request, over all of its topics or resources."""
+
+PRODUCE: Final = Api(
+    "Produce",
+    produce.ProduceRequest,
+    produce.ProduceResponse,
+    ApiKind.STREAM,
+    ApiLimits(None, {"partitions": PARTITIONS_MAX}, "the only request with records"),
+    Operation.WRITE,
+    Resource.TOPIC,
+    KafkaVersions(0, 3, 13),
+    lambda answer: answer.partitions,
+)
+FETCH: Final = Api(
+    "Fetch",
+    fetch.FetchRequest,
+    fetch.FetchResponse,
+    ApiKind.STREAM,
+    ApiLimits(
+        4 * MIB,
+        {"partitions": PARTITIONS_MAX, "forgotten": PARTITIONS_MAX},
+        "a session of more partitions is built by several requests",
+    ),
+    Operation.READ,
+    Resource.TOPIC,
+    KafkaVersions(1, 4, 18),
+    lambda answer: answer.partitions,
+    replica_id=lambda request: request.replica_id,
+)
+LIST_OFFSETS: Final = Api(
+    "ListOffsets",
+    offsets.ListOffsetsRequest,
+    offsets.ListOffsetsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
+    Operation.DESCRIBE,
+    Resource.TOPIC,
+    KafkaVersions(2, 1, 11),
+    lambda answer: answer.partitions,
+    replica_id=lambda request: request.replica_id,
+)
+OFFSET_FOR_LEADER_EPOCH: Final = Api(
+    "OffsetForLeaderEpoch",
+    offsets.OffsetForLeaderEpochRequest,
+    offsets.OffsetForLeaderEpochResponse,
+    ApiKind.LOCAL,
+    ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
+    Operation.DESCRIBE,
+    Resource.TOPIC,
+    KafkaVersions(23, 2, 4),
+    lambda answer: answer.partitions,
+    replica_id=lambda request: request.replica_id,
+)
+DELETE_RECORDS: Final = Api(
+    "DeleteRecords",
+    offsets.DeleteRecordsRequest,
+    offsets.DeleteRecordsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(4 * MIB, {"partitions": 10_000}),
+    Operation.DELETE,
+    Resource.TOPIC,
+    KafkaVersions(21, 0, 2),
+    lambda answer: answer.partitions,
+)
+METADATA: Final = Api(
+    "Metadata",
+    metadata.MetadataRequest,
+    metadata.MetadataResponse,
+    ApiKind.LOCAL,
+    ApiLimits(MIB, {"topics": NAMES_MAX}, "ask for all topics to learn of more"),
+    Operation.DESCRIBE,
+    Resource.TOPIC,
+    KafkaVersions(3, 0, 13),
+)
+CREATE_TOPICS: Final = Api(
+    "CreateTopics",
+    topics.CreateTopicsRequest,
+    topics.CreateTopicsResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(
+        4 * MIB,
+        {
+            "topics": NAMES_MAX,
+            "topics.config": ENTRIES_MAX,
+            "topics.assignment": 100_000,
+            "topics.assignment.replicas": 500_000,
+        },
+        "the largest topic has 10,000 partitions",
+    ),
+    Operation.CREATE,
+    Resource.TOPIC,
+    KafkaVersions(19, 2, 7),
+    lambda answer: answer.topics,
+    repetitions.created_before,
+    tells_offset=True,
+)
+CREATE_PARTITIONS: Final = Api(
+    "CreatePartitions",
+    topics.CreatePartitionsRequest,
+    topics.CreatePartitionsResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(
+        4 * MIB,
+        {"topics": NAMES_MAX, "topics.assignment": 100_000, "topics.assignment.replicas": 500_000},
+        "the largest topic has 10,000 partitions",
+    ),
+    Operation.ALTER,
+    Resource.TOPIC,
+    KafkaVersions(37, 0, 3),
+    lambda answer: answer.topics,
+    repetitions.added_before,
+    tells_offset=True,
+)
+DELETE_TOPICS: Final = Api(
+    "DeleteTopics",
+    topics.DeleteTopicsRequest,
+    topics.DeleteTopicsResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
+    Operation.DELETE,
+    Resource.TOPIC,
+    KafkaVersions(20, 1, 6),
+    lambda answer: answer.topics,
+    repetitions.deleted_before,
+    tells_offset=True,
+)
+INIT_PRODUCER_ID: Final = Api(
+    "InitProducerId",
+    producer_ids.InitProducerIdRequest,
+    producer_ids.InitProducerIdResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.IDEMPOTENT_WRITE,
+    Resource.CLUSTER,
+    KafkaVersions(22, 0, 5),
+)
+ALTER_CONFIGS: Final = Api(
+    "AlterConfigs",
+    configs.AlterConfigsRequest,
+    configs.AlterConfigsResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
+    Operation.ALTER_CONFIGS,
+    Resource.NAMED,
+    KafkaVersions(44, 0, 1),
+    lambda answer: answer.resources,
+    tells_offset=True,
+)
+ELECT_LEADERS: Final = Api(
+    "ElectLeaders",
+    elections.ElectLeadersRequest,
+    elections.ElectLeadersResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": ASKED_MAX}, "no topic means all of them"),
+    Operation.ALTER,
+    Resource.CLUSTER,
+    KafkaVersions(43, 0, 2),
+    lambda answer: answer.partitions,
+    repetitions.elected_before,
+    tells_offset=True,
+)
+ALTER_PARTITION_REASSIGNMENTS: Final = Api(
+    "AlterPartitionReassignments",
+    elections.AlterPartitionReassignmentsRequest,
+    elections.AlterPartitionReassignmentsResponse,
+    ApiKind.FORWARDED,
+    ApiLimits(
+        4 * MIB, {"partitions": ASKED_MAX, "partitions.replicas": ENTRIES_MAX}, "no replicas and `cancel` ends one"
+    ),
+    Operation.ALTER,
+    Resource.CLUSTER,
+    KafkaVersions(45, 0, 1),
+    lambda answer: answer.partitions,
+    repetitions.cancelled_before,
+    tells_offset=True,
+)
+UNREGISTER_BROKER: Final = Api(
+    "UnregisterBroker",
+    brokers.UnregisterBrokerRequest,
+    brokers.UnregisterBrokerResponse,
+    ApiKind.FORWARDED,
+    SMALL,
+    Operation.ALTER,
+    Resource.CLUSTER,
+    KafkaVersions(64, 0, 0),
+    lambda answer: (answer,),
+    repetitions.unregistered_before,
+    tells_offset=True,
+)
+DESCRIBE_CONFIGS: Final = Api(
+    "DescribeConfigs",
+    configs.DescribeConfigsRequest,
+    configs.DescribeConfigsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(
+        MIB,
+        {"resources": NAMES_MAX, "resources.keys": ENTRIES_MAX},
+        "a topic's description is about 5 KiB, so the largest answer has 5 MiB",
+    ),
+    Operation.DESCRIBE_CONFIGS,
+    Resource.NAMED,
+    KafkaVersions(32, 1, 4),
+    lambda answer: answer.resources,
+)
+DESCRIBE_CLUSTER: Final = Api(
+    "DescribeCluster",
+    cluster.DescribeClusterRequest,
+    cluster.ClusterInfo,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.DESCRIBE,
+    Resource.CLUSTER,
+    KafkaVersions(60, 0, 2),
+)
+DESCRIBE_QUORUM: Final = Api(
+    "DescribeQuorum",
+    quorum.DescribeQuorumRequest,
+    quorum.QuorumInfo,
+    ApiKind.ASKED,
+    SMALL,
+    Operation.DESCRIBE,
+    Resource.CLUSTER,
+    KafkaVersions(55, 0, 2),
+)
+DESCRIBE_METADATA: Final = Api(
+    "DescribeMetadata",
+    quorum.DescribeMetadataRequest,
+    quorum.DescribeMetadataResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.DESCRIBE,
+)
+DESCRIBE_LOG_DIRS: Final = Api(
+    "DescribeLogDirs",
+    log_dirs.DescribeLogDirsRequest,
+    log_dirs.DescribeLogDirsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
+    Operation.DESCRIBE,
+    Resource.CLUSTER,
+    KafkaVersions(35, 1, 4),
+)
+ALTER_REPLICA_LOG_DIRS: Final = Api(
+    "AlterReplicaLogDirs",
+    log_dirs.AlterReplicaLogDirsRequest,
+    log_dirs.AlterReplicaLogDirsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(
+        MIB,
+        {"dirs": 128, "dirs.topics": NAMES_MAX, "dirs.topics.partitions": NAMES_MAX},
+        "a client sends 100 at a time",
+    ),
+    Operation.ALTER,
+    Resource.CLUSTER,
+    KafkaVersions(34, 1, 2),
+)

@@ -1,0 +1,117 @@
+"""DescribeCluster: the cluster as one broker has it, and what that broker knows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from penstock.messages.metadata import BrokerInfo
+from penstock.types import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeClusterRequest:
+    """Asks for every broker, fenced ones too."""
+
+
+class SilentLogDir(NamedTuple):
+    """A log dir whose disk does not answer. After `log.dir.hang.ms.max` it fails."""
+
+    path: str
+    silent_ms: int
+    """For how long the oldest call to the disk has not come back."""
+    stalled: int
+    """Partitions that the broker leads there and that have records which wait for the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeListener:
+    """A listener for nodes (CONTROLLER, INTERNAL), where its broker listens."""
+
+    name: str
+    host: str
+    port: int
+    is_exposed: bool
+    """Open to every network of the machine: who reaches it can act as a node of the cluster."""
+
+    def __str__(self) -> str:
+        return f"{self.name}://{Endpoint(self.host, self.port)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStanding:
+    """What a broker knows by itself, without the controller: it is true when the rest of the answer is old."""
+
+    node_id: int
+    fenced: bool
+    """The controller keeps the broker out of service, or none answers it."""
+    metadata_age_ms: int
+    """For how long the broker has not heard from a working quorum: its metadata may be so old."""
+    partitions: int
+    leaders: int
+    under_replicated: int
+    """Partitions led there with replicas that are not in sync, as the leader knows it."""
+    under_min_isr: int
+    """Partitions led there with fewer replicas in sync than min.insync.replicas."""
+    lost_replicas: int
+    """Replicas that the broker cannot serve: they are damaged, or their log dir failed."""
+    failed_log_dirs: tuple[str, ...]
+    unserved: int = 0
+    """Of the lost replicas, those that the broker should lead: nobody can read or write them."""
+    refusing_appends: int = 0
+    """Replicas whose last append found no room on the disk, or no file descriptor."""
+    refusing_writes: int = 0
+    """Of these, those that the broker leads: producers are refused."""
+    silent_log_dirs: tuple[SilentLogDir, ...] = ()
+    node_listeners: tuple[NodeListener, ...] = ()
+    """Those for nodes, of which every broker has one; none if it is older than this field."""
+
+
+class PartitionTroubleKind(StrEnum):
+    """The troubles of a partition."""
+
+    UNSPECIFIED = "unspecified"
+    """One that a newer broker knows."""
+    OFFLINE = "offline"
+    UNDER_MIN_ISR = "under_min_isr"
+    UNDER_REPLICATED = "under_replicated"
+    UNSERVED = "unserved"
+    STALLED = "stalled"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTrouble:
+    """A partition that is offline, or that the broker that answered should lead, and is ill."""
+
+    topic: str
+    partition: int
+    kind: PartitionTroubleKind
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    """As its leader knows it; of an offline or unserved partition: its ISR."""
+    min_insync_replicas: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster as one broker has it: its id, its controller (-1: none now) and every registered broker. Brokers,
+    leaders and offline partitions are those of its metadata. `standing` says how old that is, and what the broker
+    knows by itself; `troubles` names the worst partitions, not all of many."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerInfo, ...]
+    metadata_offset: int
+    standing: NodeStanding
+    leaders: Mapping[int, int] = field(default_factory=dict)
+    """Broker to the number of partitions that it leads."""
+    offline_partitions: int = 0
+    troubles: tuple[PartitionTrouble, ...] = ()
+
+    @property
+    def freshness(self) -> tuple[bool, int, int]:
+        """Larger is newer, of the answers of several brokers."""
+        return self.controller_id >= 0, self.metadata_offset, -self.standing.metadata_age_ms

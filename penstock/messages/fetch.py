@@ -1,0 +1,60 @@
+"""Fetch: the turns of a fetch session, of a consumer or of a follower (KIP-227).
+
+Every partition that is asked for comes with its topic's id: `HostedPartitions.get` checks it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ApiError
+from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
+
+
+@dataclass(slots=True)
+class FetchPartition:
+    """A partition added to a fetch session, or its new position there."""
+
+    partition: TopicPartition
+    topic_id: str
+    fetch_offset: int
+    current_leader_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = NO_OFFSET
+    max_bytes: int = 1 << 20
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    """One turn of a fetch session. `replica_id` is -1 for a consumer."""
+
+    correlation_id: int
+    replica_id: int
+    broker_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partitions: list[FetchPartition]
+    forgotten: list[TopicPartition]
+    cluster_id: str = ""
+    client_id: str = ""
+
+
+@dataclass(slots=True)
+class PartitionFetchResult:
+    """`topic_id` and `fetch_offset` are those of the question."""
+
+    partition: TopicPartition
+    topic_id: str
+    fetch_offset: int
+    error: ApiError | None = None
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    records: bytes = b""
+    diverging_epoch: EpochEndOffset | None = None
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    correlation_id: int
+    partitions: list[PartitionFetchResult]

@@ -1,0 +1,73 @@
+"""The APIs between nodes: what brokers ask of the active controller, and the calls of the quorum."""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, Final
+
+from penstock.messages import brokers, partitions, producer_ids
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation
+
+
+def _of_quorum(name: str, limits: ApiLimits = SMALL) -> Api[Any, Any]:
+    """A call between the quorum's nodes; `raft.messages` has its records."""
+    return Api(name, NoneType, NoneType, ApiKind.QUORUM, limits, Operation.CLUSTER_ACTION)
+
+
+VOTE: Final = _of_quorum("Vote")
+BEGIN_QUORUM_EPOCH: Final = _of_quorum("BeginQuorumEpoch")
+END_QUORUM_EPOCH: Final = _of_quorum(
+    "EndQuorumEpoch", ApiLimits(4 * KIB, {"preferred_successors": 100}, "a quorum has at most 9 voters")
+)
+FETCH_METADATA: Final = _of_quorum("FetchMetadata")
+FETCH_SNAPSHOT: Final = _of_quorum("FetchSnapshot")
+REGISTER_BROKER: Final = Api(
+    "RegisterBroker",
+    brokers.RegisterBrokerRequest,
+    brokers.RegisterBrokerResponse,
+    ApiKind.CONTROLLER,
+    ApiLimits(
+        8 * MIB,
+        {
+            "log_dirs": 1_000,
+            "lost_log_dirs": 1_000,
+            "replicas": 200_000,
+            "replicas.partitions": 200_000,
+            "listeners": 100,
+        },
+        "a broker names every replica that its log dirs hold",
+    ),
+    Operation.CLUSTER_ACTION,
+)
+BROKER_HEARTBEAT: Final = Api(
+    "BrokerHeartbeat",
+    brokers.BrokerHeartbeatRequest,
+    brokers.BrokerHeartbeatResponse,
+    ApiKind.CONTROLLER,
+    ApiLimits(8 * KIB, {"offline_log_dirs": 128}),
+    Operation.CLUSTER_ACTION,
+)
+ALTER_PARTITION: Final = Api(
+    "AlterPartition",
+    partitions.AlterPartitionRequest,
+    partitions.AlterPartitionResponse,
+    ApiKind.CONTROLLER,
+    ApiLimits(4 * MIB, {"partitions": 10_000, "partitions.new_isr": 200_000}, "a broker sends 1,000 at a time"),
+    Operation.CLUSTER_ACTION,
+)
+ASSIGN_REPLICAS_TO_DIRS: Final = Api(
+    "AssignReplicasToDirs",
+    brokers.AssignReplicasToDirsRequest,
+    brokers.AssignReplicasToDirsResponse,
+    ApiKind.CONTROLLER,
+    ApiLimits(4 * MIB, {"replicas": 10_000, "replicas.partitions": 10_000}, "a broker sends 1,000 at a time"),
+    Operation.CLUSTER_ACTION,
+)
+ALLOCATE_PRODUCER_IDS: Final = Api(
+    "AllocateProducerIds",
+    producer_ids.AllocateProducerIdsRequest,
+    producer_ids.AllocateProducerIdsResponse,
+    ApiKind.CONTROLLER,
+    SMALL,
+    Operation.CLUSTER_ACTION,
+)

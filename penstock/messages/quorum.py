@@ -1,0 +1,62 @@
+"""DescribeQuorum and DescribeMetadata: the quorum of the metadata log, and what that log makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumRequest:
+    """Asks for the state of the quorum. Only its leader knows all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplicaInfo:
+    """One voter or observer as the quorum's leader sees it; -1 where it has not heard of it."""
+
+    node_id: int
+    log_end_offset: int
+    last_fetch_ms_ago: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumInfo:
+    """The quorum of the metadata log. Only its leader knows the progress of the others."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplicaInfo, ...]
+    observers: tuple[QuorumReplicaInfo, ...]
+    only_own_view: bool = False
+    """No leader answered: this is what the broker that answered knows by itself."""
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader_id >= 0 and not self.only_own_view
+
+
+NEWEST_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeMetadataRequest:
+    """Asks for the metadata at `offset` (NEWEST_OFFSET: what the node has applied), from byte `position` on; without
+    `max_bytes` for its digest alone."""
+
+    offset: int
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeMetadataResponse:
+    """`lines` are those from the byte asked for; number, digest and size are of all lines."""
+
+    node_id: int
+    offset: int
+    epoch: int
+    records: int
+    sha256: str
+    size_bytes: int
+    lines: bytes

@@ -1,0 +1,99 @@
+"""CreateTopics, CreatePartitions and DeleteTopics: a broker forwards them to the active controller.
+
+An error of a whole request is raised. An error of one item is in that item's result, and the other items go on.
+`metadata_offset` is where the changes were committed; the controller's driver fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ApiError
+from penstock.types import NO_OFFSET
+
+USE_DEFAULT = -1
+"""As a number of partitions or a replication factor: the cluster's default, or the assignment's own number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """The replicas of one partition, the preferred leader first."""
+
+    partition: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create."""
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    config: Mapping[str, str] = field(default_factory=dict)
+    assignment: tuple[ReplicaAssignment, ...] = ()
+    """By hand; then the two numbers are -1 or agree with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest:
+    topics: tuple[NewTopic, ...] = ()
+    validate_only: bool = False
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """The outcome for one topic."""
+
+    name: str
+    topic_id: str = ""
+    error: ApiError | None = None
+    partitions: int = 0
+    replication_factor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse:
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """More partitions for a topic, until it has `total` (KIP-195)."""
+
+    name: str
+    total: int
+    assignment: tuple[ReplicaAssignment, ...] = ()
+    """By hand: of each new partition, and of no other. Empty: the cluster's choice."""
+    topic_id: str = ""
+    """Where it is not empty: only of the topic with this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequest:
+    topics: tuple[NewPartitions, ...] = ()
+    validate_only: bool = False
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsResponse:
+    """A topic that was just as it was asked for before has an error, and its number of partitions."""
+
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest:
+    topic_ids: tuple[str, ...] = ()
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse:
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET

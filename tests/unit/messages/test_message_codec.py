@@ -1,0 +1,177 @@
+"""The compiled codecs: every message of the table, every field, in both directions; and what refuses to start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+import pytest
+
+from metadata.controller.controller import Controller
+from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
+from penstock.messages.api import ApiKind
+from penstock.messages.apis import APIS
+from penstock.messages.client_apis import DESCRIBE_CONFIGS, METADATA
+from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
+from penstock.messages.fields import none_if, on_wire
+from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import configs_pb2, controller_pb2, quorum_pb2
+from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
+from penstock.wire.message_codec import (
+    UNUSED_FIELDS,
+    MessageCodec,
+    codec,
+    message_descriptor,
+    request_codec,
+    response_codec,
+)
+from tests.support.wire_decoders import filled
+
+COMPILED = [api for api in APIS.values() if api.kind not in (ApiKind.STREAM, ApiKind.QUORUM)]
+CODECS: dict[str, MessageCodec[Any]] = {
+    one.message.DESCRIPTOR.name: one for api in COMPILED for one in (request_codec(api), response_codec(api))
+}
+
+
+def as_sent(message: Any) -> Any:
+    """The message without what no node sends: errors of drawn codes, lists beside a flag that says there is none."""
+    for field_, value in message.ListFields():
+        is_error = field_.message_type is not None and field_.message_type.full_name == "penstock.v1.Error"
+        if is_error or f"{message.DESCRIPTOR.full_name}.{field_.name}" in UNUSED_FIELDS:
+            message.ClearField(field_.name)
+        elif field_.message_type is not None and not field_.message_type.GetOptions().map_entry:
+            for one in value if field_.is_repeated else [value]:
+                as_sent(one)
+    if "standing" in message.DESCRIPTOR.fields_by_name:
+        message.standing.SetInParent()
+    for flag, beside in (("all_topics", "topics"), ("all_partitions", "topics"), ("cancel", "replicas")):
+        if getattr(message, flag, False):
+            message.ClearField(beside)
+    return message
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_a_message_is_the_same_after_it_was_a_record(name: str) -> None:
+    one, random = CODECS[name], Random(name)
+    for _ in range(50):
+        message = as_sent(filled(random, one.message()))
+        assert one.to_message(one.of_message(message)) == message
+        record = one.of_message(message)
+        assert one.decode(one.encode(record)) == record
+
+
+def test_every_field_crosses_and_an_error_keeps_its_hint() -> None:
+    error = NotLeaderOrFollowerError("gone", leader=LeaderHint(2, 7, Endpoint("h", 9), "id"))
+    topic = TopicInfo(
+        "t", "id", (PartitionInfo(0, -1, 3, 4, (1, 2), (1,), error, (2,), ("a", ""), (2,), (1,)),), {"k": "v"}
+    )
+    of_metadata = response_codec(METADATA)
+    found = of_metadata.decode(of_metadata.encode(MetadataResponse("c", -1, (), (topic,), 9, 8)))
+    told = found.topics[0].partitions[0].error
+    assert isinstance(told, NotLeaderOrFollowerError) and told.leader == error.leader and str(told) == "gone"
+    assert repr(found) == repr(MetadataResponse("c", -1, (), (topic,), 9, 8))
+
+
+def test_no_topics_and_all_topics_are_told_apart() -> None:
+    asked = request_codec(METADATA)
+    assert asked.to_message(MetadataRequest(None)) == pb.MetadataRequest(all_topics=True)
+    assert asked.to_message(MetadataRequest(())) == pb.MetadataRequest()
+    assert asked.of_message(pb.MetadataRequest(topics=["t"], all_topics=True)) == MetadataRequest(None)
+
+
+def test_an_enum_of_a_newer_node_is_unknown_and_the_rest_is_read() -> None:
+    message = configs_pb2.DescribeConfigsResponse(resources=[{"configs": [{"key": "k"}]}])
+    message.resources[0].configs[0].source = 99  # type: ignore[assignment]
+    found: DescribeConfigsResponse = response_codec(DESCRIBE_CONFIGS).of_message(message)
+    assert (found.resources[0].configs[0].name, found.resources[0].configs[0].source) == ("k", ConfigSource.UNKNOWN)
+
+
+def test_the_table_has_every_method_of_the_protos_where_its_kind_says() -> None:
+    methods = {
+        (service.name, method.name)
+        for module in (pb, controller_pb2, quorum_pb2)
+        for service in module.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    }
+    table = {(api.kind.service, api.name) for api in APIS.values()}
+    table |= {("Controller", api.name) for api in APIS.values() if api.kind.at_controller}
+    assert table == methods
+
+
+def test_the_controller_decides_every_api_that_is_its_own() -> None:
+    asked = [api for api in APIS.values() if api.kind in (ApiKind.FORWARDED, ApiKind.CONTROLLER)]
+    special = {"BrokerHeartbeat": "heartbeat"}
+    assert [api for api in asked if not hasattr(Controller, special.get(api.name, api.function))] == []
+
+
+class Shade(StrEnum):
+    DARK = "dark"
+
+
+@dataclass(frozen=True)
+class Misses:
+    host: str
+    port: int
+    rack: str
+    fenced: bool
+
+
+@dataclass(frozen=True)
+class Invents(Misses):
+    node_id: int
+    colour: str
+
+
+@dataclass(frozen=True)
+class Mistakes(Misses):
+    node_id: str
+
+
+@dataclass(frozen=True)
+class MistakesMany(Misses):
+    node_id: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NamesNothing(Misses):
+    node_id: int = field(metadata=on_wire("id"))
+
+
+@dataclass(frozen=True)
+class Shades(Misses):
+    node_id: Shade
+
+
+@dataclass(frozen=True)
+class Flagless:
+    topics: tuple[str, ...] | None = field(metadata=none_if("no_such_flag"))
+    all_topics: bool
+    include_log_dirs: bool
+
+
+@dataclass(frozen=True)
+class Flattens(Misses):
+    node_id: int
+    where: TopicPartition
+
+
+@pytest.mark.parametrize(
+    ("record", "message", "named"),
+    [
+        (Misses, "Node", "penstock.v1.Node.node_id has no field in Misses"),
+        (Invents, "Node", "penstock.v1.Node has no field colour"),
+        (Mistakes, "Node", "penstock.v1.Node.node_id is no <class 'str'>"),
+        (MistakesMany, "Node", "penstock.v1.Node.node_id is no tuple"),
+        (NamesNothing, "Node", "penstock.v1.Node has no field id"),
+        (Shades, "Node", "penstock.v1.Node.node_id is no <enum 'Shade'>"),
+        (Flagless, "MetadataRequest", "penstock.v1.MetadataRequest has no field no_such_flag"),
+        (Flattens, "Node", "penstock.v1.Node has no field topic"),
+        (ListenerEndpoint, "Node", "penstock.v1.Node has no field name"),
+    ],
+)
+def test_a_record_that_does_not_match_its_message_refuses_to_start(record: Any, message: str, named: str) -> None:
+    with pytest.raises(InvariantViolation, match=named):
+        codec(record, message_descriptor(message))
