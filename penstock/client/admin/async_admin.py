@@ -22,7 +22,7 @@ from penstock.client.admin.admin_types import (
 )
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.elections import order_elections
-from penstock.client.admin.health import ClusterHealth
+from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
@@ -227,7 +227,7 @@ class AsyncAdmin:
 
     async def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
-        return await cluster_views.health(self._cluster, await self._begin())
+        return judge(*await cluster_views.views_and_quorum(self._cluster, await self._begin()))
 
     async def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""

@@ -6,19 +6,38 @@ Each has VIEW_MS to answer, or what is left of the call if that is less. Not her
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from penstock.client.admin.health import ClusterHealth, ClusterViews, judge
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
 from penstock.messages.client_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
-from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest
+from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.types import Endpoint
 
 VIEW_MS = METADATA_ATTEMPT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterViews:
+    """What every broker said, and why the others said nothing."""
+
+    by_node: Mapping[int, ClusterInfo]
+    """Not empty."""
+    silent: Mapping[int, str] = field(default_factory=dict)
+    """Registered brokers that did not answer: what happened instead."""
+
+    @property
+    def newest(self) -> ClusterInfo:
+        return max(self.by_node.values(), key=lambda view: view.freshness)
+
+    @property
+    def standings(self) -> list[NodeStanding]:
+        """By node id."""
+        return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
 
 
 async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
@@ -101,6 +120,6 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     return max(found, key=lambda view: (view.has_leader, view.leader_epoch))
 
 
-async def health(cluster: ClusterClient, deadline_ms: int) -> ClusterHealth:
-    """The judgement of what all brokers say."""
-    return judge(*await asyncio.gather(every_view(cluster, deadline_ms), quorum_view(cluster, deadline_ms)))
+async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo]:
+    """Both at once."""
+    return await asyncio.gather(every_view(cluster, deadline_ms), quorum_view(cluster, deadline_ms))

@@ -13,40 +13,21 @@ what is cluster-wide is taken from the newest picture, and the standing of a bro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
-from penstock.messages.cluster import ClusterInfo, NodeStanding, PartitionTrouble
+from penstock.messages.cluster import PartitionTrouble
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo
 
 HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
 OK, WARNING = "ok", "warning"
 _RANKS = (OK, WARNING, DEGRADED, CRITICAL)
-
-"""A node hears from the quorum at least each second; an election takes less than this, too."""
 VOTER_SILENT_MS = 10_000
+"""A node hears from the quorum at least each second; an election takes less than this, too."""
 PARTITIONS_NAMED_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterViews:
-    """What every broker said, and why the others said nothing."""
-
-    by_node: Mapping[int, ClusterInfo]
-    """Not empty."""
-    silent: Mapping[int, str] = field(default_factory=dict)
-    """Registered brokers that did not answer: what happened instead."""
-
-    @property
-    def newest(self) -> ClusterInfo:
-        return max(self.by_node.values(), key=lambda view: view.freshness)
-
-    @property
-    def standings(self) -> list[NodeStanding]:
-        """By node id."""
-        return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +99,8 @@ def _last_fetch(ago_ms: int) -> str:
 
 def _controller(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
     if not quorum.has_leader:
-        return HealthCheck(
-            "controller",
-            CRITICAL,
-            "none: no topic, leader or ISR can change",
-            "it comes back with the leader of the quorum",
-        )
+        none = "none: no topic, leader or ISR can change"
+        return HealthCheck("controller", CRITICAL, none, "it comes back with the leader of the quorum")
     return HealthCheck("controller", OK, f"node {quorum.leader_id} answers")
 
 

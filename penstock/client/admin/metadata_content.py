@@ -14,8 +14,7 @@ import asyncio
 import hashlib
 from dataclasses import dataclass
 
-from penstock.client.admin.cluster_views import every_view, not_here
-from penstock.client.admin.health import ClusterViews
+from penstock.client.admin.cluster_views import ClusterViews, every_view, not_here
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.errors import (

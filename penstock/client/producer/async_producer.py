@@ -22,7 +22,7 @@ from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
-from penstock.client.producer.bulk_send import BulkPlan
+from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
 from penstock.client.producer.producer import Producer
 from penstock.client.producer.producer_core import ProducerCore

@@ -24,7 +24,7 @@ from penstock.client.faces import at_once, blocking, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
-from penstock.client.producer.bulk_send import BulkPlan
+from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.producer.bulk import KEYED_CHUNK_RECORDS, Run, cut_keyed, is_arrow, keyed_chunks, runs
+from penstock.client.producer.bulk.cutting import KEYED_CHUNK_RECORDS, Run, cut_keyed, is_arrow, keyed_chunks, runs
 from penstock.errors import InvalidRecordError, MessageTooLargeError
 
 

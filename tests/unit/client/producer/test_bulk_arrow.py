@@ -44,7 +44,7 @@ class Plan:
 
 def sent(plan: Plan, values: Any, keys: Any, monkeypatch: pytest.MonkeyPatch) -> dict[bytes | None, bytes | None]:
     """The key of each value that was sent."""
-    from penstock.client.producer import bulk_arrow
+    from penstock.client.producer.bulk import bulk_arrow
 
     monkeypatch.setattr(bulk_arrow, "MAX_KEYED_ROWS", ROWS_AT_A_TIME)
     return {

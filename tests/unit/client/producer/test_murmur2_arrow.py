@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=19), max_size=30), st.integers(1, 12), st.integers(0, 5))
 def test_keys_hashed_together_go_where_they_go_alone(keys: list[bytes | None], count: int, skip: int) -> None:
-    from penstock.client.producer.murmur2_arrow import partition_ids
+    from penstock.client.producer.bulk.murmur2_arrow import partition_ids
 
     alone = [-1 if key is None else partition_for_key(key, count) for key in keys]
     assert partition_ids(pa.array(keys, pa.binary()), count).tolist() == alone

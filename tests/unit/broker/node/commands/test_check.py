@@ -11,7 +11,8 @@ from broker.config.exposed_listeners import exposed_listeners, node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.commands.check import main
 from broker.node.format import format_node
-from penstock.client.admin.health import ClusterViews, HealthCheck, judge
+from penstock.client.admin.cluster_views import ClusterViews
+from penstock.client.admin.health import HealthCheck, judge
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
 from penstock.messages.client_apis import DESCRIBE_CLUSTER

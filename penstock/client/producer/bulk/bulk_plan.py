@@ -1,7 +1,7 @@
 """Makes batches of the values of one send_many: an iterator of encoded batches, each with the partition it is for.
 
 Both faces of the producer walk it and queue each batch as memory allows; nothing is encoded before the batch ahead of
-it was queued, so a long iterable needs no more memory than the buffer. Cutting is bulk.py's.
+it was queued, so a long iterable needs no more memory than the buffer. Cutting is cutting.py's.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from penstock.client.producer import bulk
 from penstock.client.producer.accumulator import PendingRecord
+from penstock.client.producer.bulk import cutting
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import UnknownTopicOrPartitionError
@@ -40,8 +40,8 @@ class BulkPlan:
         self, values: Iterable[bytes | None] | Any, keys: Iterable[bytes | None] | Any
     ) -> Iterator[EncodedBatch]:
         """Every batch in turn."""
-        if bulk.is_arrow(values):
-            from penstock.client.producer.bulk_arrow import arrow_batches
+        if cutting.is_arrow(values):
+            from penstock.client.producer.bulk.bulk_arrow import arrow_batches
 
             return arrow_batches(self, values, keys)
         if isinstance(values, (bytes, bytearray, memoryview, str)):
@@ -94,14 +94,14 @@ class BulkPlan:
         return self._core.queue_for(self._info, PendingRecord(None, None, (), None, 0), partition)
 
     def _unkeyed(self, values: Iterable[bytes | None]) -> Iterator[EncodedBatch]:
-        for run in bulk.runs(values, self.limit_bytes, self.record_limit_bytes):
+        for run in cutting.runs(values, self.limit_bytes, self.record_limit_bytes):
             build = partial(build_batch, run.values, timestamps_ms=self.timestamp_ms)
             encoded = smallest_batch(build, self.codec, len(run.values))
             yield self.queue(), encoded, len(run.values)
 
     def _keyed(self, values: Iterable[bytes | None], keys: Iterable[bytes | None] | None) -> Iterator[EncodedBatch]:
         """By partition within each chunk, so that records of one key stay in their order."""
-        for chunk, their_keys in bulk.keyed_chunks(values, keys):
+        for chunk, their_keys in cutting.keyed_chunks(values, keys):
             by_queue: dict[int, tuple[PartitionQueue, list[bytes | None], list[bytes | None]]] = {}
             sticky = self.queue() if self._core.config.partitioner is None else None
             for key, value in zip(their_keys, chunk, strict=True):
@@ -110,7 +110,7 @@ class BulkPlan:
                 found[1].append(value)
                 found[2].append(key)
             for queue, own_values, own_keys in by_queue.values():
-                for run in bulk.cut_keyed(own_values, own_keys, queue.limit_bytes, self.record_limit_bytes):
+                for run in cutting.cut_keyed(own_values, own_keys, queue.limit_bytes, self.record_limit_bytes):
                     build = partial(build_batch, run.values, keys=run.keys, timestamps_ms=self.timestamp_ms)
                     encoded = smallest_batch(build, self.codec, len(run.values))
                     yield queue, encoded, len(run.values)

@@ -1,7 +1,7 @@
 """send_many for Arrow: slices of an array become batches without an object per record. Imports pyarrow.
 
 With keys, all are hashed at once (or the user's partitioner is asked once for each distinct one), and the rows put
-together by partition with one `take`. Not here: values that are no Arrow array (bulk.py).
+together by partition with one `take`. Not here: values that are no Arrow array (cutting.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
-from penstock.client.producer.bulk import is_arrow
+from penstock.client.producer.bulk.cutting import is_arrow
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.errors import InvalidRecordError, MissingDependencyError
 from penstock.record.codecs import Codec
@@ -21,7 +21,7 @@ try:
     import numpy as np
     import pyarrow as pa
 
-    from penstock.client.producer.murmur2_arrow import NO_KEY, partition_ids
+    from penstock.client.producer.bulk.murmur2_arrow import NO_KEY, partition_ids
     from penstock.record.arrow_encode import as_binary, build_batch_from_arrow
 except ImportError as error:
     raise MissingDependencyError("Arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
@@ -31,7 +31,7 @@ MAX_KEYED_ROWS = 200_000
 
 
 class ArrowPlan(Protocol):
-    """What is asked of one send_many (bulk_send.py): where records go, and how large a batch may be."""
+    """What is asked of one send_many (bulk_plan.py): where records go, and how large a batch may be."""
 
     @property
     def limit_bytes(self) -> int: ...
