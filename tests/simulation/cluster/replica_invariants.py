@@ -20,9 +20,13 @@ def check_replicas(machine: Machine, node: Node) -> None:
     if node.broker is None:
         return
     for replica in node.broker.replicas.hosted.replicas():
-        wrong = _of_served(replica, node.log_manager.table) if replica.state in SERVED else _of_others(replica)
-        if wrong:
-            raise Violated(f"I56: {machine.name}, {replica.key} is {replica.state.value}, and {wrong}")
+        if found := wrong(replica, node.log_manager.table):
+            raise Violated(f"I56: {machine.name}, {replica.key} is {replica.state.value}, and {found}")
+
+
+def wrong(replica: Replica, logs: LogTable) -> str:
+    """Where the replica is not what its state says; "" if it is."""
+    return _of_served(replica, logs) if replica.state in SERVED else _of_others(replica)
 
 
 def _of_served(replica: Replica, logs: LogTable) -> str:
