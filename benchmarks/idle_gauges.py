@@ -2,7 +2,7 @@
 
 A node has one processor to itself and its client another. The client keeps it at work for a known share of the time,
 first with what the request handlers do, then with what decoding and encoding take. Each phase lasts as long as the
-gauges' window. The expectation is computed from the definition (broker/network/node_load.py), without the figures that
+gauges' window. The expectation is computed from the definition (broker/load/node_load.py), without the figures that
 the gauges are made of: what the kernel says of each thread and of the processor (schedstat, /proc/stat), and of the
 loop's part the time of requests in their API (the histogram of request times) and what an idle node uses.
 

@@ -3,7 +3,7 @@
     listener.name.outside.max.connections = 500
 
 Type and range are those of the key without the prefix. Not here: what a node does with the values
-(broker/network/listener_limits.py).
+(broker/connections/listener_limits.py).
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
+from broker.connections.connection_guard import ConnectionGuard
+from broker.connections.listener_limits import ListenerLimits, listener_limits, shared_by_clients
+from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
 from broker.network.client_names import ClientNames
-from broker.network.connection_guard import ConnectionGuard
 from broker.network.doors import BrokerService
-from broker.network.listener_limits import ListenerLimits, listener_limits, shared_by_clients
-from broker.network.stream_quotas import StreamQuotas
 from penstock.types import Endpoint
 
 

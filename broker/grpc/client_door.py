@@ -15,6 +15,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from broker.connections.accepted_sockets import Peer, peer_of
+from broker.connections.stream_quotas import StreamQuotas, host_of
 from broker.grpc.codec import (
     fetch,
     produce,
@@ -23,13 +25,11 @@ from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
 from broker.grpc.limits import RequestDecoders
-from broker.network.accepted_sockets import Peer, peer_of
 from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.doors import Session
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import StreamQuotas, host_of
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
 from penstock.messages.client_apis import FETCH, PRODUCE

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Mapping
 
 from broker.config.node_config import NodeConfig
+from broker.connections.connection_watch import ConnectionWatch
+from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import (
@@ -21,9 +23,7 @@ from broker.grpc.servers import (
     controller_server,
 )
 from broker.network.client_names import ClientNames
-from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
-from broker.network.listener_limits import listener_limits
 from penstock.clock import Clock
 from penstock.threads import Threads
 

@@ -13,11 +13,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from broker.connections.stream_quotas import host_of
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoder, RequestDecoders
-from broker.network.busy_time import BusyTime
+from broker.load.busy_time import BusyTime
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import host_of
 from penstock.errors import ApiError
 from penstock.messages.api import Api
 

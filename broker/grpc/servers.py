@@ -9,17 +9,17 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from broker.connections.accepted_sockets import AcceptedSockets
+from broker.connections.connection_guard import ConnectionGuard
+from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
+from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_calls import client_calls
 from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
 from broker.grpc.handlers import Call, Stream, add_calls
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
-from broker.network.accepted_sockets import AcceptedSockets
-from broker.network.busy_time import BusyTime
-from broker.network.connection_guard import ConnectionGuard
-from broker.network.connection_watch import ConnectionWatch, NoStreams, StreamsView
-from broker.network.listener_limits import ListenerLimits
+from broker.load.busy_time import BusyTime
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import Clock

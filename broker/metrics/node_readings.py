@@ -70,7 +70,7 @@ def _request_path(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _load(node: NodeView) -> Iterator[Reading]:
-    """network/node_load.py defines idle."""
+    """load/node_load.py defines idle."""
     load = node.load.statistics()
     if node.broker is not None:
         yield Reading(

@@ -14,10 +14,10 @@ from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
+from broker.load.node_load import NodeLoad
 from broker.network.doors import BrokerListeners
 from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
-from broker.network.node_load import NodeLoad
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.quorum.controller_driver import ControllerDriver

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker.config.node_config import NodeConfig
+from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.network.client_names import ClientNames
-from broker.network.connection_guard import ConnectionGuardStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.messages.produce import ProduceRequest

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from broker.network.busy_time import BusyTime
+from broker.load.busy_time import BusyTime
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError
 

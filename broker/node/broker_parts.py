@@ -38,7 +38,7 @@ from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.jobs.wall_clock import WallClockGuard
-from broker.network.busy_time import BusyTimes
+from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
 from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from broker.load.thread_times import ThreadTime
 from broker.network.doors import Doors
-from broker.network.thread_times import ThreadTime
 from broker.network.transport import MakeTransport
 from penstock.clock import Clock
 from penstock.ids import Ids

@@ -16,12 +16,12 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.config.node_config import NodeConfig
 from broker.jobs.log_dir_watch import LogDirWatch
+from broker.load.busy_time import BusyTimes
+from broker.load.load_sampler import LoadSampler
+from broker.load.node_load import NodeLoad
 from broker.metrics.metrics import Metrics
 from broker.metrics.node_readings import node_readings
-from broker.network.busy_time import BusyTimes
 from broker.network.doors import ControllerService, Listener
-from broker.network.load_sampler import LoadSampler
-from broker.network.node_load import NodeLoad
 from broker.node.broker_parts import BrokerParts, NodeParts
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment

@@ -10,7 +10,7 @@ import random
 
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.outgoing_calls import Peers
-from broker.network.thread_times import read_idle_processors, read_thread_times
+from broker.load.thread_times import read_idle_processors, read_thread_times
 from broker.node.descriptors import open_files_limit
 from broker.node.environment import Environment
 from penstock.clock import SystemClock

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from broker.config.node_config import NodeConfig
+from broker.connections.connection_guard import ConnectionGuard
 from broker.grpc.codec import fetch
-from broker.network.connection_guard import ConnectionGuard
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.processor import Processor
 from broker.network.request_channel import Request

@@ -14,12 +14,12 @@ import grpc
 import grpc.aio
 
 from broker.config.node_config import NodeConfig
+from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
 from broker.grpc.handlers import add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
 from broker.network.doors import BrokerService, ControllerService
-from broker.network.listener_limits import listener_limits
 from penstock.client.wire.channel import GrpcChannel
 from penstock.clock import Clock
 from penstock.errors import ConfigError

@@ -13,8 +13,8 @@ import pytest
 from broker.apis.delayed_produce import PART_AFTER_MS
 from broker.apis.produce import ProduceApi
 from broker.grpc.codec import produce
+from broker.load.busy_time import BusyTimes
 from broker.network import processor as processors
-from broker.network.busy_time import BusyTimes
 from broker.network.processor import Processor
 from broker.network.request_channel import RequestChannel
 from broker.replication.replica_statistics import Traffic

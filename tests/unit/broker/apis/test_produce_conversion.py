@@ -17,13 +17,13 @@ import pytest
 from broker.apis import produce_conversion
 from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceConverter
+from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
-from broker.network.busy_time import BusyTimes
+from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import StreamQuotas
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import ManualClock

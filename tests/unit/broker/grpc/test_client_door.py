@@ -10,15 +10,15 @@ import grpc
 import grpc.aio
 import pytest
 
+from broker.connections.accepted_sockets import Peer
+from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.limits import RequestDecoders
-from broker.network.accepted_sockets import Peer
-from broker.network.busy_time import BusyTimes
+from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import StreamQuotas
 from penstock.messages.client_apis import DESCRIBE_METADATA, LIST_OFFSETS, PRODUCE
 from penstock.messages.offsets import ListOffsetsRequest
 from penstock.messages.produce import ProduceResponse

@@ -13,20 +13,20 @@ import pytest
 
 from broker.apis.fetch_session import FetchSession
 from broker.config.config import parse_config
+from broker.connections.connection_watch import ConnectionWatch
+from broker.connections.listener_limits import ListenerLimits
+from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
-from broker.network.busy_time import BusyTimes
+from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
-from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerService
-from broker.network.listener_limits import ListenerLimits
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.stream_quotas import StreamQuotas
 from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
 from penstock.messages.metadata import MetadataResponse

@@ -13,7 +13,7 @@ import pytest
 from broker.config.config import parse_config
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.outgoing_calls import Peers
-from broker.network.busy_time import BusyTimes
+from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerService, ControllerService, Doors
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory

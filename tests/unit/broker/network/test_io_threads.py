@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from broker.load.busy_time import BusyTime
+from broker.load.node_load import THREADS_BY_NAME
 from broker.network import io_threads
-from broker.network.busy_time import BusyTime
 from broker.network.io_threads import IoThreads, IoWork
-from broker.network.node_load import THREADS_BY_NAME
 from penstock.threads import SystemThreads
 from tests.support.thread_shortage import no_thread_can_start
 

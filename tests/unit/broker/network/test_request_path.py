@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from broker.network.busy_time import BusyTimes
+from broker.connections.stream_quotas import StreamQuotas
+from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
-from broker.network.stream_quotas import StreamQuotas
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
 from tests.support.machine import NOW_NS
 

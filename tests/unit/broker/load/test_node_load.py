@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.network.busy_time import BusyTime, BusyTimes, WorkKind
-from broker.network.load_sampler import LoadSampler
-from broker.network.node_load import WINDOW_NS, NodeLoad
-from broker.network.thread_times import ThreadTime, read_idle_processors, read_thread_times
+from broker.load.busy_time import BusyTime, BusyTimes, WorkKind
+from broker.load.load_sampler import LoadSampler
+from broker.load.node_load import WINDOW_NS, NodeLoad
+from broker.load.thread_times import ThreadTime, read_idle_processors, read_thread_times
 from penstock.clock import SystemClock
 from tests.support.machine import NOW_NS, THREADS
 

@@ -8,16 +8,16 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
+from broker.connections.accepted_sockets import Peer
+from broker.connections.connection_guard import ConnectionGuard
+from broker.connections.listener_limits import listener_limits, shared_by_clients
+from broker.connections.shared_connections import CreationRate, SharedConnections
+from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListeners
-from broker.network.accepted_sockets import Peer
-from broker.network.busy_time import BusyTimes
-from broker.network.connection_guard import ConnectionGuard
+from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerService
-from broker.network.listener_limits import listener_limits, shared_by_clients
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.shared_connections import CreationRate, SharedConnections
-from broker.network.stream_quotas import StreamQuotas
 from broker.node.descriptors import plan_descriptors
 from penstock.errors import NotLeaderOrFollowerError, ResourceExhaustedError
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
-from broker.network.connection_guard import ConnectionGuard
-from broker.network.shared_connections import CreationRate, SharedConnections
+from broker.connections.connection_guard import ConnectionGuard
+from broker.connections.shared_connections import CreationRate, SharedConnections
 from penstock.config_keys import INT32_MAX
 
 

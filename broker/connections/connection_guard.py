@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from broker.network.accepted_sockets import Peer
-from broker.network.shared_connections import CreationRate, SharedWith
+from broker.connections.accepted_sockets import Peer
+from broker.connections.shared_connections import CreationRate, SharedWith
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from broker.network.busy_time import WorkKind
-from broker.network.thread_times import ThreadTime
+from broker.load.busy_time import WorkKind
+from broker.load.thread_times import ThreadTime
 
 WINDOW_NS = 60_000_000_000
 THREADS_BY_NAME = {

@@ -1,5 +1,5 @@
 """Looks at a listener's connections regularly, and cuts those that its guard names. The driver of
-network/connection_guard.py.
+connection_guard.py.
 
 gRPC can limit the streams of a connection and the life of a silent one, but not the number of connections: it accepts
 all, until the process has no descriptor left. So they are counted after they were accepted. Between two looks there may
@@ -16,8 +16,8 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol, TypeVar
 
-from broker.network.accepted_sockets import AcceptedSockets, Peer
-from broker.network.connection_guard import ConnectionGuard, ConnectionGuardStatistics
+from broker.connections.accepted_sockets import AcceptedSockets, Peer
+from broker.connections.connection_guard import ConnectionGuard, ConnectionGuardStatistics
 from penstock.clock import Clock
 
 T = TypeVar("T")

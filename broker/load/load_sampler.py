@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from broker.network.busy_time import BusyTimes
-from broker.network.node_load import NodeLoad
-from broker.network.thread_times import ThreadTime
+from broker.load.busy_time import BusyTimes
+from broker.load.node_load import NodeLoad
+from broker.load.thread_times import ThreadTime
 from penstock.clock import Clock
 from penstock.threads import Threads
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from broker.network.accepted_sockets import AcceptedSockets, Peer, peer_of
-from broker.network.connection_guard import ConnectionGuard
-from broker.network.connection_watch import ConnectionWatch, NoStreams
-from broker.network.shared_connections import CreationRate, SharedConnections
+from broker.connections.accepted_sockets import AcceptedSockets, Peer, peer_of
+from broker.connections.connection_guard import ConnectionGuard
+from broker.connections.connection_watch import ConnectionWatch, NoStreams
+from broker.connections.shared_connections import CreationRate, SharedConnections
 from penstock.clock import SystemClock
 from tests.support.machine import THREADS
 from tests.support.virtual_time import run_virtual, virtual_clock
