@@ -107,7 +107,7 @@ def _taken(weights: list[int], wanted: int) -> int:
 
 
 def told_dirs(loads: tuple[DirLoad, ...]) -> str:
-    """What the log dirs with least and most have, of the mean."""
+    """The sizes of the emptiest and of the fullest log dir, each divided by the mean."""
     sizes = [load.size_bytes for load in loads]
     mean = sum(sizes) / len(sizes)
     return f"{min(sizes) / mean:.2f} to {max(sizes) / mean:.2f}"

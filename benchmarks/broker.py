@@ -38,7 +38,7 @@ CLIENT_TIMEOUT_S = 300
 OURS = (("send", "send_many"), ("poll", "poll_arrow"))
 THEIRS = (("send",), ("poll",))
 PRODUCERS = (("send", "send_keyed", "send_many"), ())
-"""What is asked of both with --not-idempotent."""
+"""The ways to produce that are run on both systems with --not-idempotent."""
 
 
 @dataclass(frozen=True, slots=True)

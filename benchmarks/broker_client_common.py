@@ -1,4 +1,4 @@
-"""What the client processes of benchmarks/broker.py share: their values, their answer, and the open loop.
+"""The parts that the client processes of benchmarks/broker.py share: their values, their answer, and the open loop.
 
 The open loop sends record i at its own time, whether or not earlier ones were acked, and measures from that time: a
 system that falls behind is charged for the wait (no coordinated omission).

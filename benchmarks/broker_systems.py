@@ -158,7 +158,7 @@ def kafka(peers: Path, nodes: int, *, fsync: bool = False) -> Iterator[System]:
 
 
 def missing_for_kafka(peers: Path | None) -> list[str]:
-    """What this machine lacks for Kafka's rows."""
+    """The tools and files that this machine lacks for Kafka's rows."""
     if peers is None:
         return ["--peers DIR, the folder of peers.py"]
     missing = [] if (peers / "peers.py").is_file() else [str(peers / "peers.py")]

@@ -1,4 +1,4 @@
-"""What a cold read costs others: `python -m benchmarks.cold_read [--mib 1024] [--mb-per-s 50] [--before TREE]`.
+"""The cost of a cold read for others: `python -m benchmarks.cold_read [--mib 1024] [--mb-per-s 50] [--before TREE]`.
 
 One node, a disk that gives the records of one topic at so many MB/s (cold_read_node.py), and 1,000 single records a
 second to another topic with acks=all. Turns alternate: nobody reads, or a consumer reads the cold topic from its

@@ -1,4 +1,4 @@
-"""Whether the idle gauges tell the truth: `python -m benchmarks.idle_gauges [--only NAME …] [--seconds N]`.
+"""Checks the idle gauges against a known load: `python -m benchmarks.idle_gauges [--only NAME …] [--seconds N]`.
 
 A node has one processor to itself and its client another. The client keeps it at work for a known share of the time,
 first with what the request handlers do, then with what decoding and encoding take. Each phase lasts as long as the
@@ -28,7 +28,7 @@ from penstock.testing import Cluster
 
 WINDOW_S = 60
 SETTLE_S = 4
-"""Of the load, before the window begins."""
+"""The load runs so long before the window begins."""
 TOPIC = "gauged"
 RECORDS = 20_000
 VALUE = b"v" * 100
@@ -67,7 +67,7 @@ class Look:
     threads_s: float
     """All other threads."""
     python_threads_s: float
-    """Those of them that have the process's own name: gRPC names most of its threads."""
+    """The part of `threads_s` whose threads have the process's own name: gRPC names most of its threads."""
     processor_idle_s: float
     process_cpu_s: float
     in_apis_s: float
@@ -86,7 +86,7 @@ class Shares:
     python_threads: float
     processor_idle: float
     cpu: float
-    """What the process ran."""
+    """Processor time of the whole process."""
     in_apis: float
     kinds_off: float
     """By which part processor time by kind differs from the process's."""

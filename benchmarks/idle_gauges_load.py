@@ -23,7 +23,7 @@ PERIOD_S = 0.5
 IN_FLIGHT = 8
 ANSWER_BYTES = 1 << 18
 LOOK_UPS = 4
-"""Of one request."""
+"""Look-ups in one request."""
 MESSAGE_BYTES_MAX = 64 << 20
 
 Ask = Callable[[], Awaitable[object]]

@@ -167,13 +167,13 @@ def measure(system: Asked, partitions: int) -> dict[str, object]:
 
 
 def figures_of(system: Asked) -> dict[str, object]:
-    """Of all nodes together."""
+    """The idle load and the memory of all nodes together."""
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) for pid in system.pids())
     return {"idle_share": round(share(system, IDLE_S), 3), "mib": pages * PAGE_BYTES >> 20}
 
 
 def share(system: Asked, seconds: float) -> float:
-    """Of one core."""
+    """The part of one core that the system uses while nobody calls it."""
     before = cpu_s(system)
     time.sleep(seconds)
     return (cpu_s(system) - before) / seconds
@@ -187,7 +187,7 @@ def cpu_s(system: Asked) -> float:
 
 
 def settle(system: Asked) -> bool:
-    """Whether the idle share stands still before the time is over: new logs are flushed for the first time."""
+    """True if the idle share stands still before the time is over: new logs are flushed for the first time."""
     began, before = time.monotonic(), float("inf")
     while time.monotonic() - began < SETTLE_S_MAX:
         now = share(system, SETTLE_S)

@@ -1,4 +1,4 @@
-"""What `compression.type` costs: `python -m benchmarks.recompression [--quick]` prints JSON lines.
+"""Measures the cost of `compression.type`: `python -m benchmarks.recompression [--quick]` prints JSON lines.
 
 convert  One core, CPU time: checking a produced batch, and checking it and bringing it into the topic's codec.
 append   The same for a whole append to a log, with `producer`, where nothing is converted: beside an append that does

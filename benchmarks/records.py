@@ -25,7 +25,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import read_columns
 
 TOTAL_BYTES = 4 * 1024 * 1024
-"""What one round works on: several fetches' worth, so that a round takes milliseconds."""
+"""The size of the records of one round: several fetches' worth, so that a round takes milliseconds."""
 ROUNDS = 7
 NOW_MS = 1_700_000_000_000
 
@@ -96,7 +96,7 @@ def penstock_build(load: Workload) -> bytes:
 
 
 def contenders(load: Workload) -> dict[tuple[str, str], Callable[[], object]]:
-    """What is measured, by (what, whose); each does all batches of the workload once."""
+    """The functions to measure, by (operation, implementation); each does all batches of the workload once."""
     fetched = b"".join(
         build_batch(
             load.values,

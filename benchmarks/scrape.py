@@ -1,4 +1,4 @@
-"""What a scrape of /metrics costs: its time and size by partitions, and what scraping takes of the throughput.
+"""Measures a scrape of /metrics: its time and size by partitions, and the throughput that scraping costs.
 
     python -m benchmarks.scrape [--partitions 1000 5000] [--records 3000000] [--rounds 5]
 
@@ -70,7 +70,7 @@ def scraped_each_second(cluster: Cluster) -> Iterator[None]:
 
 
 def records_per_second(cluster: Cluster, records: int) -> float:
-    """Of one run of the producer, in a process of its own."""
+    """The rate of one run of the producer, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.broker_client_penstock", "send_many", cluster.bootstrap, TOPIC]
     found = subprocess.run([*command, str(records), str(RECORD_BYTES)], capture_output=True, check=True)
     row = json.loads(found.stdout)

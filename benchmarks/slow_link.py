@@ -77,7 +77,7 @@ def delayed_node(delay_ms: float) -> Iterator[str]:
 
 
 def turn(address: str, work: Work, topic: str, *, several: bool) -> dict[str, Any]:
-    """What one client process told."""
+    """The figures that one client process prints."""
     with Admin(address) as admin:
         admin.create_topic(topic, 1, 1)
     options = json.dumps(work.options if several else work.options | ONE)

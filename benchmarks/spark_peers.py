@@ -1,4 +1,4 @@
-"""What benchmarks/spark.py compares the shipped source with: other ways to the same rows in the same Spark session.
+"""Other ways to the same rows in the same Spark session, with which benchmarks/spark.py compares the shipped source:
 
     tuples     a data source that polls penstock's Consumer and yields tuples, as a user would write it
     kafka      confluent-kafka in `mapInArrow` over a real Kafka, tuned (broker_client_kafka.CONSUMER)
@@ -178,5 +178,5 @@ def fill_kafka(bootstrap: str, topic: str, chunks: Iterable[tuple[list[bytes], l
 
 
 def kafka_settings() -> dict[str, Any]:
-    """What the benchmark prints about the peer's client."""
+    """The settings of the peer's client, which the benchmark prints."""
     return {"consumer": SETTINGS["consumer"], "consume_records": ARROW_ROWS, "tasks": PARTITIONS}

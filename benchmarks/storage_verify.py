@@ -20,7 +20,7 @@ from storage.tools.verify_log import VerifyOptions, verify_log
 
 GOAL = 0.5
 SMALL_MIB = 64
-"""Of one-record batches: a gibibyte of them would take a minute a round."""
+"""Size of the log of one-record batches: a gibibyte of them would take a minute a round."""
 
 
 def verify_rows(root: str, scale: Scale) -> Iterator[Row]:

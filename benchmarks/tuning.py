@@ -42,7 +42,7 @@ STARVED: Mapping[str, object] = {
 
 
 class Step(NamedTuple):
-    """What a row changes, beside the rows before it."""
+    """The keys that a row changes, in addition to the rows before it."""
 
     name: str
     config: Mapping[str, object]

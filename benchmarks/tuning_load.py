@@ -37,12 +37,12 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one configuration did. Idle shares and queues are of the node that was worst off."""
+    """The figures of one configuration. Idle shares and queues are of the node that was worst off."""
 
     acks_one_per_s: int
     acks_all_per_s: int
     ack_ms: float
-    """Of one batch at a time with acks=all, the median."""
+    """The median for one batch at a time with acks=all."""
     look_ups_per_s: int
     handler_idle: float
     network_idle: float

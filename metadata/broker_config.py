@@ -17,13 +17,13 @@ from penstock.config_keys import ConfigKey, ConfigValue, Update, nearest
 from penstock.errors import InvalidConfigError
 
 VALUE_CHARACTERS_MAX: Final = 4_096
-"""Of the text of one value: a list of log levels is the longest."""
+"""Limit for the text of one value: a list of log levels is the longest."""
 _SHOWN_CHARACTERS: Final = 64
 _BROKER_ID_DIGITS_MAX: Final = 10
 
 
 class ConfigRule(NamedTuple):
-    """What the values of some keys must be besides their types and ranges."""
+    """A rule for the values of some keys together, besides their types and ranges."""
 
     keys: tuple[str, ...]
     """The values that it looks at; it judges no others."""
@@ -43,7 +43,7 @@ class BrokerConfigs:
     """Besides the type and the range of each key."""
 
     def definition(self, key: str, resource_name: str) -> ConfigKey:
-        """Of a key that the resource may have; else InvalidConfigError with the remedy."""
+        """The definition of a key that the resource may have; else InvalidConfigError with the remedy."""
         found, shown = self.keys.get(key), key[:_SHOWN_CHARACTERS]
         if found is None:
             near = nearest(shown, [name for name, known in self.keys.items() if known.update is not Update.RESTART])

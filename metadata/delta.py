@@ -49,13 +49,14 @@ class MetadataDelta:
         self._ids_by_name: dict[str, str] = {}  # names that this delta has given
         self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
         self.removed_topic_ids: set[str] = set()
-        """Of the records that delete a topic, also one that was made within the delta; none of a snapshot."""
+        """The topics that records of the delta delete, also one that was made within the delta; a snapshot deletes
+        none."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
 
     @classmethod
     def between(cls, image: MetadataImage, newer: MetadataImage) -> MetadataDelta:
-        """What has changed from one image to a later one whose records in between are not known. It is spent."""
+        """The difference between an image and a later one, if the records in between are not known. It is spent."""
         delta = cls(image)
         delta._spent, delta.is_of_snapshot, delta.next_producer_id = True, True, newer.next_producer_id
         delta._changed_brokers = _different(image.brokers, newer.brokers)

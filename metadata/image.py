@@ -60,11 +60,11 @@ class MetadataImage:
         return None if topic is None else topic.partitions.get(partition)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        """What the topic overrides, as text; `topic_config.effective_topic_config` gives the typed whole."""
+        """The topic's own overrides, as text; `topic_config.effective_topic_config` gives the typed whole."""
         return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), _EMPTY_CONFIG)
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker is registered, and neither fenced nor shutting down."""
+        """True if the broker is registered, and neither fenced nor shutting down."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
@@ -72,7 +72,7 @@ class MetadataImage:
         return self.brokers.get(broker_id)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
-        """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
+        """True unless the log dir of the broker's replica has failed. Nothing else is asked of the broker."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
 

@@ -18,7 +18,8 @@ from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 RESERVED: Final = (CLIENT_LISTENER, CONTROLLER_LISTENER)
 CLIENT_LISTENERS_MAX: Final = 8
-"""Of one broker, with BROKER: each is a gRPC server with its own threads, and a client's answer names one of them."""
+"""Limit for one broker, BROKER included: each is a gRPC server with its own threads, and a client's answer names one of
+them."""
 NAME_LENGTH_MAX: Final = 64
 
 _NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -32,7 +33,7 @@ def is_listener_name(text: str) -> bool:
 
 
 def survives_a_record(listener: ListenerEndpoint) -> bool:
-    """Whether a record would give it back as it is."""
+    """True if a record gives the listener back unchanged."""
     match = _LISTENER.fullmatch(str(listener))
     return match is not None and (match.group(1), match.group(2).strip("[]")) == (listener.name, listener.endpoint.host)
 

@@ -114,7 +114,7 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """Whether partitions may be placed here and replicas here may join an ISR or be elected."""
+        """True if partitions may be placed here and replicas here may join an ISR or be elected."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
@@ -124,7 +124,7 @@ class BrokerRegistration:
         return online[0] if len(online) == 1 else ""
 
     def is_online(self, directory: str) -> bool:
-        """Whether a replica in this log dir can be served; one without an assigned dir may be in any of them."""
+        """True if a replica in this log dir can be served; one without an assigned dir may be in any of them."""
         if not directory:
             return not self.offline_log_dirs
         return directory in self.log_dirs and directory not in self.offline_log_dirs
@@ -185,7 +185,7 @@ class PartitionRegistration:
         )
 
     def is_moving_to(self, broker_id: int) -> bool:
-        """Whether a reassignment adds the replica of this broker, and it is not in sync yet."""
+        """True if a reassignment adds the replica of this broker, and it is not in sync yet."""
         return broker_id in self.adding_replicas and broker_id not in self.isr
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
@@ -246,12 +246,12 @@ class PartitionRegistration:
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
-        """Those that it has when the reassignment is complete (KIP-455)."""
+        """The replicas of the partition once the reassignment is complete (KIP-455)."""
         return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
-        """Those that it has if the reassignment is cancelled, in the order of before."""
+        """The replicas of the partition if the reassignment is cancelled, in their order before it."""
         return self.replicas_before or self.staying_replicas
 
     @property

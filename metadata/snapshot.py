@@ -36,7 +36,7 @@ BATCH_BYTES: Final = 1 << 20
 
 
 def snapshot_id_of(image: MetadataImage) -> EpochEndOffset:
-    """What a snapshot of this image replaces: the log below the end offset."""
+    """The end of the log that a snapshot of this image replaces."""
     return EpochEndOffset(image.epoch, image.offset + 1)
 
 

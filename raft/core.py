@@ -114,7 +114,7 @@ class RaftCore:
 
     @property
     def is_installing(self) -> bool:
-        """Whether a snapshot of the leader is about to replace the log."""
+        """True if a snapshot of the leader is about to replace the log."""
         return self._following.is_installing
 
     @property

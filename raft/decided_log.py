@@ -24,8 +24,8 @@ class LogView(Protocol):
 
     @property
     def snapshot_ids(self) -> Sequence[EpochEndOffset]:
-        """Of the snapshots that are kept, oldest first: the log begins where the oldest ends, and reaches behind the
-        newest. `BEGINNING` stands for a log that has all records."""
+        """The ids of the snapshots that are kept, oldest first: the log begins where the oldest ends, and reaches
+        behind the newest. `BEGINNING` stands for a log that has all records."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class DecidedLog:
 
     @property
     def _base(self) -> EpochEndOffset:
-        """What is before the log's start."""
+        """The end of the snapshot with which the log begins."""
         return self._snapshots[0]
 
     @property
@@ -96,7 +96,7 @@ class DecidedLog:
         return EpochEntry(epoch, end_offset - 1), *behind
 
     def has_snapshot(self, snapshot_id: EpochEndOffset) -> bool:
-        """Whether it is kept in a file."""
+        """True if the snapshot is kept in a file."""
         return snapshot_id in self._snapshots and snapshot_id != BEGINNING
 
     def extend(self, next_offset: int, epoch: int) -> None:
@@ -114,7 +114,7 @@ class DecidedLog:
         return epochs.diverging_epoch(self._entries, self._log_end_offset, fetch_offset, last_fetched_epoch)
 
     def needs_snapshot(self, fetch_offset: int, last_fetched_epoch: int) -> bool:
-        """Whether a follower with this position lacks records from before the log's start, or has others there."""
+        """True if a follower with this position lacks records from before the log's start, or has others there."""
         epoch, start = self._base
         if fetch_offset <= start and self._base != BEGINNING:
             return (last_fetched_epoch, fetch_offset) != (epoch, start)
@@ -152,7 +152,8 @@ class DecidedLog:
         self._flushed_offset = max(self._flushed_offset, min(offset, self._log_end_offset))
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Whether it moved. It never falls, however the leader's answer may look."""
+        """Advances the high watermark; False if it did not move. It never falls, however the leader's answer may
+        look."""
         if offset <= self._high_watermark:
             return False
         if offset > self._log_end_offset:

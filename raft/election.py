@@ -23,12 +23,13 @@ class ElectionOutcome(Enum):
 
 
 def log_is_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_offset: int) -> bool:
-    """Whether the candidate's log holds everything that may be committed here: later epoch, or as long."""
+    """True if the candidate's log holds everything that may be committed here: its last epoch is later, or the same and
+    its log is as long."""
     return (request.last_epoch, request.last_epoch_end_offset) >= (own_last_epoch, own_log_end_offset)
 
 
 def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
-    """Whether this voter, already in the epoch of the request, gives its (pre-)vote."""
+    """True if this voter, already in the epoch of the request, gives its (pre-)vote."""
     if not quorum.takes_part:
         return False
     if request.pre_vote:
@@ -65,7 +66,7 @@ class Election:
         self.deadline_ms = now_ms + position * self._shared.config.election_timeout_ms // 2
 
     def grants(self, request: VoteRequest, has_fetched: bool) -> bool:
-        """Whether this node, already in the epoch of the request, gives its (pre-)vote."""
+        """True if this node, already in the epoch of the request, gives its (pre-)vote."""
         log = self._shared.log
         up_to_date = log_is_up_to_date(request, log.last_epoch, log.log_end_offset)
         return may_grant(self._shared.quorum, request, up_to_date, has_fetched)

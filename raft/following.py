@@ -152,7 +152,7 @@ class Following:
         self.maybe_fetch(now_ms)
 
     def _take_bytes(self, request: FetchSnapshotRequest, response: FetchSnapshotResponse) -> bool:
-        """Whether the answer made sense; nothing was changed if it did not."""
+        """Takes the bytes of a good answer. False if the answer made no sense; nothing was changed then."""
         part = self._snapshot
         if part is None or (request.snapshot_id, request.position) != (part.snapshot_id, part.position):
             return False
@@ -181,7 +181,8 @@ class Following:
         return self._asked
 
     def _apply(self, request: FetchRequest, response: FetchResponse) -> bool:
-        """Whether the answer made sense; nothing was changed if it did not."""
+        """Applies a good answer. False if the answer made no sense; nothing was changed then. False if the answer made
+        no sense; nothing was changed then."""
         log = self._shared.log
         if response.snapshot_id is not None:
             epoch, end_offset = response.snapshot_id

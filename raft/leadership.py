@@ -79,7 +79,7 @@ class Leadership:
 
     @property
     def has_committed(self) -> bool:
-        """Whether a record of this epoch is committed: only then may the node act as leader."""
+        """True if a record of this epoch is committed: only then may the node act as leader."""
         return self._shared.log.high_watermark > self.epoch_start_offset
 
     def voters(self) -> Sequence[ReplicaProgress]:
@@ -237,7 +237,8 @@ class Leadership:
         self._uncommitted_bytes += size
 
     def _objection(self, request: FetchRequest) -> Objection | None:
-        """What is wrong with the position of a fetch; that its fields make sense at all is validation.py's work."""
+        """The fault in the position of a fetch, or None; validation.py has checked before that its fields make sense at
+        all."""
         if request.last_fetched_epoch == NO_EPOCH and request.fetch_offset > 0:
             return InvalidRequestError, f"a fetch at {request.fetch_offset} must say the epoch of the record before it"
         return None

@@ -134,7 +134,7 @@ class QuorumState:
 
     @property
     def takes_part(self) -> bool:
-        """Whether this node may vote and stand for election: a voter that knows what it has promised."""
+        """True if this node may vote and stand for election: a voter that knows what it has promised."""
         return self.is_voter and self._election.forgotten is Forgotten.NOTHING
 
     @property
@@ -156,7 +156,7 @@ class QuorumState:
         return self._election.voted_id
 
     def may_follow(self, leader_id: int, epoch: int) -> bool:
-        """Whether this node, from its present state, would follow a leader that it hears of."""
+        """True if this node, from its present state, would follow a leader that it hears of."""
         if leader_id not in self._voters or leader_id == self._node_id or epoch < self.epoch:
             return False
         if epoch > self.epoch:

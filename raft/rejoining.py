@@ -85,7 +85,7 @@ class Rejoining:
             self._shared.quorum.remembers(Forgotten.NOTHING)
 
     def has_caught_up(self, request: FetchRequest, response: FetchResponse) -> bool:
-        """Whether this good answer of the leader shows that every record that may have been acked is durable here."""
+        """True if this good answer of the leader shows that every record that may have been acked is durable here."""
         differs = response.diverging_epoch is not None or response.snapshot_id is not None
         if response.log_end_offset <= 0 or differs:
             return False

@@ -52,7 +52,7 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
 
 
 def is_epoch_jump(request: Request, epoch: int) -> bool:
-    """Whether the request would raise the epoch by more than is plausible."""
+    """True if the request would raise the epoch by more than is plausible."""
     is_fetch = isinstance(request, FetchRequest | FetchSnapshotRequest)
     return not is_fetch and request_epoch(request) > epoch + EPOCH_JUMP_MAX
 

@@ -46,6 +46,7 @@ NAMED_TWICE = {
     "reference": "one page of the generated documentation each; called through its module",
 }
 """Why a name stands in more than one module."""
+WITH_SUBJECTS = ("raft", "metadata", "storage", "ops", "protos", "examples", "benchmarks")
 NAMESPACES = ("penstock/cli/", "broker/grpc/codec/")
 """Whose functions are called through their modules: commands are named for what users type, codecs for what they do."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
@@ -233,6 +234,25 @@ def test_every_repr_is_the_name_of_the_class_with_facts_in_brackets() -> None:
                     starts = (f"{owner.name}(", "{type(self).__name__}(", "({type(self).__name__}")
                     if not (shown.startswith(starts) and shown.endswith(")")):
                         wrong.append(f"{name(path)}:{node.lineno}: {shown}")
+    assert not wrong
+
+
+def texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Docstrings, and the strings below a field or a constant."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
+
+
+def test_a_docstring_begins_with_its_subject() -> None:
+    """These words make a noun of a clause, or leave the subject to the name above."""
+    vague = re.compile(r"\s*(What|Whether|Of|Those|Likewise)\b")
+    wrong = [
+        f"{name(path)}:{text.lineno}: {text.value.strip()[:60]}"
+        for path in modules(*WITH_SUBJECTS)
+        for text in texts(tree_of(path))
+        if vague.match(text.value)
+    ]
     assert not wrong
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PROTOS = ("broker", "common", "configs", "elections", "log_dirs", "reassignments")
-"""What a client needs; the others are spoken between nodes."""
+"""The files that a client needs; the others are spoken between nodes."""
 PACKAGE = "penstock.example/go/penstockpb"
 PLUGINS = (
     "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.6",

@@ -29,7 +29,7 @@ class BrokerState(Enum):
 
 
 class HeartbeatEvent(Enum):
-    """What a heartbeat says, together with what the controller knows."""
+    """The request that a heartbeat makes, judged with the controller's own knowledge."""
 
     RUNS = "runs, and has published its own registration"
     LAGS = "runs, but has not yet read up to its own registration"

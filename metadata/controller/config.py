@@ -1,4 +1,4 @@
-"""What the controller is told about the cluster at its start, and its limits with the reason for each."""
+"""The controller's facts about the cluster at its start, and its limits with the reason for each."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ from penstock.types import NO_OFFSET
 
 @dataclass(frozen=True, slots=True)
 class ControllerStatistics:
-    """What operators watch. Counters begin when this node became the controller."""
+    """Figures for operators. Counters begin when this node became the controller."""
 
     brokers: int
     active_brokers: int
@@ -109,19 +109,19 @@ class Controller:
         self._state.replay(record, offset)
 
     def take_leader_changes(self) -> list[LeaderChange]:
-        """Those of the records that were replayed since the last call."""
+        """The changes of leaders among the records that were replayed since the last call."""
         taken, self._state.leader_changes = self._state.leader_changes, []
         return taken
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker is registered, and neither fenced nor shutting down."""
+        """True if the broker is registered, and neither fenced nor shutting down."""
         return self._state.is_active(broker_id)
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None:
         return self._state.find_broker(broker_id)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
-        """Whether the log dir of the broker's replica has not failed."""
+        """True unless the log dir of the broker's replica has failed."""
         return self._state.replica_is_online(broker_id, partition)
 
     def register_broker(

@@ -30,7 +30,7 @@ from penstock.types import NO_LEADER
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What an election must know besides the partition."""
+    """The facts that an election needs besides the partition."""
 
     is_active: Callable[[int], bool]  # unfenced and not shutting down: may be elected
     is_unfenced: Callable[[int], bool]  # may go on leading

@@ -31,14 +31,14 @@ FLUSHED_BEFORE_ACK = "fsync"
 
 
 class Doubts(NamedTuple):
-    """Of one partition's replicas."""
+    """Replicas of one partition that may lack records."""
 
     unfit: tuple[int, ...]  # may have lost records
     without_log: tuple[int, ...]  # have no log: a part of `unfit`
 
 
 def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) -> bool:
-    """Whether the process before has left a clean-shutdown marker with the epoch of this registration (KIP-966)."""
+    """True if the process before left a clean-shutdown marker with the epoch of this registration (KIP-966)."""
     return request.previous_broker_epoch == existing.broker_epoch
 
 

@@ -55,8 +55,9 @@ def heartbeat(
 
 
 def settle_elrs(context: DecisionContext) -> ControllerResult[TickResponse]:
-    """What a controller does once, before its first tick: the default of `min.insync.replicas` is in the configuration
-    of each controller, and may be lower in its own than in that of the one before."""
+    """Empties the ELRs that this controller's own default of `min.insync.replicas` makes needless. It runs once, before
+    the controller's first tick: the default is in the configuration of each controller, and may be lower in its own
+    than in that of the one before."""
     partitions = context.state.partitions_with_elr()
     changes = (changed(partition, context.min_isr(partition)) for partition in partitions)
     return ControllerResult(tuple(change for change in changes if change is not None), TickResponse())
@@ -129,7 +130,7 @@ def _event(
 
 
 def _successors_know(context: DecisionContext, broker_id: int) -> bool:
-    """Whether every other active broker has read that it leads now what this one led."""
+    """True if every other active broker has read that it leads now the partitions that this one led."""
     others = (broker.broker_id for broker in context.state.active_brokers() if broker.broker_id != broker_id)
     return context.sessions.have_all_read(others, context.state.lost_leadership_at(broker_id))
 

@@ -98,8 +98,8 @@ def completion(context: DecisionContext, partition: PartitionRegistration) -> Pa
 
 @dataclass(slots=True)
 class Completions:
-    """Those that become possible without a change of an ISR, for instance because a broker is in service again. Some
-    partitions are looked at each time, in turn."""
+    """Reassignments that can be completed without a change of an ISR, for instance because a broker is in service
+    again. Some partitions are looked at each time, in turn."""
 
     context: DecisionContext
     last: PartitionKey | None = None

@@ -37,7 +37,7 @@ from penstock.messages.brokers import RegisterBrokerRequest, RegisterBrokerRespo
 from penstock.types import Endpoint, ListenerEndpoint
 
 MAX_TEXT_LENGTH: Final = 255
-"""Of a host name (RFC 1035), and of the ids and the rack beside it."""
+"""Limit for a host name (RFC 1035), the ids and the rack."""
 MAX_LOG_DIRS: Final = 128
 _PORTS: Final = range(1, 65_536)
 _INT32_MAX: Final = (1 << 31) - 1
@@ -189,7 +189,7 @@ def _check_endpoint(broker_id: int, host: str, port: int) -> None:
 
 
 def _check_listeners(request: RegisterBrokerRequest) -> None:
-    """Those for clients besides BROKER."""
+    """Refuses bad listeners for clients besides BROKER."""
     names = [listener.name for listener in request.listeners]
     if len(names) >= CLIENT_LISTENERS_MAX:
         raise InvalidRequestError(

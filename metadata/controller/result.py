@@ -1,4 +1,4 @@
-"""What a decision gives back: records to commit, and the answer to send once they are."""
+"""The result of a decision: records to commit, and the answer to send once they are."""
 
 from __future__ import annotations
 

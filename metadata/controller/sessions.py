@@ -88,7 +88,7 @@ class BrokerSessions:
         return None if oldest is None else oldest + self._timeout_ms
 
     def have_all_read(self, broker_ids: Iterable[int], offset: int) -> bool:
-        """Whether each of the brokers has published metadata up to `offset`."""
+        """True if each of the brokers has published metadata up to `offset`."""
         return all(self._metadata_offset(broker_id) >= offset for broker_id in broker_ids)
 
     def _metadata_offset(self, broker_id: int) -> int:

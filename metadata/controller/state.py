@@ -83,8 +83,9 @@ class ControllerState:
         self._take(image)
 
     def _take(self, image: MetadataImage) -> None:
-        """What `image_records` would bring, in the same order. A controller begins so, on the event loop: registrations
-        are values, and are taken as they are, because making each from its record takes twice as long."""
+        """Takes over an image, with the same result as `image_records` in the same order. A controller begins so, on
+        the event loop: registrations are values, and are taken as they are, because making each from its record takes
+        twice as long."""
         for broker_id in sorted(image.brokers):
             self.put_broker(image.brokers[broker_id])
         for topic_id in sorted(image.topics_by_id):
@@ -124,7 +125,7 @@ class ControllerState:
     # -- what decisions ask --------------------------------------------------------------------------------------------
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether replicas of this broker may join an ISR or be elected."""
+        """True if replicas of this broker may join an ISR or be elected."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
@@ -147,11 +148,11 @@ class ControllerState:
         return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), {})
 
     def broker_config(self, name: str) -> Mapping[str, str]:
-        """What the metadata has for a broker, by its id as text, or for ALL_BROKERS. Another mapping after a change."""
+        """The metadata's values for a broker, by its id as text, or for ALL_BROKERS. Another mapping after a change."""
         return self.configs.get(ConfigResource(BROKER_RESOURCE, name), _NO_CONFIG)
 
     def replica_is_online(self, broker_id: int, partition: PartitionRegistration) -> bool:
-        """Whether the log dir of the broker's replica has not failed. Nothing else is asked of the broker."""
+        """True unless the log dir of the broker's replica has failed. Nothing else is asked of the broker."""
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
 
@@ -165,7 +166,7 @@ class ControllerState:
         return list(self._sorted(self._keys_by_isr_member.get(broker_id, set())))
 
     def partitions_with_member(self, broker_id: int) -> list[PartitionRegistration]:
-        """Those that have the broker in their ISR or ELR."""
+        """The partitions that have the broker in their ISR or ELR."""
         isrs, elrs = self._keys_by_isr_member, self._keys_by_elr_member
         return list(self._sorted(isrs.get(broker_id, set()) | elrs.get(broker_id, set())))
 

@@ -1,4 +1,4 @@
-"""What clients do, and how they are served."""
+"""The work of the clients, and how they are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the cluster can serve, what it serves, and how long its disks have room."""
+"""The cluster as a whole: whether it can serve, what it serves, and how long its disks have room."""
 
 from __future__ import annotations
 

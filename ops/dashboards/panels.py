@@ -1,4 +1,4 @@
-"""What a dashboard is: rows of panels, each with its queries. Data only; grafana.py makes JSON of it.
+"""A dashboard as data: rows of panels, each with its queries. Data only; grafana.py makes JSON of it.
 
 The functions build the queries that recur. Every query is limited to the nodes that the variable `$instance` names.
 """
@@ -75,7 +75,7 @@ class Variable:
     label: str
     values: str
     all_values: str = ".*"
-    """What All stands for."""
+    """The pattern that stands for All."""
 
 
 INSTANCE = Variable("instance", "Node", "label_values(penstock_quorum_epoch, instance)")

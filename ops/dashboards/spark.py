@@ -1,4 +1,4 @@
-"""What Spark reads from the cluster and writes to it, by the client_id of its clients; and the jobs of the pipelines.
+"""Spark's reads from the cluster and writes to it, by the client_id of its clients; and the jobs of the pipelines.
 
 The pipelines' metrics are of the jobs themselves (`metrics_port` in a job's file), so no `$instance` limits them.
 """

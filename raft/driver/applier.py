@@ -77,7 +77,7 @@ class Applier:
         self._proposals.append(Proposal(last_offset, future))
 
     def has_work(self, committed_offset: int) -> bool:
-        """Whether something is to be delivered or, if there is no listener, a proposer waits for its answer."""
+        """True if something is to be delivered or, without a listener, a proposer waits for its answer."""
         applied = self.applied_offset(committed_offset)
         return applied < committed_offset or bool(self._proposals and self._proposals[0].last_offset < applied)
 

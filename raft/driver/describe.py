@@ -23,7 +23,7 @@ def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
 
 
 def standing(core: RaftCore) -> str:
-    """Whether this voter takes part in elections; if not, what it waits for."""
+    """Says that this voter takes part in elections, or what it waits for."""
     if core.forgotten is Forgotten.NOTHING:
         return "it takes part in the quorum"
     if core.forgotten is Forgotten.VOTES:

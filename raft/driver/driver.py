@@ -195,7 +195,7 @@ class RaftDriver:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this node leads and has delivered a record of its own epoch: it may act as the active controller."""
+        """True if this node leads and has delivered a record of its own epoch: it may act as the active controller."""
         core = self._running_core()
         return core is not None and core.leadership is not None and core.leadership.epoch == self._active_epoch
 
@@ -222,7 +222,7 @@ class RaftDriver:
 
     @property
     def has_forgotten(self) -> bool:
-        """Whether this voter lost its state and takes no part in elections."""
+        """True if this voter lost its state and takes no part in elections."""
         return self._core is not None and self._core.forgotten is not Forgotten.NOTHING
 
     @property
@@ -250,7 +250,7 @@ class RaftDriver:
 
     @property
     def is_started(self) -> bool:
-        """Whether there is something to count."""
+        """True once there is a core whose figures can be counted."""
         return self._core is not None
 
     def statistics(self) -> DriverStatistics:

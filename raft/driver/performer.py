@@ -106,7 +106,7 @@ class Performer:
         self._log.append_as_leader(batch, append.epoch)
 
     async def _take_snapshot(self, ready: Ready) -> LoadedSnapshot | None:
-        """What the leader has sent of one; the whole, if it replaces the log now."""
+        """Writes the chunks of a snapshot that the leader sent. Returns the whole if it replaces the log now."""
         for chunk in ready.snapshot_chunks:
             await self._until_taken(self._log.write_snapshot, chunk.snapshot_id, chunk.position, chunk.data)
         if ready.complete_snapshot is None:

@@ -92,7 +92,7 @@ class RaftLog(LogView, Protocol):
         ...
 
     def remove_files(self) -> None:
-        """Of what was cut."""
+        """Removes the files of the part of the log that was cut."""
         ...
 
 
@@ -100,7 +100,8 @@ class QuorumStateStore(Protocol):
     """The quorum-state file. Both calls block and run in the executor; errors are as for the log."""
 
     def load(self) -> ElectionState | None:
-        """What was saved last; None on the first start. Damage raises: a forgotten vote is worse than no start."""
+        """The state that was saved last; None on the first start. Damage raises: a forgotten vote is worse than no
+        start."""
         ...
 
     def save(self, state: ElectionState) -> None:

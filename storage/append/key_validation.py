@@ -32,7 +32,7 @@ class KeyedRecords(bytes):
 
 
 def takes_long(batches: Iterable[tuple[int, BatchHeader]]) -> bool:
-    """Whether a thread must do the check; the unpacked size of a compressed batch is not known."""
+    """True if a thread must do the check; the unpacked size of a compressed batch is not known."""
     size_bytes = 0
     for _, header in batches:
         size_bytes += header.size_bytes

@@ -1,4 +1,4 @@
-"""What a log knows of its idempotent producers, and what that means for a leader's next batch. Pure.
+"""Remembers the idempotent producers of one log, and judges a leader's next batch by them. Pure.
 
 A batch of an idempotent producer carries the producer's id, its epoch, and the sequence number of its first record. The
 log remembers for each producer its epoch and its newest `WINDOW` batches. A client has at most as many in flight, so a
@@ -83,7 +83,7 @@ class ProducerEntry(NamedTuple):
         return (last.base_sequence + last.last_offset_delta + 1) % SEQUENCES
 
     def goes_on_with(self, header: BatchHeader) -> bool:
-        """Whether the batch is the producer's next one, in the same epoch. It is no duplicate then."""
+        """True if the batch is the producer's next one, in the same epoch. It is no duplicate then."""
         return header.producer_epoch == self.epoch and header.base_sequence == self.next_sequence()
 
 
@@ -118,7 +118,7 @@ class KnownProducers:
         """`producers`: in the order of their last appends."""
         self._producers: dict[int, ProducerEntry] = dict(producers or {})
         self._before: dict[int, ProducerEntry | None] = {}
-        """What the append under way has changed: by producer id, the value before."""
+        """The entries that the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
         """No producer has a batch above it."""
         self._newest_before = self.newest_offset

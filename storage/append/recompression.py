@@ -93,7 +93,7 @@ def in_topic_codec(
 
 
 def is_due(records: Bytes, config: LogConfig) -> bool:
-    """Whether `prepared` takes long. It reads headers only; the append refuses bad batches."""
+    """True if `prepared` takes long. It reads headers only; the append refuses bad batches."""
     may_convert = config.compression_type != "producer"
     if not may_convert and not config.is_compacted:
         return False

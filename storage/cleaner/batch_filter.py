@@ -63,7 +63,7 @@ class Filtered(NamedTuple):
 
 
 def tombstone_may_go(horizon_ms: int | None, now_ms: int) -> bool:
-    """Whether the tombstones of a batch with this delete horizon may be removed. The only place that decides it."""
+    """True if the tombstones of a batch with this delete horizon may be removed. The only place that decides it."""
     return horizon_ms is not None and now_ms > horizon_ms
 
 

@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
     log: Log
     high_watermark: int
     checkpoint: CleanerCheckpoint
-    """Of the log's log dir."""
+    """The cleaner's checkpoint of the log's log dir."""
 
     def facts(self, horizon: KnownHorizon | None) -> LogFacts:
         log, cleanable = self.log, self.log.cleanable_segments(self.high_watermark)
@@ -88,7 +88,7 @@ class LogToClean:
         return cls(log, candidate.checkpoint, plan, generation, assessment.warning, segments)
 
     def has_changed(self) -> bool:
-        """Whether any of the segments has left the log, or was cut.
+        """True if any of the segments has left the log, or was cut.
 
         A truncation anywhere below the end of the pass cuts at least the last of them. Even if the current segment is
         whole, the records that supersede its records may be gone.

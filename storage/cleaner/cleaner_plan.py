@@ -64,7 +64,7 @@ class LogFacts(NamedTuple):
     horizon: KnownHorizon | None
     config: LogConfig
     held_up_bytes: int = 0
-    """Of full segments behind those, which are not flushed or not committed yet."""
+    """Bytes of the full segments behind `segments`: they are not flushed or not committed yet."""
 
     @property
     def cleanable_end_offset(self) -> int:

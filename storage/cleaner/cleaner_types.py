@@ -21,7 +21,7 @@ class CleanerConfig:
 
     threads: int = 1
     dedupe_buffer_bytes: int = 128 * MIB
-    """Of all threads together."""
+    """Memory for the offset maps of all threads together."""
     io_max_bytes_per_second: int = NO_LIMIT
     """Read and written, of all threads together."""
     backoff_ms: int = 15_000
@@ -111,7 +111,7 @@ class CleanerStatistics:
     """Met by passes, and kept as they are."""
     throttled_ms: int
     max_dirty_ratio: float
-    """Of the logs, when one was last looked for."""
+    """The highest dirty ratio of any log, as of the last search for a log to clean."""
     running: tuple[TopicPartition, ...]
     uncleanable: tuple[tuple[TopicPartition, str], ...]
     """Logs that are not cleaned any more until a restart, and why."""

@@ -27,7 +27,7 @@ class _HeldUp:
 
 
 class HeldUpLogs:
-    """Of a node."""
+    """The logs of a node that are due for cleaning, but held up."""
 
     def __init__(self) -> None:
         self._held: dict[TopicPartition, _HeldUp] = {}

@@ -21,11 +21,11 @@ MAX_PLAIN_KEY_BYTES = 32
 DIGEST_BYTES = MAX_PLAIN_KEY_BYTES + 1
 OFFSET_OBJECT_BYTES = 32
 KEY_OBJECT_OVERHEAD_BYTES = 33
-"""Of a `bytes` object, the closing null included."""
+"""Overhead of a `bytes` object, the closing null included."""
 ALLOCATION_BYTES = 16
 """Objects are rounded up to a multiple of this."""
 TABLE_BYTES_PER_ENTRY = 30
-"""Of a full table: 24 for an entry, 4 for each of 1.5 slots."""
+"""Bytes for each entry of a full table: 24 for the entry, 4 for each of 1.5 slots."""
 GROWTH_BYTES_PER_ENTRY = 3 * TABLE_BYTES_PER_ENTRY
 """While a full table is copied into one twice as large."""
 MAX_ENTRY_BYTES = 112
@@ -51,7 +51,7 @@ class OffsetMap:
         return self._object_bytes + sys.getsizeof(self._latest)
 
     def has_room_for(self, count: int) -> bool:
-        """Whether so many more keys fit, whatever they are; always when there are none yet, for a pass must get on."""
+        """True if so many more keys fit, whatever they are; always when there are none yet, for a pass must get on."""
         entries = len(self._latest) + count
         table_bytes = sys.getsizeof(self._latest)
         if entries * TABLE_BYTES_PER_ENTRY > table_bytes:
@@ -78,7 +78,7 @@ class OffsetMap:
 
 
 def _standing_for(keys: Sequence[bytes | None]) -> tuple[Sequence[bytes | None], int]:
-    """What the map has instead of the keys, and the length of the longest."""
+    """The keys as the map stores them (digests, if any is long), and the length of the longest."""
     longest = max(map(len, filter(None, keys)), default=0)
     if longest <= MAX_PLAIN_KEY_BYTES:
         return keys, longest

@@ -159,7 +159,7 @@ class Cleaning:
         self._around.fs.unlink(self._cleaned_path)
 
     def _clean_segment(self, segment: SegmentFile, tiling: OffsetTiling) -> bool:
-        """Whether the cleaned segment differs from the old one."""
+        """Cleans one segment. True if the cleaned segment differs from the old one."""
         changed = False
         for chunk in self._chunks(segment):
             view = memoryview(chunk.data)

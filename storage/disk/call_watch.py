@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 LOOK_MS = 500
 """Pause between two looks."""
 STEP_MS_MAX = 2 * LOOK_MS
-"""What one look adds to an age, at most."""
+"""Limit for what one look adds to an age."""
 
 
 class Call:

@@ -49,7 +49,7 @@ class DirThreads:
         self._pause = threads.pause
         self._open = 0
         self._said = False
-        """Whether the lack of threads was logged since the last thread was made."""
+        """True if the lack of threads was logged since the last thread was made."""
 
     @property
     def working(self) -> int:

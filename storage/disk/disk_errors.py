@@ -45,7 +45,7 @@ def offline_error(path: str, error: Exception) -> ApiError:
 
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-"""Of the process, or of the machine."""
+"""The process, or the machine, has no descriptors left."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SHORTAGES = (*_NO_ROOM, *OUT_OF_DESCRIPTORS)
 

@@ -1,4 +1,4 @@
-"""What the files and directories of a log dir are called; Kafka's names, in one place.
+"""Names of the files and directories in a log dir; Kafka's names, in one place.
 
     orders-3/                          one partition
       00000000000000000000.log         record batches, named by the first offset the file may hold
@@ -30,7 +30,7 @@ TIME_INDEX_SUFFIX = ".timeindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 METADATA_SNAPSHOT_SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
-"""Of a snapshot of the metadata that a leader sends."""
+"""Suffix of a snapshot of the metadata that a leader is still sending."""
 TMP_SUFFIX = ".tmp"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
@@ -84,7 +84,7 @@ def metadata_snapshot_name(snapshot_id: EpochEndOffset) -> str:
 
 
 def parse_metadata_snapshot(name: str) -> EpochEndOffset | None:
-    """What a snapshot of the metadata is of; None for any other name."""
+    """The snapshot of the metadata that a file of this name holds; None for any other name."""
     match = _METADATA_SNAPSHOT.match(name)
     return EpochEndOffset(int(match["epoch"]), int(match["end"])) if match else None
 

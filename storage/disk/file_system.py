@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 from storage.disk.spare_descriptors import SPARE
 
 Bytes = bytes | bytearray | memoryview
-"""What a write accepts; never copied on the way to the kernel."""
+"""The types that a write accepts; never copied on the way to the kernel."""
 
 
 READ_BYTES = 64 * 1024
@@ -59,7 +59,7 @@ class FileSystem(Protocol):
     def pread(self, fd: int, size: int, at: int) -> bytes: ...
 
     def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
-        """What the page cache holds of it, from `at` on; None when it does not hold the first byte.
+        """The bytes from `at` on that the page cache holds; None when it does not hold the first byte.
 
         Fewer bytes than asked for: the rest is behind the end of the file, or would have to be read from the disk. A
         file system that cannot tell (tmpfs, which has no disk; some that reach over a network) reads as `pread` does.
@@ -83,7 +83,7 @@ class FileSystem(Protocol):
     def size(self, path: str) -> int: ...
 
     def room(self, path: str) -> DiskRoom:
-        """Of the file system that has the directory."""
+        """The room on the file system that has the directory."""
         ...
 
     def modified_ms(self, path: str) -> int:

@@ -1,4 +1,4 @@
-"""What storage needs of the machine, in one value that the log manager gets and shares out.
+"""The parts of the machine that storage needs, in one value that the log manager gets and shares out.
 
 Not here: the event loop (`stop_wait.py` and `group_commit.py` run on the caller's), configuration.
 """

@@ -50,7 +50,7 @@ class OffsetCheckpoint:
         return max(self.offsets.get(topic_partition, 0), self._in_doubt.get(topic_partition, 0))
 
     def has_line(self, topic_partition: TopicPartition) -> bool:
-        """Whether the file has, or may have, a line for the partition."""
+        """True if the file has, or may have, a line for the partition."""
         return topic_partition in self.offsets or topic_partition in self._in_doubt
 
     def replace(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[TopicPartition, str] = NO_IDS) -> None:

@@ -34,7 +34,7 @@ def seal(content: str) -> bytes:
 
 
 def is_sealed(text: str) -> bool:
-    """Whether the last line has the form of a seal; its checksum is not verified."""
+    """True if the last line has the form of a seal; its checksum is not verified."""
     return _SEAL_LINE.fullmatch(text.rstrip("\n").rpartition("\n")[2]) is not None
 
 

@@ -22,7 +22,7 @@ class WatchedFileSystem:
     def __init__(self, fs: FileSystem, watch: CallWatch) -> None:
         self._fs, self._watch = fs, watch
         self._log_dirs: dict[int, str] = {}
-        """Of descriptors."""
+        """The log dir of each open descriptor."""
         self.pread_nowait = fs.pread_nowait
         """Itself, not a method around it: it never waits, and there is one for each partition of a fetch."""
 

@@ -216,7 +216,7 @@ class Log:
         return self.reader.read_nowait(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
 
     def finish_read(self, cold: ColdRead, start_offset: int, max_offset: int) -> Records | None:
-        """What a thread has read; None when that is not from this offset, or the log has changed there."""
+        """The records that a thread has read; None when they are not from this offset, or the log has changed there."""
         return self.reader.finish(cold, self._wanted(start_offset, 0, max_offset, True))
 
     def _wanted(self, start_offset: int, max_bytes: int, max_offset: int | None, min_one_batch: bool) -> Wanted:

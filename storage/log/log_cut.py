@@ -49,7 +49,7 @@ class CutParts:
 
 
 class LogCut:
-    """Of one log, which says when."""
+    """Cuts one log; the log says when."""
 
     __slots__ = ("_counters", "_health", "_lower_checkpoints", "_parts")
 

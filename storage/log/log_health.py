@@ -1,4 +1,4 @@
-"""Whether one log may be used (open, failed, closed), and what an error of its disk means for it.
+"""The health of one log (open, failed, closed): judges what an error of its disk means for it.
 
 A shortage (no room, no descriptors) refuses one operation. After any other error the content of the disk is not known,
 so from then on every operation but reading is refused (Rebello et al., "Can Applications Recover from fsync Failures?",

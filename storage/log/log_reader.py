@@ -24,7 +24,7 @@ from storage.segment.segment import Segment, Wanted
 from storage.segment.timestamp_lookup import TimeLookUp
 
 COLD_READ_BYTES_MAX = 1024 * 1024
-"""Of one read in a thread, but for a batch that is larger. Its bytes are in memory until they are answered."""
+"""Limit for one read in a thread, except for a larger batch. Its bytes are in memory until they are answered."""
 
 
 class Records(NamedTuple):
@@ -81,7 +81,7 @@ class ColdLookUp:
             self._copies.pop().close()
 
     def is_current(self, segments: SegmentList) -> bool:
-        """Whether no segment was cut, replaced or removed since; otherwise what was found, or went wrong, is of a log
+        """True if no segment was cut, replaced or removed since; otherwise the result, or the error, is about a log
         that was another one."""
         return all(
             segments.at_base(segment.base_offset) is segment and segment.cuts == cuts
@@ -89,7 +89,7 @@ class ColdLookUp:
         )
 
     def result(self) -> TimestampAndOffset | None:
-        """What was found, AFTER `run`."""
+        """The result of `run`, AFTER it; raises its error."""
         if self._error is not None:
             raise self._error
         return self._found
@@ -99,7 +99,7 @@ class ColdLookUp:
 
 
 class LogReader:
-    """Of one log."""
+    """Reads and looks up records of one log."""
 
     __slots__ = ("_counters", "_epochs", "_health", "_segments")
 
@@ -121,7 +121,7 @@ class LogReader:
         return self._counted(found.records, found.end.offset, wanted)
 
     def finish(self, cold: ColdRead, wanted: Wanted) -> Records | None:
-        """What a thread has read, if that is what is wanted now."""
+        """The records that a thread has read, if they are still the wanted ones."""
         with self._health.reading():
             found = self._segments.finish(cold)
         if found is None or cold.wanted.start_offset != wanted.start_offset or found.end.offset > wanted.end_offset:
@@ -148,7 +148,7 @@ class LogReader:
                 return ColdLookUp(self._segments, wanted)
 
     def finish_look_up(self, cold: ColdLookUp, log_start_offset: int) -> TimestampAndOffset | ColdLookUp | None:
-        """What a thread has found, or work for it once more when the log is another one by now."""
+        """The result of a thread's look-up, or work for it once more when the log is another one by now."""
         self._health.must_be_open()
         if cold.wanted.log_start_offset != log_start_offset or not cold.is_current(self._segments):
             return self.look_up_nowait(replace(cold.wanted, log_start_offset=log_start_offset))

@@ -38,7 +38,7 @@ class LogOptions:
     producer_ids: ProducerIds | None = None
     """Bounds the producers of all logs together; None: the log takes no batches of idempotent producers."""
     on_segment_checked: Callable[[], None] = lambda: None
-    """Of its recovery."""
+    """Called for each segment that recovery has checked."""
     rolls_when_flushed: bool = False
     """A full segment takes appends until the caller rolls, after a flush: its disk has just answered then."""
 
@@ -58,7 +58,7 @@ class AppendInfo(NamedTuple):
 
     @classmethod
     def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:
-        """Of the batches with their final offsets."""
+        """Describes the appended batches, with their final offsets."""
         first, last = headers[0], headers[-1]
         max_timestamp_ms, records = first.max_timestamp_ms, first.record_count
         for header in headers[1:]:

@@ -119,7 +119,7 @@ class LogWriter:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
 
     def _may_have_batch(self, active: Segment, end: Place, first_bytes: int) -> bool:
-        """Whether the files may hold a whole batch of the append that failed."""
+        """True if the files may hold a whole batch of the append that failed."""
         try:
             held_bytes = active.bytes_behind(end.position)
             for segment in takewhile(lambda one: one is not active, self._segments.newest_first()):

@@ -1,4 +1,4 @@
-"""What a log will know of its producers once it is cut: found out in a thread, BEFORE the cut.
+"""Finds out which producers a log will know once it is cut, in a thread, BEFORE the cut.
 
 A truncation is done on the event loop, and so is the next append. To read the headers of a segment takes up to seconds
 there. So the follower has them read first, from the newest snapshot below the cut on, in copies of the segments
@@ -22,7 +22,7 @@ from storage.segment.segment import Segment
 
 
 class PreparedCut:
-    """Of one log and one truncation. `run` or `close` must be called, or descriptors stay open."""
+    """The preparation of one truncation of one log. `run` or `close` must be called, or descriptors stay open."""
 
     __slots__ = (
         "_end",
@@ -84,7 +84,7 @@ class PreparedCut:
         return noted if found is None else found
 
     def known_at(self, log_end_offset: int) -> KnownProducers | None:
-        """What is known where the log ends now; None if that was not found out."""
+        """The producers that are known where the log ends now; None if that was not found out."""
         return self._known if log_end_offset == self._end else None
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class KnowsProducers(Protocol):
 
 @dataclass(slots=True)
 class ProducerIdCounts:
-    """Of all logs, since the start of the node."""
+    """Counts for all logs, since the start of the node."""
 
     duplicates: int = 0
     """Batches that were in the log already: answered as the first time, not written."""
@@ -157,5 +157,5 @@ class ProducerIds:
 
 
 def _is_silent(since_ms: int | None, now_ms: int) -> bool:
-    """Whether a producer that last appended then may be forgotten."""
+    """True if a producer that last appended then may be forgotten."""
     return since_ms is not None and now_ms - since_ms >= SILENT_MS

@@ -1,5 +1,5 @@
-"""What one log knows of its idempotent producers, from its opening to its end: asked by appends, told by what is
-written, cut and removed.
+"""The idempotent producers of one log, from its opening to its end: asked by appends, told of every write, cut and
+removal.
 
     leader's append    `answer` before the write: a duplicate is answered, what does not fit is refused
     any append         `take` after each write; a failed append is taken back. When a follower far behind gets a batch
@@ -86,7 +86,7 @@ class ProducerLog:
         self.snapshots = ProducerSnapshots(fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out)
         newest = loaded.snapshots[-1] if loaded.snapshots else -1
         self._is_saved = newest == segments.active.next_offset
-        """Whether the newest snapshot has all that is known."""
+        """True if the newest snapshot has all that is known."""
         self._settle()
         if (len(segments) > 1 or self._known) and newest < segments.active.base_offset:
             self.note_snapshot(segments.active.next_offset)  # the next start need not read so much
@@ -211,7 +211,7 @@ class ProducerLog:
         self._recount()
 
     def note_snapshot(self, offset: int, *, must_be_written: bool = False) -> None:
-        """Of all that is known, at the log end."""
+        """Notes a snapshot of all that is known, at the log end."""
         if self._ids is not None and not self.is_stale:
             leader_epoch = epochs.epoch_for_offset(self._epochs.entries, offset - 1)
             snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy())
@@ -226,7 +226,8 @@ class ProducerLog:
     # -- what is cut and removed ---------------------------------------------------------------------------------------
 
     def prepare_cut(self, offset: int) -> PreparedCut | None:
-        """What a thread should `run` before the log is cut there; None if a cut needs nothing, or has to do without."""
+        """The work that a thread should `run` before the log is cut there; None if a cut needs nothing, or has to do
+        without."""
         self._prepared = None
         replay = replay_of(self._ids)
         if replay is not None and (self.is_stale or self._known.newest_offset >= offset):

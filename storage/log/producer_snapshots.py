@@ -40,7 +40,7 @@ class NotedSnapshot(NamedTuple):
 
 
 class ProducerSnapshots:
-    """Of one log. Noted on the loop, written and removed in any thread."""
+    """The producer snapshots of one log. Noted on the loop, written and removed in any thread."""
 
     __slots__ = ("_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "directory")
 
@@ -60,7 +60,7 @@ class ProducerSnapshots:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Of the files that are there, ascending."""
+        """The offsets of the files that are there, ascending."""
         return tuple(self._offsets)
 
     def note(self, snapshot: ProducerSnapshot, *, must_be_written: bool = False) -> None:
@@ -81,7 +81,7 @@ class ProducerSnapshots:
         return tuple(self._noted.values())
 
     def covers(self, first_offset: int, bound: int) -> bool:
-        """Whether a snapshot that is there, or noted, is in `first_offset..bound`."""
+        """True if a snapshot that is there, or noted, is in `first_offset..bound`."""
         return any(first_offset <= offset <= bound for offset in (*self._offsets, *self._noted))
 
     def write(self, noted: Sequence[NotedSnapshot]) -> None:

@@ -101,7 +101,8 @@ class SegmentList:
         return found
 
     def finish(self, cold: ColdRead) -> CheckedRead | None:
-        """What a thread has read; None when the segment was cut, distrusted, replaced or removed meanwhile."""
+        """The batches that a thread has read; None if the segment was cut, distrusted, replaced or removed
+        meanwhile."""
         segment = cold.segment
         if self.at_base(segment.base_offset) is not segment or not cold.is_current:
             return None

@@ -82,13 +82,13 @@ class MoveGoingOn(NamedTuple):
 
 @dataclass(slots=True)
 class FoundMoves:
-    """What a start finds of moves."""
+    """The directories of moves that a start finds."""
 
     futures: list[MoveDirectory] = field(default_factory=list)
     moved: list[MoveDirectory] = field(default_factory=list)
 
     def add(self, log_dir: str, name: str) -> bool:
-        """Whether the name is one side of a move."""
+        """Adds a directory if its name is one side of a move; else False."""
         parsed = parse_move_directory(name)
         if parsed is None:
             return False
@@ -154,7 +154,7 @@ class MovesAtStart:
             self._put_aside(future, future.future, DELETE_DIRECTORY_SUFFIX)
 
     def _is_in_one_of(self, homes: Sequence[str], topic_partition: TopicPartition, path: str) -> bool:
-        """Whether the log of which this is one side is in use there. Another topic of that name may be."""
+        """True if the log of which this is one side is in use there. Another topic of that name may be."""
         topic_id = self._topic_id(path)
         return bool(topic_id) and topic_id in [
             self._topic_id(f"{home}/{partition_directory(topic_partition)}") for home in homes

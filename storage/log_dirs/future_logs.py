@@ -161,7 +161,8 @@ class FutureLogs:
     # -- the swap ------------------------------------------------------------------------------------------------------
 
     def make_ready(self, side: MoveDirectory) -> None:
-        """What can be refused before the swap: the place is free, and no checkpoint claims anything of it."""
+        """Refuses, before the swap, whatever can be refused then: the place must be free, and no checkpoint may claim
+        anything of it."""
         target = self._directories.get(side.log_dir)
         if target is None:
             raise KafkaStorageError(f"{side.log_dir} has failed")
@@ -210,7 +211,7 @@ class _Swap:
         self._old = side._replace(log_dir=source.path)
         self._renamed: list[tuple[LogDirectory, str, str]] = []
         self._has_own_name: set[str] = set()
-        """Of these directories: the ones that have it back, maybe not durably yet."""
+        """Renamed directories that have their own name again, maybe not durably yet."""
         self._at = source
 
     def run(self, target: LogDirectory | None) -> SwapOutcome:
@@ -284,7 +285,7 @@ def _is_of_disk(error: Exception) -> bool:
 
 
 class OfLog(NamedTuple):
-    """What a copy gets besides batches from the log that it is a copy of; taken on the loop."""
+    """The facts that a copy takes over from its log, besides batches; taken on the loop."""
 
     log_start_offset: int
     epoch_entries: tuple[EpochEntry, ...]

@@ -37,7 +37,7 @@ class LogCheckpoints:
         self._for_each_directory(self.write_recovery_points_of)
 
     def try_recovery_points(self, log_dir: str) -> KafkaStorageError | None:
-        """Of one dir; the error when it did not take them."""
+        """Writes the recovery points of one dir; returns the error when it did not take them."""
         return self._failure(log_dir, self.write_recovery_points_of)
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
@@ -54,7 +54,7 @@ class LogCheckpoints:
         self._for_each_directory(self.write_log_starts_of)
 
     def try_log_starts(self, log_dir: str) -> KafkaStorageError | None:
-        """Of one dir; the error when it did not take them."""
+        """Writes the log starts of one dir; returns the error when it did not take them."""
         return self._failure(log_dir, self.write_log_starts_of)
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
@@ -86,7 +86,7 @@ class LogCheckpoints:
         self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))
 
     def try_high_watermarks(self, log_dir: str, read: Callable[[], Mapping[LogId, int]]) -> KafkaStorageError | None:
-        """Of one dir; the error when it did not take them."""
+        """Writes the high watermarks of one dir; returns the error when it did not take them."""
         return self._failure(log_dir, lambda directory: self._write_high_watermarks_of(directory, read))
 
     def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Mapping[LogId, int]]) -> None:

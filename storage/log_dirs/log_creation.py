@@ -134,7 +134,7 @@ class LogCreation:
         self._table.add(log)
 
     def begun(self, topic_partition: TopicPartition) -> NewLog | None:
-        """What of that name is being created."""
+        """The log of that name that is being created."""
         return self._begun.get(topic_partition)
 
     def __contains__(self, topic_partition: object) -> bool:

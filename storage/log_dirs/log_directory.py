@@ -250,7 +250,8 @@ def _kept(points: OffsetCheckpoint, logs: Iterable[LogId]) -> dict[LogId, int]:
 
 
 def _lines(*parts: Mapping[LogId, int]) -> OffsetLines:
-    """Of two lines for one name, the later part has the say: the earlier log's directory is gone."""
+    """Merges the lines. If two parts have a line for one name, the later part wins: the earlier log's directory is
+    gone."""
     offsets: dict[TopicPartition, int] = {}
     topic_ids: dict[TopicPartition, str] = {}
     for log_id, offset in chain.from_iterable(part.items() for part in parts):

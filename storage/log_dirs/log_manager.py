@@ -158,7 +158,7 @@ class LogManager:
 
     @property
     def was_clean_shutdown(self) -> bool:
-        """Whether every log dir that the node had was closed cleanly before this start, and is here."""
+        """True if every log dir that the node had was closed cleanly before this start, and is here."""
         return not self.offline_log_dirs and all(
             stop is not None and (stop.directory_ids is None or stop.directory_ids <= self._directory_ids())
             for stop in (directory.clean_stop for directory in self._directories.values())

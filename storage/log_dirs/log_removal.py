@@ -53,7 +53,7 @@ class Removal:
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
-        """Those in which it is still to be carried out."""
+        """The log dirs in which the removal is still to be carried out."""
         return tuple(dict.fromkeys(os.path.dirname(path) for path in self.directories if path not in self.outcomes))
 
     def in_log_dir(self, log_dir: str) -> list[str]:
@@ -200,7 +200,7 @@ class LogRemoval:
         stays.put(topic_partition, topic_id, OfflineLog(rest[0], error, rest[1:], topic_id, point, removal.settle))
 
     def _in_use(self, path: str) -> bool:
-        """Whether the log dir of this path is in use, and not offline."""
+        """True if the log dir of this path is in use, and not offline."""
         return os.path.dirname(path) in self._directories
 
     # -- all three at once, for a caller that may block ----------------------------------------------------------------

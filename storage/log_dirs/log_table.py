@@ -151,7 +151,7 @@ class LogTable:
         return bool(ids) and not ids & {topic_id, ""}
 
     def logs_in(self, log_dir: str) -> tuple[Log, ...]:
-        """Those in use in one log dir; no two of them have the same name."""
+        """The logs in use in one log dir; no two of them have the same name."""
         return tuple(log for log in self.logs.values() if log.log_dir == log_dir)
 
     def expect(self, log_dir: str, count: int) -> None:

@@ -27,10 +27,10 @@ from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import SEAL, is_sealed, seal, unseal
 
 VERSION = 1
-"""Of a new dir."""
+"""The version that a new dir gets."""
 METADATA_SNAPSHOTS = 2
-"""Of a dir whose metadata log may begin with a snapshot. A release without snapshots would take the log's first batch
-for one with a changed leader epoch, and cut it."""
+"""The version of a dir whose metadata log may begin with a snapshot. A release without snapshots would take the log's
+first batch for one with a changed leader epoch, and cut it."""
 VERSION_MAX = METADATA_SNAPSHOTS
 _IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
 """May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
@@ -154,7 +154,7 @@ def _parse(file: str, text: str) -> MetaProperties:
 
 
 def _is_number(text: str) -> bool:
-    """Whether the text is a number of decimal digits, and no longer than a number that is ever written."""
+    """True if the text is a number of decimal digits, and no longer than a number that is ever written."""
     return len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()
 
 

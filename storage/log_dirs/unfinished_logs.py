@@ -45,7 +45,7 @@ TopicIdOf = Callable[[LogDirectory, TopicPartition], str | None]
 
 
 class UnfinishedLogs:
-    """Those of one start."""
+    """The logs that one start finds begun but never used."""
 
     def __init__(self, fs: FileSystem, topic_id_of: TopicIdOf, moved: frozenset[LogId], *, is_partial: bool) -> None:
         """`moved`: logs that may be without their own name, in a move. `is_partial`: log dirs are missing."""
@@ -77,7 +77,7 @@ class UnfinishedLogs:
         return left
 
     def _may_be_elsewhere(self, directory: LogDirectory, topic_partition: TopicPartition) -> bool:
-        """Whether the log may be where it cannot be seen."""
+        """True if the log may be where it cannot be seen."""
         moved = self._moved  # mostly empty
         return self._is_partial or bool(
             moved and LogId(topic_partition, self._topic_id_of(directory, topic_partition) or "") in moved

@@ -31,7 +31,7 @@ _OFFSET = Struct(">q")
 
 
 def is_torn_append(tail: bytes, expected_offset: int) -> bool:
-    """Whether `tail`, from the first bad byte to the end of the file, can only be the beginning of an append."""
+    """True if `tail`, from the first bad byte to the end of the file, can only be the beginning of an append."""
     if len(tail) < HEADER_BYTES:
         return len(tail) < _OFFSET.size or _OFFSET.unpack_from(tail, BASE_OFFSET_AT)[0] == expected_offset
     try:
@@ -48,7 +48,7 @@ def _is_whole_with_other_length(tail: bytes, header: BatchHeader) -> bool:
 
 
 def _is_followed(tail: bytes, header: BatchHeader) -> bool:
-    """Whether the next batch, by its offset and magic, begins somewhere in the body of this one."""
+    """True if the next batch, by its offset and magic, begins somewhere in the body of this one."""
     next_offset = _OFFSET.pack(header.next_offset)
     at = tail.find(next_offset, HEADER_BYTES)
     while at >= 0:

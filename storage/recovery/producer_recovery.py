@@ -7,7 +7,7 @@ snapshot has no producers (older releases refused their batches), and nothing is
 otherwise, somebody removed the file, and all headers are read.
 
 The time of a replayed append is not known. It was not after the last write to its segment, or to a later one; a
-snapshot has its own times. Nobody expires here, because a wall clock that is wrong at a start must not forget anybody:
+snapshot has its own times. No producer expires here, because a wall clock that is wrong at a start must not forget one:
 the regular job does that (`ProducerLog.expire`).
 
 Snapshots above the log end, damaged ones and those of another history are removed, durably.
@@ -56,7 +56,7 @@ class ProducerReplay:
 
 
 class LoadedProducers(NamedTuple):
-    """What a log knows of its producers, and its snapshots."""
+    """The producers that a log knows, and its snapshots."""
 
     known: KnownProducers
     snapshots: tuple[int, ...] = ()

@@ -44,12 +44,12 @@ class ProducerSnapshot(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """Of the record before the offset."""
+    """The leader epoch of the record before the offset."""
     producers: dict[int, ProducerEntry]
     """In the order of their last appends."""
 
     def is_of(self, first_offset: int, log_end_offset: int, entries: Sequence[EpochEntry]) -> bool:
-        """Whether it is a snapshot of this log, whose files begin at `first_offset`.
+        """True if it is a snapshot of this log, whose files begin at `first_offset`.
 
         The epoch of a record that was deleted is not known any more; it is not above the first that is known.
         """

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LastKnown:
-    """What the log dir knew about a log when it last wrote its checkpoints."""
+    """The log dir's knowledge of a log when it last wrote its checkpoints."""
 
     clean: bool = False
     recovery_point: int | None = None
@@ -69,7 +69,7 @@ BeforeDoubtfulCut = Callable[[CorruptFileError], None]
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOptions:
-    """What the owner of a log wants of its recovery."""
+    """The wishes of a log's owner for its recovery."""
 
     before_doubtful_cut: BeforeDoubtfulCut | None = None
     replay: ProducerReplay | None = None
@@ -252,7 +252,7 @@ class _Recovery:
         )
 
     def _is_torn_append(self, at: int, place: Place) -> bool:
-        """Whether only the beginning of one batch is behind `place`."""
+        """True if only the beginning of one batch is behind `place`."""
         segment = self._segments[at]
         size = segment.size_bytes - place.position
         if size > self._config.max_message_bytes or any(later.size_bytes for later in self._segments[at + 1 :]):

@@ -45,7 +45,7 @@ class LogFile:
     end_offset: int
     """No batch in the file begins at or above this; the base offset + `MAX_OFFSETS` if no better bound is known."""
     nowait: bool = False
-    """Whether a reader raises NotCachedError instead of waiting for the disk."""
+    """If set, a reader raises NotCachedError instead of waiting for the disk."""
 
     @property
     def is_end_known(self) -> bool:

@@ -73,7 +73,7 @@ class ColdRead:
 
     @property
     def is_current(self) -> bool:
-        """Whether the segment, if the log still has it, was neither cut nor distrusted since."""
+        """True if the segment, if the log still has it, was neither cut nor distrusted since."""
         return (self.segment.cuts, self.segment.doubts) == (self._cuts, self._doubts)
 
     @property
@@ -82,7 +82,7 @@ class ColdRead:
         return len(self._found.records) if self._found is not None else 0
 
     def result(self) -> CheckedRead:
-        """What was found, AFTER `run`."""
+        """The result of `run`, AFTER it; raises its error."""
         if self._found is None:
             raise self._error or OSError(f"{self!r}: not read")
         return self._found

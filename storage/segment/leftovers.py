@@ -28,7 +28,7 @@ from storage.disk.file_names import (
 
 
 class Leftover(Enum):
-    """What it is."""
+    """The kinds of files that a crash leaves behind."""
 
     UNFINISHED = "a small file that was not finished"
     REMOVED = "a file on its way out"

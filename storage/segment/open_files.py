@@ -37,7 +37,7 @@ class OpenFile(Protocol):
     """Set by every use, cleared here."""
 
     def may_close(self, *, forced: bool) -> bool:
-        """Whether the descriptor may be closed; with `forced`, even if some bytes are not durable yet."""
+        """True if the descriptor may be closed; with `forced`, even if some bytes are not durable yet."""
         ...
 
     def release(self) -> None:

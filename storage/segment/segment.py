@@ -40,13 +40,13 @@ class Place(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a reader asks of a segment: whole batches from the one that holds `start_offset`, all below `end_offset`."""
+    """A reader's request to a segment: whole batches from the one that holds `start_offset`, all below `end_offset`."""
 
     start_offset: int
     end_offset: int
     max_bytes: int
     min_one_batch: bool
-    """Whether the first batch may exceed `max_bytes`."""
+    """If set, the first batch may exceed `max_bytes`."""
 
 
 class Segment:
@@ -222,7 +222,7 @@ class Segment:
 
     def detached(self, *, with_indexes: bool = True) -> Segment:
         """The same file as another object with a descriptor of its own, for a reader in another thread; it must be
-        closed. Whatever becomes of this segment, the copy stays what this one is now."""
+        closed. The copy stays as this segment is now, also if this one is cut or removed."""
         copy = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
         copy.adopt(self.size_bytes, self.next_offset)
         copy._opened_bytes, copy._checked_to = self._opened_bytes, self._checked_to
@@ -244,7 +244,7 @@ class Segment:
         self.fd()
 
     def unchecked(self, begin: Place, end: Place) -> bool:
-        """Whether some of these bytes may have rotted unnoticed."""
+        """True if some of these bytes may have rotted unnoticed."""
         return begin.position < self._opened_bytes and min(end.position, self._opened_bytes) > self._checked_to
 
     def checked(self, begin: Place, end: Place) -> None:
@@ -331,7 +331,7 @@ class Segment:
         self.close()
 
     def may_close(self, *, forced: bool) -> bool:
-        """Whether the descriptor can be closed: the file can be opened again and, unless `forced`, is fully synced."""
+        """True if the descriptor can be closed: the file can be opened again and, unless `forced`, is fully synced."""
         return not self._pinned and (forced or self.size_bytes <= self.synced_bytes)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What can be wrong around the batches of a .log file, each fault once and in one wording. Pure.
+"""The faults around the batches of a .log file, each once and in one wording. Pure.
 
 Readers, recovery, the cleaner and `penstock log verify` look at files in their own ways and for their own reasons; what
 they find is named alike. The words are whole sentences: file and position stand before them, in a `CorruptFileError` or

@@ -272,7 +272,7 @@ class SegmentIndexes:
         return None
 
     def _wants_entries(self, file: LogFile) -> bool:
-        """Whether the .log must have an index entry: a batch begins behind the first interval."""
+        """True if the .log must have an index entry: a batch begins behind the first interval."""
         if file.size_bytes <= self.interval_bytes:
             return False
         return any(position > self.interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
@@ -319,7 +319,8 @@ class SegmentIndexes:
             self._offsets, self._times = other._offsets.copy(), other._times.copy()
 
     def take_over(self, copy: SegmentIndexes) -> None:
-        """What a copy has loaded or rebuilt; the copy is not used any more. Nothing was appended or cut since."""
+        """Takes over the entries that a copy has loaded or rebuilt; the copy is not used any more. Nothing was appended
+        or cut since."""
         if copy.loaded and (copy.rebuilds or not self.loaded):
             self._take(copy)
             self.rebuilds += copy.rebuilds

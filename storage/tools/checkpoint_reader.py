@@ -46,7 +46,7 @@ class LogDirKnowledge:
 
 
 NOTHING_KNOWN = LogDirKnowledge({}, (), None, False)
-"""Of a log that stands alone."""
+"""The knowledge for a log that stands alone."""
 
 
 def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
@@ -70,7 +70,7 @@ def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
 
 
 def is_in_use(fs: FileSystem, log_dir: str) -> bool:
-    """Whether a running node holds the dir. To look is to hold the lock for a moment: a node that starts just then is
+    """True if a running node holds the dir. To look is to hold the lock for a moment: a node that starts just then is
     refused."""
     try:
         fs.close(fs.lock(f"{log_dir}/{LOCK}"))

@@ -40,7 +40,7 @@ class BadBytes(NamedTuple):
 
 
 class DamageJudge:
-    """Of one log; asked in the order of the log."""
+    """Judges the bad bytes of one log; asked in the order of the log."""
 
     def __init__(self, log: LogPath, last_known: LastKnown, segments: Sequence[Segment]) -> None:
         self._log, self._segments = log, segments

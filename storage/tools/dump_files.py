@@ -75,7 +75,7 @@ def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]
 
 
 def _checkpoints(fs: FileSystem, target: Target) -> Iterator[Row]:
-    """Those of the log dir; of a partition its own lines."""
+    """The checkpoint lines of the log dir; for a partition, its own lines."""
     wanted = None if target.is_log_dir else target.logs[0].topic_partition
     for name in OFFSET_CHECKPOINTS if target.log_dir is not None else ():
         for row in dump_offsets(fs, f"{target.log_dir}/{name}"):

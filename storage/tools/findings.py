@@ -1,4 +1,4 @@
-"""What `penstock log verify` and `recover` report about files: frozen values, and the wordings of remedies.
+"""The findings of `penstock log verify` and `recover` about files: frozen values, and the wordings of remedies.
 
 A finding names the file, the byte and the offset, says what it means, and ends with the remedy. Its severity:
 
@@ -67,6 +67,6 @@ class LogReport:
 
 
 def remedy_for_damage(topic_partition: TopicPartition | None) -> str:
-    """What to do when records of this log are damaged."""
+    """The remedy for damaged records of this log."""
     is_metadata = topic_partition is not None and topic_partition.topic == METADATA_TOPIC
     return f"{NEW_VOTER if is_metadata else FETCH_AGAIN}; {TRUNCATE}"

@@ -41,7 +41,7 @@ class RecordedFileSystem:
         self.mkdir, self.lock = inner.mkdir, inner.lock
 
     def take_changes(self) -> list[Change]:
-        """What was changed since the last call, in order, but for the marker of a clean stop, which is put back."""
+        """The changes since the last call, in order, without the marker of a clean stop, which is put back."""
         changes, self._changes = self._changes, []
         return [change for change in changes if not change.file.endswith(CLEAN_SHUTDOWN)]
 

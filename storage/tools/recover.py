@@ -118,7 +118,7 @@ def _remove_deleted(fs: FileSystem, log_dir: str) -> None:
 
 
 class _Recovery:
-    """Of the logs of one target, one after another."""
+    """Recovers the logs of one target, one after another."""
 
     def __init__(
         self,

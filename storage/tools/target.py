@@ -43,7 +43,7 @@ class LogPath:
 
     directory: str
     topic_partition: TopicPartition | None
-    """None: by its name it is none of a node's, such as one that was set aside."""
+    """None if the directory's name is not a partition's, for example a log that was set aside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from storage.tools.findings import TIDY, Finding, Severity
 from storage.tools.target import OFFSET_CHECKPOINTS
 
 QUORUM_STATE = "quorum-state"
-"""Of the metadata log; its owner is the broker, its form a sealed JSON object."""
+"""The state file of the metadata log; its owner is the broker, its form a sealed JSON object."""
 QUORUM_VOTER = "quorum-voter"
 """In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
@@ -91,7 +91,7 @@ def topic_id(fs: FileSystem, directory: str, last_known: LastKnown, *, has_recor
 
 
 def epochs(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
-    """Whether there is a good leader-epoch-checkpoint; whether it fits the batches is seen while they are read."""
+    """Finds a bad or missing leader-epoch-checkpoint; whether it fits the batches is seen while they are read."""
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     remedy = "nothing to do: the next start or `penstock log recover` takes the epochs from the log"
     try:
@@ -108,7 +108,7 @@ def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
 
 
 def quorum_voter(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
-    """What a voter has promised, and among whom, if the log dir is that of a metadata log."""
+    """Checks the file of the voter's promises and of the voters' ids, if the log dir is that of a metadata log."""
     remedy = "make sure that controller.quorum.voters has the old ids: the next start takes them, and writes it anew"
     yield from _sealed_json(fs, f"{log_dir}/{QUORUM_VOTER}", "warning", remedy)
 
@@ -123,7 +123,8 @@ def _sealed_json(fs: FileSystem, path: str, severity: Severity, remedy: str) -> 
 
 
 def metadata_snapshots(fs: FileSystem, directory: str) -> Iterator[Finding]:
-    """Those beside a metadata log: whole batches, one after the other. What is in their records is for the broker."""
+    """Checks the snapshots beside a metadata log: whole batches, one after the other. Their records are for the broker
+    to judge. What is in their records is for the broker."""
     for name in fs.listdir(directory):
         if parse_metadata_snapshot(name) is not None:
             path = f"{directory}/{name}"

@@ -156,14 +156,15 @@ class _LogCheck:
         yield from indexes.finish(walked_to_end=is_sound and not self._judge.is_torn)
 
     def _index_check(self, segment: Segment) -> IndexCheck:
-        """Those of a full segment are durable before the recovery point passes it, all of them after a clean stop."""
+        """The check of a segment's indexes. Those of a full segment are durable before the recovery point passes it,
+        all of them after a clean stop."""
         point, is_newest = self._last_known.recovery_point, segment is self._segments[-1]
         is_final = not is_newest and (point is None or segment.next_offset <= point)
         must_exist = is_final or self._last_known.clean
         return IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
 
     def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
-        """What the checksum leaves out: a batch must stand where its offsets belong."""
+        """The fault that the checksum cannot see: a batch must stand where its offsets belong."""
         offset, expected = header.base_offset, self._expected
         fault = None if expected is None else offset_fault(offset, expected)
         if fault is not None:

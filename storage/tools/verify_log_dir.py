@@ -73,7 +73,7 @@ def _lines_without_log(target: Target, log_dir: str, knowledge: LogDirKnowledge)
 
 
 def _lines_fit(log_dir: str, knowledge: LogDirKnowledge, log: LogPath, log_end: int) -> Iterator[Finding]:
-    """Whether the log's checkpoint lines are at most its end; `damage.py` judges the recovery point."""
+    """Finds checkpoint lines of the log above its end; `damage.py` judges the recovery point."""
     for name, meaning in _ABOVE_END.items():
         offset = knowledge.offset(name, log.topic_partition)
         if offset is not None and offset > log_end:

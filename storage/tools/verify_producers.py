@@ -22,7 +22,7 @@ from storage.tools.findings import Finding
 COSTS_TIME = "costs only time: the next start removes it, and reads an older one or the log"
 REMOVE = "remove the file while the node is stopped: the next start reads an older one or the log"
 PRODUCERS_MAX = 100_000
-"""Of a log that many wrote to, the newest are compared."""
+"""Limit for the producers that are compared: in a log that many wrote to, the newest."""
 
 
 class ProducerCheck:

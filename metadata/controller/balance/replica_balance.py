@@ -66,12 +66,12 @@ class _Ends(NamedTuple):
 
     sources: frozenset[int]
     targets: tuple[int, ...]
-    """Those with the fewest replicas first."""
+    """Brokers that may get a replica, the one with the fewest first."""
     is_strict: bool
 
 
 class HasReplicaBalanceSettings(Protocol):
-    """What the schedule goes by; it may change at any time."""
+    """The settings of the schedule; they may change at any time."""
 
     @property
     def replica_balance(self) -> ReplicaBalanceSettings: ...
@@ -89,10 +89,11 @@ class ReplicaBalance:
         self._registrations: tuple[int, int] | None = None
         self._quiet_since_ms = now_ms
         self._known_changes = 0
-        """Of replica sets, in the state: those that were seen, and those that the last step asked for."""
+        """`replica_set_changes` of the state when it was last seen, plus the moves of the last step. If the state has
+        more, somebody else moves replicas."""
         self._others_move = False
         self._pass: Iterator[_Look] | None = None
-        """What is left of the pass under way."""
+        """The partitions that the pass under way has still to look at."""
         self._is_strict = True
         self._moved = 0
         """In this pass."""
@@ -153,7 +154,8 @@ class ReplicaBalance:
         return self._pass
 
     def _end_pass(self, state: ControllerState, now_ms: int) -> None:
-        """Another pass follows one that has moved something, and a strict one that has not."""
+        """After a pass that moved something, the next one looks again, strictly. After a strict pass that moved
+        nothing, the next one is not strict. After any other, or if the brokers are even, the round is over."""
         is_even = spread_of(state.replica_counts.of(state.brokers)) <= 1
         if not self._moved and (is_even or not self._is_strict):
             self._end_round(now_ms)

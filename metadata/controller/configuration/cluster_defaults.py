@@ -31,12 +31,12 @@ class ReplicaBalanceSettings(NamedTuple):
 
 
 class ClusterDefaults:
-    """Of one controller."""
+    """The defaults of one controller: its configuration, overridden by the metadata's values for all brokers."""
 
     def __init__(self, config: ControllerConfig, state: ControllerState) -> None:
         self._config, self._state = config, state
         self._texts = state.broker_config(ALL_BROKERS)
-        """What the two below were made from; a change of the state makes another mapping."""
+        """The mapping from which the two below were made; a change of the state makes another mapping."""
         self._values = self._typed(self._texts)
         self._topic_defaults = self.topic_defaults_with(self._texts)
 

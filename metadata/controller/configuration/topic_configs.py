@@ -47,7 +47,7 @@ def topic_records(context: DecisionContext, resource: AlterConfigsResource) -> l
 
 
 def emptied_elrs(partitions: Iterable[PartitionRegistration], min_isr: MinIsr) -> list[Record]:
-    """Of the partitions whose leader may commit again with the new configuration."""
+    """Changes that empty the ELR of each partition whose leader may commit again with the new configuration."""
     led = (partition for partition in partitions if partition.has_leader and partition.elr)
     changes = (changed(partition, min_isr(partition)) for partition in led)
     return [change for change in changes if change is not None]
@@ -56,7 +56,7 @@ def emptied_elrs(partitions: Iterable[PartitionRegistration], min_isr: MinIsr) -
 def unclean_elections(
     context: DecisionContext, partitions: Iterable[PartitionRegistration], min_isr: MinIsr
 ) -> list[Record]:
-    """Of the partitions that have no leader, now that any replica may be one."""
+    """Elections for the partitions without a leader, now that any replica may be one."""
     state = context.state
     changes = []
     for partition in partitions:

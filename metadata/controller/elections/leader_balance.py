@@ -2,8 +2,8 @@
 
 A broker that comes back joins its ISRs again and leads nothing. Each `leader.imbalance.check.interval.seconds` a round
 begins: a broker that lacks more than `leader.imbalance.per.broker.percentage` of the leaderships that it should have
-gets them back. Who may be elected is the same as for an election that an operator orders (`preferred_obstacle`): a
-replica that is in sync, of a broker in service that does not shut down, in a log dir that works.
+gets them back. A replica may be elected as in an election that an operator orders (`preferred_obstacle`): it is in
+sync, its broker is in service and does not shut down, and its log dir works.
 
 A round is done in bounded steps, one a tick and without pauses; the next one is due an interval after its end. The
 schedule is soft state: a new controller waits an interval, and so does a schedule that is switched on. A step whose
@@ -24,13 +24,14 @@ from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionKey
 
 ELECTIONS_MAX = 500
-"""Of one step, which is one batch of the metadata log. They take the event loop 25 ms; Kafka elects 1,000 at a time."""
+"""Limit for one step, which is one batch of the metadata log. They take the event loop 25 ms; Kafka elects 1,000 at a
+time."""
 LOOKS_MAX = 5_000
 """Partitions that one step looks at: those of a broker that is in no ISR yet elect nobody."""
 
 
 class HasBalanceSettings(Protocol):
-    """What the schedule goes by; it may change at any time."""
+    """The settings of the schedule; they may change at any time."""
 
     @property
     def balance(self) -> BalanceSettings: ...
@@ -44,7 +45,7 @@ class LeaderBalance:
         self._ended_ms = now_ms
         """When the last round was over; when the schedule began, or was last seen switched off."""
         self._round: Iterator[PartitionKey] | None = None
-        """What is left of the round under way."""
+        """The partitions that the round under way has still to look at."""
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -1,7 +1,7 @@
 """Decides on the elections that an operator orders: the preferred leader, or an unclean one (ElectLeaders, KIP-460).
 
 An unclean election is made only where there is no leader, whatever the topic's `unclean.leader.election.enable`: the
-order is the permission. Who may be elected is election.py's rule, so a clean candidate comes first there too. Not here:
+order is the permission. The candidates are those of election.py, so a clean one comes first there too. Not here:
 elections that follow from brokers that come and go (context.py), and those by schedule (leader_balance.py).
 """
 

@@ -1,11 +1,11 @@
-"""Where the replicas of new partitions go: striped over the brokers, apart from each other by rack.
+"""Decides where the replicas of new partitions go: striped over the brokers, apart from each other by rack.
 
 Brokers are put in an order in which neighbours are in different racks as far as possible. Replica j of partition i goes
-to place (start + i + j) mod n of that order. A new topic begins at a random place. More partitions of a topic go on
-where its last one began; but a broker that is the first replica of fewer of them than others comes before those, such
-as one that joined the cluster later. If racks have different sizes, neighbours may share one; so a broker is skipped
-while another rack has no replica of that partition yet. The first replica, the preferred leader, is never skipped, so
-leaders are spread evenly. A broker without a rack is a rack of its own.
+to place (start + i + j) mod n of that order. A new topic begins at a random place. New partitions of an existing topic
+begin behind the place of its last one. Brokers that hold fewer of the topic's first replicas than others, such as a
+broker that joined the cluster later, come first. If racks have different sizes, neighbours may share one: then a broker
+is skipped while another rack has no replica of that partition. The first replica, the preferred leader, is never
+skipped, so leaders are spread evenly. A broker without a rack is a rack of its own.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def place_more_replicas(
 
 
 def _least_led(led: list[int], at: int) -> Iterator[int]:
-    """For ever the next place, from `at` on, of those with the fewest partitions that have their first replica there;
-    each adds one to its number in `led`."""
+    """Yields places for ever: from `at` on, the next one of those that hold the fewest first replicas. Each place that
+    is yielded adds one to its number in `led`."""
     while True:
         least = min(led)
         for place in range(at, at + len(led)):

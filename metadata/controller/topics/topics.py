@@ -46,7 +46,7 @@ from penstock.topic_names import collision_key, validate_topic_name
 
 @dataclass(slots=True)
 class _Batch:
-    """What the topics before in the same request have taken."""
+    """The names and partitions that earlier topics of the same request have taken."""
 
     records: list[Record] = field(default_factory=list)
     partition_count: int = 0
