@@ -1,9 +1,9 @@
 """Every check of an append, made before any byte is written. Pure.
 
-A leader checks producers' batches strictly. A follower takes batches as the leader placed them (placing.py), and checks
-that they continue its log and are undamaged. Records inside a batch are not parsed: the checksum proves that they are
-as the producer wrote them, and a broker that decompressed them would do the clients' work. Only the keys of compacted
-topics are read (key_validation.py).
+A leader checks batches strictly (header_check.py: which batches each origin may write). A follower takes batches as the
+leader placed them (placing.py), and checks that they continue its log and are undamaged. Records inside a batch are not
+parsed: the checksum proves that they are as the producer wrote them, and a broker that decompressed them would do the
+clients' work. Only the keys of compacted topics are read (key_validation.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from penstock.errors import CorruptMessageError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import BatchHeader, iter_headers, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fault, offset_fault
+from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.header_check import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
 from storage.append.time_validation import check_times
@@ -34,9 +35,9 @@ def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def check_produced(
-    records: Bytes, config: LogConfig, now_ms: int, *, may_take_long: bool = False
+    records: Bytes, config: LogConfig, now_ms: int, *, may_take_long: bool = False, origin: AppendOrigin = PRODUCER
 ) -> list[tuple[int, BatchHeader]]:
-    """The batches of a produce request, after every check of the leader. `may_take_long`: not on the event loop."""
+    """The batches of one append, after every check of the leader. `may_take_long`: not on the event loop."""
     if len(records) > config.segment_bytes:
         raise RecordListTooLargeError(
             f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
@@ -47,7 +48,7 @@ def check_produced(
         check_size(header, config)
         if not verify_crc(records, position, header):
             raise CorruptMessageError(f"the batch at byte {position} {WRONG_CHECKSUM}")
-        check_produced_batch(header, records, position, stamps=stamps)
+        check_produced_batch(header, records, position, stamps=stamps, origin=origin)
         offsets += header.record_count
         if not stamps:
             check_times(records, position, header, config, now_ms, may_take_long=may_take_long)

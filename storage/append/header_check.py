@@ -5,11 +5,11 @@ announce 2^31 records, or an unpacked size that no reader takes. These must hold
 
     records       as many as offsets, one at least; each takes 7 bytes of the body, or of its largest unpacked size
     compression   the body begins as the codec's streams do, and announces no more than readers unpack
-    attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are the broker's
-                  (control, delete horizon), not supported yet (transactional) or unknown
+    attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are a
+                  coordinator's (control), the cleaner's (delete horizon), not supported yet (transactional) or unknown
     producer id,  all three -1, or none of them negative (an idempotent producer); what they mean for the log is in
-    epoch,        `producer_state.py`
-    sequence
+    epoch,        `producer_state.py`. A coordinator's control batch has no sequence: it may end a producer's
+    sequence      transaction, and is no batch of that producer's
 
 For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
 records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
@@ -43,6 +43,7 @@ from penstock.record.batch import (
 from penstock.record.codecs import codec_from_id
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from penstock.record.verifier import dense_count_fault, room_fault
+from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.disk.file_system import Bytes
 
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -51,8 +52,10 @@ log, but no reader would unpack it."""
 _MAX_CODEC_ID = len(MAX_RATIOS) - 1
 
 
-def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps: bool) -> None:
-    """The batch at `records[at:]`, as a producer sent it; `stamps`: the topic has LogAppendTime."""
+def check_produced_batch(
+    header: BatchHeader, records: Bytes, at: int, *, stamps: bool, origin: AppendOrigin = PRODUCER
+) -> None:
+    """The batch at `records[at:]`, as it came from its origin; `stamps`: the topic has LogAppendTime."""
     fault = dense_count_fault(header)
     if fault is not None:
         raise InvalidRecordError(f"the batch at byte {at} {fault}")
@@ -61,11 +64,14 @@ def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps
         or header.producer_epoch != NO_PRODUCER_EPOCH
         or header.base_sequence != NO_SEQUENCE
     ):
-        _check_producer(header, at, len(records))
+        if header.is_control and origin is COORDINATOR:
+            _check_marker(header, at)
+        else:
+            _check_producer(header, at, len(records))
     attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
     if attributes:
         if attributes & ~CODEC_MASK:
-            _check_attributes(attributes, at, stamps=stamps)
+            _check_attributes(attributes, at, stamps=stamps, origin=origin)
         _check_body(attributes & CODEC_MASK, records, at, at + header.size_bytes)
         room_bytes = _room(attributes & CODEC_MASK, room_bytes)
     fault = room_fault(header.record_count, room_bytes)
@@ -110,6 +116,15 @@ def _check_producer(header: BatchHeader, at: int, size_bytes: int) -> None:
         )
 
 
+def _check_marker(header: BatchHeader, at: int) -> None:
+    producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+    if sequence != NO_SEQUENCE or producer_id < 0 or epoch < 0:
+        raise InvalidRecordError(
+            f"the control batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: the "
+            "sequence must be -1, and the others both -1 or both not negative"
+        )
+
+
 def _room(codec_id: int, body_bytes: int) -> int:
     """The largest size to which a compressed body can unpack."""
     ratio = MAX_RATIOS[codec_id] if codec_id <= _MAX_CODEC_ID else 0
@@ -130,17 +145,18 @@ def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:
         )
 
 
-def _check_attributes(attributes: int, at: int, *, stamps: bool) -> None:
+def _check_attributes(attributes: int, at: int, *, stamps: bool, origin: AppendOrigin) -> None:
     what = f"the batch at byte {at}"
-    if attributes & CONTROL_BIT:
+    is_control = bool(attributes & CONTROL_BIT)
+    if is_control and origin is not COORDINATOR:
         raise InvalidRecordError(f"{what} is a control batch; clients may not write them")
     if attributes & DELETE_HORIZON_BIT:
         raise InvalidRecordError(f"{what} has a delete horizon (attribute bit 6); only the log cleaner sets it")
-    if attributes & TRANSACTIONAL_BIT:
+    if attributes & TRANSACTIONAL_BIT and not is_control:
         raise InvalidRecordError(f"{what} is transactional (attribute bit 4); transactions are not supported yet")
-    if attributes & ~(CODEC_MASK | LOG_APPEND_TIME_BIT):
+    if attributes & ~(CODEC_MASK | LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT):
         raise InvalidRecordError(f"{what} has attributes {attributes:#x}, of which some bits are not known")
-    if not stamps:
+    if attributes & LOG_APPEND_TIME_BIT and not stamps:
         raise InvalidTimestampError(
             f"{what} says LogAppendTime (attribute bit 3), but the topic has message.timestamp.type=CreateTime"
         )

@@ -1,8 +1,8 @@
 """Converts produced batches to the codec of their topic (`compression.type`). Pure.
 
 A body is unpacked and packed again as bytes; no record is parsed. Length, codec bits and checksum are new; offsets,
-times, producer fields and the other attributes stay. A batch that has the codec already is not changed. Callers verify
-the checksum BEFORE, because the new checksum would hide any damage.
+times, producer fields and the other attributes stay. A batch that has the codec already is not changed, nor is a
+control batch, as in Kafka. Callers verify the checksum BEFORE, because the new checksum would hide any damage.
 
 The memory of a small compressed request is bounded. The compressed batches of one append may unpack to
 `MAX_UNPACKED_BYTES` together, an unpacked body must have room for the announced records, and no batch is stored that
@@ -20,6 +20,7 @@ from typing import NamedTuple
 from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
+from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_produced, check_size
 from storage.append.header_check import MAX_UNPACKED_BYTES, check_unpacked
 from storage.append.key_validation import takes_long
@@ -52,9 +53,10 @@ def prepared(
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
     *,
     may_take_long: bool = False,
+    origin: AppendOrigin = PRODUCER,
 ) -> Converted:
-    """The batches of a produce request, checked like an append, in the topic's codec. Raises as the append would."""
-    batches = check_produced(records, config, now_ms, may_take_long=may_take_long)
+    """The batches of one append, checked, in the topic's codec. Raises as the append would."""
+    batches = check_produced(records, config, now_ms, may_take_long=may_take_long, origin=origin)
     if config.compression_type == "producer":
         return Converted(records, batches, 0)
     return in_topic_codec(records, batches, config, max_unpacked_bytes)
@@ -73,7 +75,7 @@ def in_topic_codec(
     at = unpacked_bytes = 0
     for position, header in batches:
         piece: Bytes = view[position : position + header.size_bytes]
-        if header.codec != target:
+        if header.codec != target and not header.is_control:
             body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes)
             check_unpacked(header, len(body))
             unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
@@ -106,7 +108,7 @@ def is_due(records: Bytes, config: LogConfig) -> bool:
 
 def _needs_conversion(batches: Batches, config: LogConfig) -> bool:
     target, _ = target_of(config)
-    return any(header.codec != target for _, header in batches)
+    return any(header.codec != target and not header.is_control for _, header in batches)
 
 
 def target_of(config: LogConfig) -> tuple[Codec, int | None]:

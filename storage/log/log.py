@@ -20,6 +20,7 @@ from functools import partial
 from penstock import epochs
 from penstock.errors import ApiError, InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
+from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_fetched
 from storage.append.placing import Placed, fetched_runs, place_as_leader
 from storage.append.recompression import prepared
@@ -158,16 +159,17 @@ class Log:
 
     # -- appending -----------------------------------------------------------------------------------------------------
 
-    def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+    def append_as_leader(
+        self, records: Bytes, leader_epoch: int, now_ms: int, origin: AppendOrigin = PRODUCER
+    ) -> AppendInfo:
         """Check the batches, place them, and write all or none; a producer's duplicate is only answered. Wall time."""
         self._health.must_be_writable()
-        if self.producers.is_stale:
-            self.producers.reload()
+        self.producers.reload()
         try:
-            records, batches, _ = prepared(records, self.config, now_ms)
+            records, batches, _ = prepared(records, self.config, now_ms, origin=origin)
         except ApiError as refusal:
             return self.producers.answer_refused(records, refusal)
-        if batches[0][1].producer_id >= 0 and (answer := self.producers.answer(batches[0][1])) is not None:
+        if batches[0][1].base_sequence >= 0 and (answer := self.producers.answer(batches[0][1])) is not None:
             return answer
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
@@ -238,8 +240,7 @@ class Log:
 
     def prepare_flush(self) -> PendingFlush | None:
         """A flush of every record up to the log end; None when all are durable, or the log is out of use."""
-        out_of_use = self.closed or self._health.failure is not None
-        return None if out_of_use else self._flushing.prepare(self.log_end_offset)
+        return None if self.closed or self._health.failure is not None else self._flushing.prepare(self.log_end_offset)
 
     def complete_flush(self, pending: PendingFlush) -> int:
         """`pending.run` has returned: the flushed offset advances, unless the log was truncated meanwhile."""
@@ -271,9 +272,8 @@ class Log:
 
     def flush_is_due(self, now_ms: int) -> bool:
         """True if a roll, flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
-        return self.has_unflushed_segment or self._flush_schedule.is_due(
-            self.log_end_offset - self.recovery_point, self.config, now_ms
-        )
+        unflushed = self.log_end_offset - self.recovery_point
+        return self.has_unflushed_segment or self._flush_schedule.is_due(unflushed, self.config, now_ms)
 
     # -- cutting -------------------------------------------------------------------------------------------------------
 
