@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from penstock.client.cluster.foreign_words import with_method_hints
+from penstock.client.cluster.option_text import with_option_help
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,17 +96,23 @@ def documented_by(other: Callable[..., Any]) -> Callable[[F], F]:
     return documented
 
 
-def face(client: type[C]) -> type[C]:
-    """A class decorator: methods that are made from calls have the names that they have here.
+def face(config: Any, elsewhere: Mapping[str, str]) -> Callable[[type[C]], type[C]]:
+    """A class decorator: what every face has beside its methods.
 
-    Their module stays that of the call: names in annotations are looked up there.
+    `help()` shows the options after what the class says of itself, and a method that only other clients have is refused
+    with what to write. Methods that are made from calls get the names that they have here; their module stays that of
+    the call, where the names in annotations are looked up.
     """
-    for name, method in vars(client).items():
-        call = getattr(method, "__wrapped__", None)
-        if isinstance(call, types.FunctionType):
-            for function in (method, call):
-                function.__name__, function.__qualname__ = name, f"{client.__qualname__}.{name}"
-    return client
+
+    def made(client: type[C]) -> type[C]:
+        for name, method in vars(client).items():
+            call = getattr(method, "__wrapped__", None)
+            if isinstance(call, types.FunctionType):
+                for function in (method, call):
+                    function.__name__, function.__qualname__ = name, f"{client.__qualname__}.{name}"
+        return with_method_hints(elsewhere)(with_option_help(config)(client))
+
+    return made
 
 
 def _copy(call: F) -> F:

@@ -8,8 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.cluster.config import AdminConfig
-from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
-from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.foreign_words import ADMIN_METHODS
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import blocking, face
@@ -18,9 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@with_method_hints(ADMIN_METHODS)
-@with_option_help(AdminConfig)
-@face
+@face(AdminConfig, ADMIN_METHODS)
 class Admin:
     """Administers a cluster; thread-safe."""
 

@@ -29,11 +29,11 @@ from penstock.client.admin.topic_changes import TopicChanges, new_topic
 from penstock.client.cluster import arguments
 from penstock.client.cluster.arguments import MAX_INT32
 from penstock.client.cluster.config import AdminConfig
-from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
+from penstock.client.cluster.foreign_words import ADMIN_METHODS
 from penstock.client.cluster.offsets import list_offsets
-from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.faces import face
 from penstock.errors import ApiError
 from penstock.messages.cluster import ClusterInfo
 from penstock.messages.metadata import PartitionInfo
@@ -41,8 +41,7 @@ from penstock.messages.quorum import QuorumInfo
 from penstock.types import TopicPartition
 
 
-@with_method_hints(ADMIN_METHODS)
-@with_option_help(AdminConfig)
+@face(AdminConfig, ADMIN_METHODS)
 class AsyncAdmin:
     """Administers a cluster from one event loop."""
 

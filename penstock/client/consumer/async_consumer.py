@@ -12,9 +12,7 @@ from penstock.client.cluster.foreign_words import (
     CONSUMER_METHODS,
     checked_timeout_ms,
     refuse_arguments,
-    with_method_hints,
 )
-from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_calls import ConsumerCalls
@@ -35,9 +33,7 @@ ITERATION_BURST = 128
 """`async for` lets the other tasks of the loop run after so many records that needed no wait."""
 
 
-@with_method_hints(CONSUMER_METHODS)
-@with_option_help(ConsumerConfig)
-@face
+@face(ConsumerConfig, CONSUMER_METHODS)
 class AsyncConsumer:
     """Reads assigned partitions from one event loop."""
 

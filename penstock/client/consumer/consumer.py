@@ -15,9 +15,7 @@ from penstock.client.cluster.foreign_words import (
     CONSUMER_METHODS,
     checked_timeout_ms,
     refuse_arguments,
-    with_method_hints,
 )
-from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_calls import ConsumerCalls
@@ -37,9 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@with_method_hints(CONSUMER_METHODS)
-@with_option_help(ConsumerConfig)
-@face
+@face(ConsumerConfig, CONSUMER_METHODS)
 class Consumer:
     """Reads assigned partitions."""
 

@@ -13,8 +13,7 @@ from typing import Any, Unpack
 
 from penstock.client import forks
 from penstock.client.cluster.config import ProducerConfig
-from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
-from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.foreign_words import PRODUCER_METHODS
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
@@ -29,9 +28,7 @@ from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import TimedOutError
 
 
-@with_method_hints(PRODUCER_METHODS)
-@with_option_help(ProducerConfig)
-@face
+@face(ProducerConfig, PRODUCER_METHODS)
 class AsyncProducer:
     """Sends records to topics from one event loop."""
 

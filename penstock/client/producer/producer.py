@@ -15,8 +15,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 from penstock.client import forks
 from penstock.client.background import IN_CALLBACK
 from penstock.client.cluster.config import ProducerConfig
-from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
-from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.foreign_words import PRODUCER_METHODS
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
@@ -40,9 +39,7 @@ MEMORY_WAIT_SECONDS = 0.5
 """A wait for memory looks again at least this often."""
 
 
-@with_method_hints(PRODUCER_METHODS)
-@with_option_help(ProducerConfig)
-@face
+@face(ProducerConfig, PRODUCER_METHODS)
 class Producer:
     """Sends records to topics; thread-safe.
 
