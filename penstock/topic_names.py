@@ -1,7 +1,8 @@
 """Which names a topic may have: exactly Kafka's rule, because a name becomes the name of a directory on every replica.
 
 `.` and `_` are both allowed but collide: metric names turn dots into underscores, so `a.b` and `a_b` could not be told
-apart (Kafka, `Topic.hasCollision`).
+apart (Kafka, `Topic.hasCollision`). Not here: the names that are kept for topics of the cluster's own
+(`metadata/internal_topics.py`). The quorum's log is no topic, so its name is here, too: a client does not ask for it.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation, Waiter
 from broker.replication.partition import Partition
+from metadata.internal_topics import check_deletion_of_records
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
-    InvalidTopicError,
     RequestTimedOutError,
     ResourceExhaustedError,
 )
@@ -31,7 +31,7 @@ from penstock.messages.offsets import (
     DeleteRecordsResult,
 )
 from penstock.tracebacks import without_frames
-from penstock.types import METADATA_TOPIC, TopicPartition
+from penstock.types import TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000
 PARTITIONS_MAX: Final = DELETE_RECORDS.limits.elements["partitions"]
@@ -117,8 +117,7 @@ class DeleteRecordsApi:
 
 
 def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> None:
-    if partition.topic == METADATA_TOPIC:
-        raise InvalidTopicError(f"{METADATA_TOPIC} is the cluster's own topic; its records cannot be deleted")
+    check_deletion_of_records(partition.topic)
     if partition in seen:
         raise InvalidRequestError(f"{partition} is named twice in the request")
     seen.add(partition)

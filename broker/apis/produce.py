@@ -22,6 +22,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
+from metadata.internal_topics import check_write
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
@@ -60,6 +61,7 @@ class ProduceApi:
         for index, (key, topic_id, records) in enumerate(body.partitions):
             result = answer.add(key)
             try:
+                check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
                 info = self._appended(partition, records, body, index)
                 self._wait(partition, info, body.acks, result, answer)

@@ -12,14 +12,15 @@ from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUOR
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
+from metadata.internal_topics import INTERNAL_TOPICS, InternalTopic
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
 
 INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. First the keys of a node, then those of a listener and of a topic, then Kafka's keys that a node
-does not have.
+do not edit by hand. First the keys of a node, then those of a listener and of a topic, then the names of topics, then
+Kafka's keys that a node does not have.
 
 A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's; a key that Kafka does not have says
 so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a
@@ -60,6 +61,18 @@ commas.
 | --- | --- | --- | --- | --- | --- |
 """
 
+OF_NAMES = """
+## Names of topics
+As in Kafka: 1 to 249 of the ASCII letters and digits, `.`, `_` and `-`, but not `.` or `..`. Two names that differ only
+in `.` and `_` collide, and the second is refused. The cluster keeps these names for itself. Nobody can create such a
+topic, or one that collides with it. No client writes to it or deletes its records: INVALID_TOPIC_EXCEPTION. Only the
+first exists in this release; groups and transactions will make the others. A topic that got such a name from an older
+release can still be read and deleted.
+
+| name | for | written by | configuration |
+| --- | --- | --- | --- |
+"""
+
 OF_KAFKA = """
 ## Kafka's keys that are not here
 This table helps to convert a `server.properties`. `*` stands for all keys that begin with the text before it. Any other
@@ -95,6 +108,8 @@ def reference() -> str:
     parts += [f"| `{PREFIX}<name>.{name}` | {_range(KEYS[name])} |\n" for name in OF_ONE_LISTENER]
     parts.append(OF_A_TOPIC)
     parts += [_topic_row(key) for key in TOPIC_CONFIGS.values()]
+    parts.append(OF_NAMES)
+    parts += map(_internal_topic_row, INTERNAL_TOPICS.values())
     parts.append(OF_KAFKA)
     parts += [f"| `{key.name}` | {f'`{key.ours}`' if key.ours else 'none'} | {key.why} |\n" for key in KAFKA_KEYS]
     return "".join(parts)
@@ -108,6 +123,11 @@ def _topic_row(key: ConfigKey) -> str:
     values = key.range_text if key.kind is Kind.BOOL else _range(replace(key, unit=""))
     cells = (f"`{key.name}`", key.type_name, _default(key), values, f"`{key.broker_key}`", key.doc)
     return f"| {' | '.join(cells)} |\n"
+
+
+def _internal_topic_row(topic: InternalTopic) -> str:
+    config = ", ".join(f"`{key}={value}`" for key, value in topic.config.items()) or "its own"
+    return f"| `{topic.name}` | {topic.holds} | {topic.writer} | {config} |\n"
 
 
 def _default(key: ConfigKey) -> str:

@@ -227,6 +227,7 @@ TOPIC_ROWS = {
     "path": ("../x", {}, InvalidTopicError, ""),
     "long": ("x" * 250, {}, InvalidTopicError, "249"),
     "reserved": ("__cluster_metadata", {}, InvalidTopicError, ""),
+    "reserved for groups": ("__consumer_offsets", {}, InvalidTopicError, "offsets of consumer groups"),
     "no partitions": ("a", {"partitions": 0}, InvalidPartitionsError, ""),
     "too many partitions": ("a", {"partitions": 10**9}, InvalidPartitionsError, ""),
     "no replicas": ("a", {"replication_factor": 0}, InvalidReplicationFactorError, ""),

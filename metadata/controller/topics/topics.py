@@ -21,6 +21,7 @@ from metadata.controller.topics.assignments import (
     partition_record,
 )
 from metadata.controller.topics.placement import place_replicas
+from metadata.internal_topics import check_creation
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
 from metadata.topic_config import validate_topic_config
 from penstock.errors import (
@@ -114,6 +115,7 @@ def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, vali
 
 def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
     validate_topic_name(name)
+    check_creation(name)
     if context.state.topic_named(name) is not None:
         raise TopicExistsError(f"topic {name} exists already; choose another name, or delete that topic first")
     other = context.state.name_colliding_with(name) or batch.names_by_collision_key.get(collision_key(name))

@@ -15,6 +15,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
+from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.clock import ManualClock
 from penstock.errors import (
     ApiError,
@@ -270,6 +271,7 @@ BAD_PARTITIONS: dict[str, tuple[TopicPartition, type[ApiError]]] = {
     "negative": (TopicPartition("t", -1), UnknownTopicIdError),
     "no name": (TopicPartition("", 0), UnknownTopicIdError),
     "the metadata log": (TopicPartition(METADATA_TOPIC, 0), InvalidTopicError),
+    "the offsets of groups": (TopicPartition(CONSUMER_OFFSETS, 0), InvalidTopicError),
 }
 
 

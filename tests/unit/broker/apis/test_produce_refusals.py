@@ -15,7 +15,8 @@ from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
-from penstock.errors import ERRORS, ApiError, NetworkError, RequestTimedOutError
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.errors import ERRORS, ApiError, InvalidTopicError, NetworkError, RequestTimedOutError
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.types import TopicPartition
 from storage.log_config import LogConfig
@@ -95,6 +96,7 @@ REFUSALS: dict[str, tuple[Callable[[Stage], object], Callable[[], Request]]] = {
     "another topic": (lambda at: None, lambda: asked(-1, id_="another")),
     "no such partition": (lambda at: None, lambda: asked(-1, key=TopicPartition("t", 7))),
     "the isr is too small": (lambda at: lead(at, (ME,), 2, 2), lambda: asked(-1)),
+    "a topic of the cluster's own": (lambda at: None, lambda: asked(-1, key=TopicPartition(CONSUMER_OFFSETS, 0))),
     "a bad batch": (lambda at: None, lambda: asked(-1, records=batch()[:-1] + b"?")),
 }
 
@@ -111,6 +113,21 @@ def test_a_refusal_says_that_nothing_was_written(row: str, tmp_path: Path) -> No
             handle(at, request)
             assert (await error_of(request)).nothing_written
             assert at.partition.log.log_end_offset == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_no_client_writes_to_a_topic_of_the_clusters_own_though_it_be_led_here(acks: int, tmp_path: Path) -> None:
+    async def main() -> None:
+        key = TopicPartition(CONSUMER_OFFSETS, 0)
+        async with stage(tmp_path, LogConfig()) as at:
+            at.replicas.apply(key, "offsets", state(ME, 5, 1, (ME,), (ME,)), TopicSettings(LogConfig(), 1), NOBODY)
+            request = asked(acks, key=key, id_="offsets")
+            handle(at, request)
+            (failure,) = request.failures
+            assert isinstance(failure, InvalidTopicError) and failure.nothing_written
+            assert at.replicas.parts.hosted.get(key, "offsets").log.log_end_offset == 0
 
     asyncio.run(main())
 

@@ -64,7 +64,10 @@ def test_numbers_that_are_left_out_are_the_clusters_defaults() -> None:
         ("a\n", "other characters"),
         ("a b", "other characters"),
         ("ä", "other characters"),
-        ("__cluster_metadata", "reserved"),
+        ("__cluster_metadata", "reserved for the quorum's own log"),
+        ("__consumer_offsets", "reserved for the offsets of consumer groups"),
+        ("__transaction_state", "reserved for the state of transactions"),
+        ("__consumer.offsets", "collides with __consumer_offsets, which is reserved for"),
     ],
     ids=lambda text: text[:20],
 )
