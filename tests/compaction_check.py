@@ -1,4 +1,5 @@
-"""Whether compacted replicas hold the last value of each key: python -m tests.compaction_check --data DIR --topic T …
+"""Checks that compacted replicas hold the last value of each key: `python -m tests.compaction_check --data DIR --topic
+T …`
 
 Knows nothing of Penstock: the .log files are read with aiokafka's record code, and what they must hold is folded from
 `git log --raw --reverse --no-renames` of the same repositories (or from a file of updates), by this program itself.
@@ -29,7 +30,7 @@ Table = dict[bytes, bytes | None]
 
 @dataclass(slots=True)
 class Findings:
-    """What stands in the replicas of one node."""
+    """The contents of the replicas of one node."""
 
     keys: int = 0
     deleted_keys: int = 0

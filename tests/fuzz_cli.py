@@ -58,7 +58,7 @@ STREAMS: Mapping[str, str] = {
     "both full": ">/dev/full 2>/dev/full",
 }
 EXIT_CODES = frozenset({0, 1, 2, 3, 4, 130})
-"""Those of docs/command-line.md."""
+"""The exit codes in docs/command-line.md."""
 SIGNS = ("Traceback (most recent call last)", "this is a bug of Penstock", "Exception ignored in", "Fatal Python error")
 IN_TIME_S = 90
 """More than the longest wait of a client, 60 s for an answer of the cluster."""
@@ -87,7 +87,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What good command lines name: a cluster with a topic, and files."""
+    """The names that good command lines use: a cluster with a topic, and files."""
 
     bootstrap: str
     directory: Path
@@ -176,7 +176,7 @@ def stream_cases(place: Place) -> Iterator[Case]:
 
 
 def run(case: Case, place: Place) -> str:
-    """What is wrong with the command's end; "" if nothing is."""
+    """The fault in the command's end; "" if there is none."""
     if case.streams or case.begins_with(OWN_PROCESS) or "consume" in case.path:
         return _run_process(case, place)
     try:

@@ -50,7 +50,7 @@ WARM_UP_INPUTS = 8
 
 @dataclass(slots=True)
 class Findings:
-    """What a campaign found."""
+    """The findings of a campaign."""
 
     inputs: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)

@@ -46,7 +46,7 @@ NAMED_TWICE = {
     "reference": "one page of the generated documentation each; called through its module",
 }
 """Why a name stands in more than one module."""
-WITH_SUBJECTS = ("raft", "metadata", "storage", "ops", "protos", "examples", "benchmarks")
+WITH_SUBJECTS = ("raft", "metadata", "storage", "ops", "protos", "examples", "benchmarks", "tests")
 NAMESPACES = ("penstock/cli/", "broker/grpc/codec/")
 """Whose functions are called through their modules: commands are named for what users type, codecs for what they do."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")

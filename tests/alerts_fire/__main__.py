@@ -29,7 +29,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one fault did; seconds after the fault, and after its remedy."""
+    """The outcome of one fault; seconds after the fault, and after its remedy."""
 
     case: Case
     came_s: Mapping[str, float]
@@ -98,7 +98,7 @@ def run(case: Case, seconds_per_minute: int) -> Outcome:
 
 
 def _has_come(here: Stage, case: Case) -> bool:
-    """Whether all that must fire fires; what speaks of the machine, for every node of it."""
+    """True if all that must fire fires; the alerts that speak of the machine, for every node of it."""
     firing = here.firing_nodes()
     names = {name for name, _ in firing}
     busy = case.must_fire & OF_THE_MACHINE

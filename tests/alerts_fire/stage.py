@@ -47,7 +47,7 @@ class FaultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a fault needs of the cluster that it strikes."""
+    """The requirements of a fault on the cluster that it strikes."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     proxied: bool = False
@@ -67,7 +67,7 @@ class Stage:
     api: str
     seconds_per_minute: int
     log_dirs: list[tuple[Path, Path]]
-    """Of each node: that of the metadata log, and the one that gets the first partition."""
+    """Two log dirs of each node: that of the metadata log, and the one that gets the first partition."""
     network: Network | None
     began_s: list[float] = field(default_factory=list)
 
@@ -107,13 +107,13 @@ class Stage:
         self.began_s.append(time.time())
 
     def refused_appends(self) -> bool:
-        """Whether a partition refused its last append, by the nodes' gauges."""
+        """True if a partition refused its last append, by the nodes' gauges."""
         return bool(query(self.api, "query", query="penstock_partitions_refusing_appends > 0")["result"])
 
     # -- for the judge -------------------------------------------------------------------------------------------------
 
     def all_are_scraped(self) -> bool:
-        """Whether Prometheus answers, and has fresh samples of every node."""
+        """True if Prometheus answers, and has fresh samples of every node."""
         return bool(query(self.api, "query", query=f"count(up == 1) == {NODES}")["result"])
 
     def firing(self) -> frozenset[str]:

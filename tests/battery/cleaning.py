@@ -1,4 +1,4 @@
-"""What the cleaner may take out of a log, by dumb rules, and a node's cleaner run to its end.
+"""Judges by dumb rules which records the cleaner may take out of a log, and runs a node's cleaner to its end.
 
 The rules look at all records below the bound at once: of each key only the newest record must stay, and it may go as
 well when it is a deletion that was kept for `delete.retention.ms` since a cleaning first met it. The cleaner itself,
@@ -25,7 +25,7 @@ PASSES_MAX = 20
 
 
 class MayGo(NamedTuple):
-    """What need not be there after a cleaning."""
+    """The records that need not be there after a cleaning."""
 
     superseded: list[Written]
     expired: list[Written]
@@ -33,7 +33,7 @@ class MayGo(NamedTuple):
 
 
 def may_go(log: Log, history: LogHistory, now_ms: int) -> MayGo:
-    """What a cleaning at this time may take out of the log; notes the deletions that it meets."""
+    """The records that a cleaning at this time may take out of the log; notes the deletions that it meets."""
     bound = min(log.recovery_point, log.segments[-1].base_offset)
     newest = {record.key: record for record in sorted(history.kept.values()) if record.offset < bound}
     superseded = [r for r in history.kept.values() if r.offset < bound and newest[r.key] != r]

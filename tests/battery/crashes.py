@@ -74,7 +74,7 @@ def _moments(script: Script, size: Size, enough: int) -> list[tuple[int, Moment]
 
 
 def survivors(disk: LosingFileSystem, seed: int, luck: int) -> Iterator[tuple[str, LosingFileSystem]]:
-    """What a power cut may leave of a disk."""
+    """The disks that a power cut may leave."""
     yield "nothing unsynced survived", disk.after_crash()
     yield "half of the last write survived", disk.after_lucky_crash()
     for number in range(luck):

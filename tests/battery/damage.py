@@ -48,7 +48,7 @@ MAY_REFUSE = {
 A_DIRECTORY = "is a directory"
 """May be refused as well: no write of ours puts one in place of a file; somebody did, and has to take it away."""
 Case = tuple[str, str, Callable[[], LosingFileSystem]]
-"""What is done, to which file, and the disk with that done to it."""
+"""The kind of damage, the file, and the damaged disk."""
 Kind = Callable[[Size, Image], Iterator[Case]]
 
 
@@ -158,7 +158,7 @@ def _all_replaced(of: Image, paths: Sequence[str], content: bytes | None) -> Los
 
 
 def strays(size: Size, of: Image) -> Iterator[Case]:
-    """What an interrupted operation, or somebody, may have left beside a segment."""
+    """Files that an interrupted operation, or somebody, may have left beside a segment."""
     for path in of.fs.files():
         if os.path.dirname(path) == DIR:
             continue
@@ -274,7 +274,7 @@ def _vote_is_true(fs: LosingFileSystem, of: Image) -> bool:
 
 
 def judge_log(manager: LogManager, topic_partition: TopicPartition, truth: LogTruth) -> Outcome:
-    """What is left of one log."""
+    """Reads one log, and judges what is left of it."""
     if topic_partition in manager.table.offline.names():
         return Outcome.REFUSED
     log = log_named(manager, topic_partition)

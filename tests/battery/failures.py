@@ -27,9 +27,9 @@ CODES = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS)
 SHORT = 0
 """In place of an errno: a write takes half."""
 GROWING = ("write", "create", "mkdir", "rename")
-"""What a full disk refuses."""
+"""The calls that a full disk refuses."""
 OPENING = ("open", "create", "dup", "read_file", "listdir", "fsync_dir")
-"""What needs a descriptor."""
+"""The calls that need a descriptor."""
 FINAL = ("truncate", "format: /d is formatted already")
 """A truncation that was interrupted half-way; a format that was not, up to its last fsync, and so is not made again."""
 SMALL_CALLS = 150

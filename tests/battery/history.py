@@ -1,4 +1,4 @@
-"""What was done to the logs of a node, as far as it decides what the next start must, may and must not show.
+"""The history of the logs of a node, as far as it decides what the next start must, may and must not show.
 
 Every operation tells its log's history before it begins (from then on what it takes away need not be there) and after
 it has succeeded (from then on what it wrote must be there, and what it took away must not be). So a history that is
@@ -83,7 +83,7 @@ class LogHistory:
         self.sent.update(sent or {})
 
     def producers(self, log_end: int) -> dict[int, tuple[int, list[int]]]:
-        """Of each producer its latest epoch, and the base offsets of its newest batches in it: five at most."""
+        """The latest epoch of each producer, and the base offsets of its newest batches in it: five at most."""
         found: dict[int, tuple[int, list[int]]] = {}
         for offset, batch in sorted(self.sent.items()):
             if offset < log_end:
@@ -92,7 +92,7 @@ class LogHistory:
         return found
 
     def next_batch(self, producer_id: int, count: int, log_end: int, *, new_epoch: bool) -> Sent:
-        """What the producer sends next."""
+        """The batch that the producer sends next."""
         epoch, offsets = self.producers(log_end).get(producer_id, (0, []))
         last = self.sent[offsets[-1]] if offsets else None
         if last is None or new_epoch:
@@ -169,7 +169,7 @@ class History:
     strays: dict[str, dict[str, bytes]] = field(default_factory=dict)
     """Directories that were set aside, durably, and their .log files."""
     marker_epochs: set[int] = field(default_factory=lambda: {-1})
-    """What the next start may take for the broker epoch of a clean stop; -1: none."""
+    """The epochs that the next start may take for the broker epoch of a clean stop; -1: none."""
 
     def copy(self) -> History:
         logs = {topic_partition: log.copy() for topic_partition, log in self.logs.items()}

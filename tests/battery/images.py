@@ -55,7 +55,7 @@ class LogTruth:
     high_watermark: int
     is_compacted: bool
     history: LogHistory
-    """What was done to it."""
+    """All changes of the log until then."""
 
     def first_at_or_after(self, timestamp_ms: int, log_start_offset: int) -> int | None:
         times = sorted((offset, time_ms) for batch in self.batches for time_ms, offset in batch.times)

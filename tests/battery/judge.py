@@ -29,7 +29,7 @@ from tests.support.storage import NOW_MS, log_named
 READ_BYTES = 300
 NEVER_MS = 2**62
 NEW_EPOCH = 1000
-"""Of whoever leads after a start: above every epoch of a script."""
+"""The leader epoch after a start: above every epoch of a script."""
 Verdict = tuple[Outcome, str]
 
 
@@ -38,7 +38,7 @@ class Wrong(Exception):
 
 
 def judge(fs: LosingFileSystem, history: History) -> Verdict:
-    """What a start on this disk comes to."""
+    """The verdict on a start on this disk."""
     try:
         found = _first_start(fs, history)
         again = _second_start(fs.after_crash())
@@ -80,7 +80,7 @@ class Judge:
 
 
 class Shown(NamedTuple):
-    """What a start shows of one log."""
+    """The contents of one log after a start."""
 
     records: list[Written]
     producers: dict[int, tuple[int, list[int]]]
@@ -170,7 +170,7 @@ def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
 
 
 def judge_producers(log: Log, history: LogHistory) -> None:
-    """What the log knows of its producers is what all batches that were ever written to it say."""
+    """Checks that the log knows of its producers what all batches say that were ever written to it."""
     known = producers_of(log)
     said = history.producers(log.log_end_offset)
     if history.may_forget_producers:
@@ -182,7 +182,7 @@ def judge_producers(log: Log, history: LogHistory) -> None:
 
 
 def producers_of(log: Log) -> dict[int, tuple[int, list[int]]]:
-    """Of each producer its epoch, and the base offsets of the batches that the log would know again."""
+    """The epoch of each producer, and the base offsets of the batches that the log would know again."""
     log.producers.reload()
     entries = log.producers.known.copy()
     return {one: (entry.epoch, [batch.base_offset for batch in entry.batches]) for one, entry in entries.items()}

@@ -1,4 +1,4 @@
-"""What a case of the battery may come to, and a count of it.
+"""The outcomes of a case of the battery, and a count of them.
 
 `WRONG` is the only failure: a bad byte was read, something flushed is gone in silence, a record appeared that nobody
 wrote, damage that costs time only took a log out of use, or an error had no type.

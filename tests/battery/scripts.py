@@ -1,4 +1,4 @@
-"""What the battery's nodes go through: one script by hand, with every kind of change, and others drawn from a seed."""
+"""The lives of the battery's nodes: one script by hand, with every kind of change, and others drawn from a seed."""
 
 from __future__ import annotations
 

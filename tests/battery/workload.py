@@ -29,7 +29,7 @@ Cell = tuple[bytes | None, bytes | None]
 
 
 def _fields(sent: Sent) -> dict[str, int]:
-    """Of a batch."""
+    """The producer's fields of a batch."""
     return {"producer_id": sent.producer_id, "producer_epoch": sent.epoch, "base_sequence": sent.sequence}
 
 

@@ -272,7 +272,7 @@ class Load:
         self.readers = Readers(self.bootstrap, self.ledger, self.history)
 
     def judge_writers(self) -> None:
-        """What the producers say of themselves: a doubt needs a reason, and a run of single batches shows nothing."""
+        """Judges the figures of the producers: a doubt needs a reason, and a run of single batches shows nothing."""
         for number, count in self.writers.possible_duplicates.items():
             if count and number != KEYED_REBORN and not self.writers.failed[number]:
                 text = f"{WRITERS[number]}: possible_duplicates is {count}, but no record failed and no log was lost"

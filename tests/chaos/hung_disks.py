@@ -49,7 +49,8 @@ class HungDisks:
         self._acked_at: dict[tuple[int, TopicPartition], float] = {}
         """By producer: the newest ack."""
         self.worst_ack_s = 0.0
-        """Of a record that was sent, while a log dir hung, to a partition without a replica there."""
+        """The longest time until a record was acked that was sent, while a log dir hung, to a partition without a
+        replica there."""
         self.acked_beside = 0
 
     @contextmanager
@@ -79,7 +80,7 @@ class HungDisks:
             self._ledger.report("slow-beside-a-hung-disk", f"{tp}: acked after {took_s:.1f} s, limit {BESIDE_S:g} s")
 
     def has_failed(self, node: int, log_dir: Path) -> bool:
-        """Whether the node has taken the log dir out of service."""
+        """True if the node has taken the log dir out of service."""
         return any(found.path == str(log_dir) and found.error is not None for found in self._log_dirs(node))
 
     def _replicas(self, node: int, log_dir: Path) -> Iterator[TopicPartition]:

@@ -1,4 +1,4 @@
-"""What the clients of a cluster under faults were told, and what contradicts it: the judge, without a cluster.
+"""Compares everything that the clients of a cluster under faults were told: the judge, without a cluster.
 
 A record is (producer, sequence), and its value holds both. A *log* is one incarnation of a topic: a topic that is
 deleted and made anew has the next log. The ledger is told of every send, ack and read while they happen, and of the

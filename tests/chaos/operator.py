@@ -143,7 +143,8 @@ class Operator:
             self.cluster.resume(node)
 
     def _hang_disk(self, fault: Fault) -> None:
-        """What is sent to other log dirs is acked meanwhile. A dir that failed is taken into use by the next start."""
+        """Hangs a log dir; records for other log dirs are acked meanwhile. A dir that failed is taken into use by the
+        next start."""
         self.wait_whole()
         (node,) = fault.nodes
         directory = self.log_dirs[node][fault.log_dir]
@@ -274,7 +275,7 @@ class Operator:
         return lost.directory_id
 
     def _sync_disks(self) -> None:
-        """What an operator has changed must outlive the next power cut; a node sees to what it writes itself."""
+        """Makes the operator's changes outlive the next power cut; a node sees to what it writes itself."""
         for disk in chain.from_iterable(self.disks):
             disk.sync()
 

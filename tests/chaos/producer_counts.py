@@ -1,4 +1,4 @@
-"""What the nodes of a chaos run count about idempotent producers, added up over all lives of all nodes.
+"""The nodes' counts of idempotent producers in a chaos run, added up over all lives of all nodes.
 
 A node's counts begin at 0 with its process, so they are taken just before it ends. Those of a node that cannot be asked
 any more are left out: the sums are lower bounds.

@@ -1,4 +1,4 @@
-"""What can happen to a leader, and how it is undone.
+"""The faults of a leader, and how each is undone.
 
 kill: SIGKILL. hang: SIGSTOP, the process keeps its connections and says nothing. stop: SIGTERM, in order. cut: the node
 lives and clients reach it, but no other node does. In each case the cluster has to notice, elect, and be found by the

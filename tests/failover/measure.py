@@ -35,8 +35,8 @@ POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is measured; `product_timeouts`: a node's defaults instead of those of tests; `controller`: the node that
-    goes is always the active controller, and leads a partition too."""
+    """The plan of a measurement; `product_timeouts`: a node's defaults instead of those of tests; `controller`: the
+    node that goes is always the active controller, and leads a partition too."""
 
     how: str
     times: int
@@ -55,7 +55,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out. Duplicates are fine as long as the producer has told of them."""
+    """The result of a measurement. Duplicates are fine as long as the producer has told of them."""
 
     config: Config
     rounds: Sequence[Round]

@@ -76,7 +76,7 @@ class Network:
 
     @property
     def node_configs(self) -> list[dict[str, object]]:
-        """What each node's configuration says over that of its cluster."""
+        """The keys that each node's configuration sets differently from that of its cluster."""
         voters = [f"{node}@{HOST}:{self._ports[node, 'CONTROLLER']}" for node in range(self._nodes)]
         return [
             {
@@ -95,11 +95,11 @@ class Network:
         self._do(self._joined[node].clear)
 
     def heal(self, node: int) -> None:
-        """What was held passes, and everything after it."""
+        """Lets through the bytes that were held, and everything after them."""
         self._do(self._joined[node].set)
 
     def slow(self, node: int, bytes_per_s: int) -> None:
-        """What the node fetches from other brokers comes at this pace; its heartbeats and votes pass as before."""
+        """Slows what the node fetches from other brokers to this pace; its heartbeats and votes pass as before."""
         self._bytes_per_s[node] = bytes_per_s
 
     def hasten(self, node: int) -> None:

@@ -34,7 +34,7 @@ CALL_TIMEOUT_S, SLACK_S = 10.0, 1.0
 ROUND_TIMEOUT_S = 60.0
 POLL_S = 0.01
 PAUSE_S = 0.2
-"""Of a creator between two topics: the load is steady, and the quorum is what is measured."""
+"""The pause of a creator between two topics: the load is steady, and the quorum is what is measured."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Creators:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out."""
+    """The result of a measurement."""
 
     times: int
     p50_ms: int | None

@@ -44,7 +44,7 @@ CALL_TIMEOUT_S = 10.0
 
 @dataclass(slots=True)
 class Stage:
-    """What an attack may use."""
+    """The tools of an attack."""
 
     host: str
     brokers: Sequence[int]

@@ -48,13 +48,13 @@ UNPROBED = ("random-calls",)
 RESTARTS_MAX = 10
 BULK_RECORDS, BULK_RECORD_BYTES = 60, 700_000
 DETAILS_MAX = 3
-"""Of each broken promise; how often it was broken is counted."""
+"""Limit for the details of each broken promise; how often it was broken is counted."""
 CLUSTER_CONFIG: dict[str, object] = {
     "log.retention.check.interval.ms": 10_000,
     "log.segment.delete.delay.ms": 0,
 }
 FUZZ_TOPIC_CONFIG = {"retention.bytes": 16 << 20, "segment.bytes": 4 << 20}
-"""What attackers may write does not fill the disk."""
+"""The limits by which attackers' records do not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Config:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came out; `directory` is kept when a promise was broken."""
+    """The result of a campaign; `directory` is kept when a promise was broken."""
 
     config: Config
     broken: Counter[str]
@@ -109,7 +109,8 @@ def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None)
 
 @dataclass(slots=True)
 class Watch:
-    """What is noticed while attacks run; from several threads. `now` names the attack that is under way."""
+    """The broken promises that are noticed while attacks run; from several threads. `now` names the attack that is
+    under way."""
 
     say: Callable[[str], None]
     broken: Counter[str] = field(default_factory=Counter)
@@ -279,7 +280,8 @@ def _stage(layout: Layout, pids: list[int], driver: Driver, answers: Answers, kn
 
 
 def _learn(cluster: Cluster) -> Known:
-    """What anybody may ask; a topic that an attacker deleted is made again. What does not answer is learnt later."""
+    """Asks what anybody may ask; a topic that an attacker deleted is made again. What does not answer is learnt
+    later."""
     ids: dict[str, str] = {}
     with Admin(cluster.bootstrap, default_api_timeout_ms=LEARN_TIMEOUT_MS) as admin:
         for topic in (HONEST_TOPIC, BULK_TOPIC, *TOPICS):

@@ -26,7 +26,7 @@ READ_TIMEOUT_S = 0.3
 ANSWERS_READ_MAX = 20
 EXAMPLE_BYTES = 600
 WRITTEN_TOO_LATE = "Internal error from Core"
-"""What grpc.aio says by itself, instead of the node's status, when a stream ends while something is written to it."""
+"""The words of grpc.aio itself, instead of the node's status, when a stream ends while something is written to it."""
 OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_send_message_length", 1 << 30),
@@ -58,7 +58,8 @@ class Call:
 
 @dataclass(slots=True)
 class Answers:
-    """What came back: statuses and error codes are counted, forbidden ones are reported with what they answered."""
+    """The answers to attacks: statuses and error codes are counted, forbidden ones are reported with what they
+    answered."""
 
     report: Callable[[str, str], None]
     statuses: Counter[str] = field(default_factory=Counter)

@@ -27,7 +27,8 @@ INTEGERS_32 = (0, 1, 2, -1, -2, 5, 100, 1 << 15, (1 << 31) - 1, (1 << 31) - 2, -
 INTEGERS_64 = (*INTEGERS_32, 1 << 40, (1 << 63) - 1, -(1 << 63), 1 << 62)
 WAITS_MS = (0, 1, 100, -1, 1 << 20, (1 << 31) - 1, -(1 << 31))
 PARTITION_COUNTS = (-(1 << 31), -2, -1, 0, 1, 2, 3, 10_001, (1 << 31) - 1)
-"""Of a new topic: few or refused, because thousands of partitions are what an administrator may ask for."""
+"""Partition counts of a new topic: few or refused, because thousands of partitions are what an administrator may ask
+for."""
 REPEATS = (0, 1, 1, 2, 2, 3, 7, 40)
 REPEATS_MANY = (1_000, 20_000, 100_000)
 MANY = 0.02
@@ -51,7 +52,7 @@ Integers = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What anybody can learn from the cluster."""
+    """The facts that anybody can learn from the cluster."""
 
     cluster_id: str
     topic_ids: dict[str, str]

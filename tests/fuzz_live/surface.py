@@ -45,7 +45,7 @@ class Method:
 
 
 def all_methods() -> list[Method]:
-    """Of every service in penstock/pb, in a steady order."""
+    """The methods of every service in penstock/pb, in a steady order."""
     found: list[Method] = []
     for module in pkgutil.iter_modules(penstock.pb.__path__):
         if module.name.endswith("_pb2"):

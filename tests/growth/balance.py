@@ -32,7 +32,7 @@ from tests.support.campaign_directory import in_directory
 
 NODES, RACKS, SKEWED_NODES = 6, 3, 3
 SHARES = {"heavy": 8, "middle": 4, "light": 1}
-"""Of the data, of topics with PARTITIONS each."""
+"""Shares of the data, of topics with PARTITIONS each."""
 PARTITIONS = 6
 GOALS = "replicas,leaders,bytes"
 BASELINE_S = 10.0
@@ -51,7 +51,7 @@ class BalanceConfig:
 
 @dataclass(slots=True)
 class Balance:
-    """What the operator does."""
+    """The operator's work on an unbalanced cluster."""
 
     config: BalanceConfig
     operator: Operator
@@ -117,7 +117,7 @@ class Balance:
         self._check_partitions(name)
 
     def _plan(self, name: str) -> dict[str, Any] | None:
-        """What the command says it did."""
+        """Balances, and returns the plan that the command prints."""
         self.operator.say(f"penstock cluster balance: {name}")
         options = ["--by", GOALS, "--throttle", str(self.config.throttle), "--json"]
         plan: dict[str, Any] | None = self.operator.penstock("cluster", "balance", *options)
@@ -144,7 +144,7 @@ class Balance:
                     self.operator.wrong.append(f"{name}: {topic.name}-{p.partition} has the replicas {p.replicas}")
 
     def _standing(self) -> list[tuple[int, dict[str, int]]]:
-        """What each broker has now: replicas and leaders by the metadata, bytes by its own log dirs."""
+        """The present load of each broker: replicas and leaders by the metadata, bytes by its own log dirs."""
         log_dirs = self.operator.admin.describe_log_dirs()
         has = {node: {"replicas": 0, "leaders": 0, "size_bytes": 0} for node in sorted(log_dirs)}
         for topic in self.operator.admin.describe_topics():

@@ -30,7 +30,7 @@ PACED, PACED_PARTITIONS = "paced", 6
 
 
 class Story(Protocol):
-    """What is done to the cluster; it says what is wrong to its operator."""
+    """A story of a cluster; it says what is wrong to its operator."""
 
     @property
     def operator(self) -> Operator: ...
@@ -40,7 +40,7 @@ class Story(Protocol):
 
     @property
     def topics(self) -> Sequence[str]:
-        """Of its own; PACED is one of them."""
+        """The topics of the story; PACED is one of them."""
         ...
 
     def fill(self) -> None:

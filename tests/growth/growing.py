@@ -35,7 +35,7 @@ class Config:
 
 @dataclass(slots=True)
 class Growth:
-    """What the operator does."""
+    """The operator's work on a cluster that grows."""
 
     config: Config
     operator: Operator
@@ -101,7 +101,7 @@ class Growth:
             self.operator.wait_moved()
 
     def _rotated(self, topic: str, new: Sequence[int], by: int) -> dict[TopicPartition, list[int]]:
-        """Of each partition one replica goes from its broker to the next one that has none."""
+        """Moves one replica of each partition from its broker to the next one that has none."""
         brokers = [*range(NODES), *new]
         moves = {}
         for p in self.operator.admin.describe_topic(topic).partitions:

@@ -50,7 +50,7 @@ class PacedProducer:
         }
 
     def p99_ms(self, phases: Iterable[str]) -> float:
-        """Of these phases together; infinite if nothing was acked in them."""
+        """The percentile over these phases together; infinite if nothing was acked in them."""
         with self._lock:
             times = sorted(time for name in phases for time in self._times.get(name, ()))
         return 1000 * times[int(len(times) * 0.99)] if times else math.inf

@@ -1,4 +1,4 @@
-"""What a story of a growing cluster does as an operator: by the commands that a user has, and by admin requests."""
+"""The operator in a story of a growing cluster: works by the commands that a user has, and by admin requests."""
 
 from __future__ import annotations
 

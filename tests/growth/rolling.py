@@ -35,7 +35,7 @@ TOLD = {
     "elections_of_a_controller": "INFO broker.quorum.controller_driver: active controller",
     "fencings": ": fencing brokers ",
 }
-"""What a node's log says of each."""
+"""The words in a node's log by which each is counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def sequenced(sequence: int, *, epoch: int = 0, producer_id: int, count: int = 1
 
 
 TAKEN = ((0, 2, 0), (2, 1, 0), (3, 1, 0), (4, 1, 0), (5, 1, 0), (6, 1, 0))
-"""What the producer of each row has written: first sequence, records, epoch."""
+"""The batches that the producer of each row has written: first sequence, records, epoch."""
 REFUSED_SEQUENCES = {
     "a gap": (TAKEN, (8, 1, 0), OutOfOrderSequenceError),
     "sent again, and not one of the last five": (TAKEN, (0, 2, 0), OutOfOrderSequenceError),

@@ -1,4 +1,4 @@
-"""What one hostile address may do to a node at its door: silent connections, and streams that never read."""
+"""One hostile address at a node's door: silent connections, and streams that never read."""
 
 from __future__ import annotations
 

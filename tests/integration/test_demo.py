@@ -83,7 +83,7 @@ def test_a_path_that_is_not_there_is_refused_before_anything_starts(tmp_path: Pa
 
 
 def read_until(terminal: int, mark: str) -> str:
-    """What came up to and with `mark`; fails when the other side closes before."""
+    """The output up to and with `mark`; fails when the other side closes before."""
     seen = ""
     for piece in pieces(terminal):
         seen += piece

@@ -80,7 +80,7 @@ def values_of(nodes: NodesHere, partition: TopicPartition) -> list[bytes | None]
 
 
 def refusal(nodes: NodesHere, partition: TopicPartition, index: int = 0) -> KafkaStorageError | str:
-    """What one produce request is answered with, by code and words."""
+    """The answer to one produce request, by code and words."""
     address = nodes.bootstrap.split(",")[index]
     batch = build_batch([b"refused"], timestamps_ms=NOW_MS)
     (answer,) = raw_broker.produce(address, raw_broker.records(partition.topic, partition.partition, batch))

@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 DISK_BYTES = 4 * MIB
 RECORD_BYTES = 100_000
 LEFT_BYTES = MIB
-"""What a ballast file leaves: some records."""
+"""The room that a ballast file leaves: enough for some records."""
 BATCH = build_batch([bytes(RECORD_BYTES)], timestamps_ms=1_700_000_000_000)
 SMALL = TopicPartition("small", 0)
 CONFIG: dict[str, object] = {
@@ -36,7 +36,7 @@ CONFIG: dict[str, object] = {
 
 
 def log_dirs(directory: Path, index: int, disk: Path) -> dict[str, object]:
-    """Of a node whose second log dir is on the small disk."""
+    """The configuration of a node whose second log dir is on the small disk."""
     main = directory / f"node-{index}-main"
     return {"log.dirs": [str(main), str(disk / "log")], "metadata.log.dir": str(main)}
 

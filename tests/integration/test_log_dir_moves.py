@@ -110,7 +110,7 @@ def test_a_replica_moves_under_a_producer_and_a_kill_in_mid_move_loses_nothing(t
 
 
 def weights(admin: Admin) -> dict[str, float]:
-    """What each log dir has, in MiB; a replica counts for one at least."""
+    """The size of each log dir, in MiB; a replica counts for one at least."""
     found = admin.describe_log_dirs([0])[0].log_dirs
     sizes = {one.path: [replica.size_bytes / (1 << 20) for replica in one.replicas.values()] for one in found}
     return {path: sum(max(size, 1.0) for size in known) for path, known in sizes.items()}

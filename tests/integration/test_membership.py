@@ -106,7 +106,7 @@ def config_of(cluster: Cluster, index: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What no forged message may change."""
+    """The metadata that no forged message may change."""
 
     leader_id: int
     leader_epoch: int

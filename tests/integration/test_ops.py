@@ -162,7 +162,7 @@ def panel_queries() -> list[str]:
 
 
 def has_data(api: str, asked: str) -> bool:
-    """Whether a graph of it would have a point: a quantile of no events is no number."""
+    """True if a graph of the query would have a point: a quantile of no events is no number."""
     return any(not math.isnan(float(found["value"][1])) for found in query(api, "query", query=asked)["result"])
 
 

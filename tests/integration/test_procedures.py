@@ -46,7 +46,8 @@ def write(cluster: Cluster, values: list[bytes]) -> None:
 
 
 def everything(cluster: Cluster) -> list[bytes]:
-    """What a consumer reads from the beginning, without a limit of its own: it waits for as many as there were."""
+    """All values that a consumer reads from the beginning, without a limit of its own: it waits for as many as there
+    were."""
     with Consumer(cluster.bootstrap) as consumer:
         consumer.assign([TopicPartition(TOPIC, number) for number in range(PARTITIONS)])
         consumer.seek_to_beginning()

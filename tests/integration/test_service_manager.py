@@ -133,7 +133,7 @@ def test_sighup_takes_the_file_again_whole_or_not_at_all(node: Watched) -> None:
 
 
 def reload(node: Watched, says: str) -> str:
-    """What the log has got until it says this."""
+    """The log's lines from the signal until it says this."""
     seen = len(node.log())
     node.process.send_signal(signal.SIGHUP)
     while says not in (said := node.log()[seen:]):

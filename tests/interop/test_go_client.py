@@ -80,7 +80,7 @@ class Running:
         self.process.stdin.flush()
 
     def end(self) -> str:
-        """What it said on stderr, after it ended well."""
+        """The program's stderr, after it ended well."""
         self.process.communicate(timeout=TIMEOUT_S)
         assert self.process.returncode == 0, self._errors.read_text()
         return self._errors.read_text()
@@ -111,7 +111,7 @@ def written(cluster: Cluster, topic: str) -> dict[tuple[int, int], str]:
 
 
 def kill_leader(cluster: Cluster, topic: str) -> int:
-    """Of partition 0; its node."""
+    """Kills the leader of partition 0; returns its node."""
     with Admin(cluster.bootstrap) as admin:
         leader = admin.describe_topic(topic).partitions[0].leader_id
     cluster.kill(leader)

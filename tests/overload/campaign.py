@@ -105,7 +105,7 @@ def run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
 
 @dataclass(slots=True)
 class Story:
-    """What is done to the cluster; `ended` is what each producer says of itself in the end."""
+    """The story of one cluster; `ended` is what each producer says of itself in the end."""
 
     config: Config
     cluster: Cluster
@@ -228,7 +228,7 @@ class Story:
 
 
 def _all(senders: Sequence[subprocess.Popen[str]], order: dict[str, object]) -> tuple[list[dict[str, Any]], float]:
-    """What the producers of all processes say to one order, which they obey at the same time; and the seconds of
+    """The answers of the producers of all processes to one order, which they obey at the same time; and the seconds of
     processor time that all processes have taken until then."""
     for sender in senders:
         assert sender.stdin is not None
@@ -247,7 +247,7 @@ def _answer(sender: subprocess.Popen[str]) -> Any:
 
 
 def _judged(bootstrap: str, directory: Path, ended: Sequence[dict[str, Any]]) -> Verdict:
-    """What was acked against what a new consumer reads."""
+    """Compares what was acked with what a new consumer reads."""
     ledger = Ledger()
     log = ledger.created(LOAD)
     for each in ended:

@@ -48,7 +48,8 @@ def made_value(producer: int, sequence: int) -> bytes:
 
 
 def bare_value(value: bytes | None) -> bytes | None:
-    """What the ledger knows; the value itself if its padding is damaged, and then nobody has sent it."""
+    """The part of the value that the ledger knows; the value itself if its padding is damaged, and then nobody has sent
+    it."""
     return value[:VALUE_BYTES] if value is not None and value[VALUE_BYTES:] == PADDING else value
 
 

@@ -28,7 +28,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a campaign is given."""
+    """The arguments of a campaign."""
 
     seed: int
     events: int
@@ -38,7 +38,7 @@ class Config:
 
 @dataclass(slots=True)
 class Plan:
-    """What follows from the seed."""
+    """The choices that follow from the seed."""
 
     chance: random.Random
     victim: int = field(init=False)
@@ -80,7 +80,7 @@ def run_campaign(config: Config, directory: Path, say: Callable[[str], None]) ->
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the parts of a run have in common."""
+    """The objects that the parts of a run have in common."""
 
     cluster: Cluster
     drivers: Drivers

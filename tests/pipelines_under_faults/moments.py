@@ -52,7 +52,7 @@ def last_batch(log: Path) -> int:
 
 
 def in_batch(checkpoint: Path) -> bool:
-    """Whether the driver died within a micro-batch."""
+    """True if the driver died within a micro-batch."""
     return last_batch(checkpoint / "offsets") > last_batch(checkpoint / "commits")
 
 

@@ -26,7 +26,7 @@ GOLD, GOLD_PARTITIONS = f"{TOPIC}-gold", 2
 
 @dataclass(slots=True)
 class Faults:
-    """What was done to the run; a driver's kill is (job, moment, whether it met the job, whether within a batch)."""
+    """The faults of the run; a driver's kill is (job, moment, whether it met the job, whether within a batch)."""
 
     drivers: list[tuple[str, str, bool, bool]] = field(default_factory=list)
     broker_down_s: float = 0.0

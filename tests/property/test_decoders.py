@@ -79,7 +79,8 @@ READERS: dict[str, Callable[[bytes], object]] = {
     ),
 }
 SMALLEST_RATIO_MAX = 48
-"""What Python makes of a header of two bytes, a tuple in a tuple with a place in it, is 72 bytes: that is the worst."""
+"""The ratio for the smallest inputs. The worst is Python's object for a header of two bytes: a tuple in a tuple with a
+place in it is 72 bytes."""
 
 
 @pytest.mark.parametrize("name", SMALLEST)

@@ -36,7 +36,7 @@ class ColdFileSystem(LosingFileSystem):
         """The name of the thread of each read that had to wait for the disk."""
         self.errors: dict[str, int] = {}
         self.tells = True
-        """Whether this file system says what is in its page cache; otherwise it reads as tmpfs does."""
+        """If set, this file system says what is in its page cache; otherwise it reads as tmpfs does."""
         self._warm: set[tuple[int, int]] = set()
         self._names: dict[int, str] = {}
 

@@ -262,12 +262,12 @@ def _create_topic(cluster: Cluster, config: CompactionConfig) -> None:
 
 
 def _isrs_are_whole(admin: Admin, nodes: int) -> bool:
-    """Whether every node has every acked record."""
+    """True if every node has every acked record."""
     return all(len(partition.isr) == nodes for partition in admin.describe_topic(TOPIC).partitions)
 
 
 def _is_cleaned(data: Path, partitions: int) -> bool:
-    """Whether the cleaner's checkpoint has every partition up to its active segment."""
+    """True if the cleaner's checkpoint has every partition up to its active segment."""
     try:
         rows = [line.split() for line in (data / "cleaner-offset-checkpoint").read_text().splitlines()]
     except FileNotFoundError:

@@ -53,7 +53,7 @@ from storage.segment.time_index import TimeIndex
 UNPACKED_BYTES_MAX = 64 * 1024
 """The cap on decompression that the decoders are given here."""
 ITEM_FLOOR_BYTES = 32
-"""What a record, a line or an element of a message counts as at least."""
+"""Size that a record, a line or an element of a message counts as at least."""
 NOW_MS = 1_700_000_000_000
 
 
@@ -66,7 +66,7 @@ class Decoder:
     decode: Callable[[bytes], object]
     mend: Callable[[bytes], bytes] | None = None
     size: Callable[[bytes], int] = len
-    """What an input counts as, in bytes, when its memory is judged: see tests/fuzz_decoders.py."""
+    """The size that an input counts as, in bytes, when its memory is judged: see tests/fuzz_decoders.py."""
 
 
 class OneFile:
@@ -246,7 +246,7 @@ def _checkpoint(random: Random, lines: list[str]) -> bytes:
 
 
 def _numbers(data: bytes) -> int:
-    """Of a snapshot: a number between two colons is a value of its own."""
+    """The size that a snapshot counts as: a number between two colons is a value of its own."""
     return max(_lines(data), ITEM_FLOOR_BYTES * data.count(b":"))
 
 

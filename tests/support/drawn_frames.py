@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the plans see of a record."""
+    """The part of a record that the plans see."""
 
     topic: str
     partition: int

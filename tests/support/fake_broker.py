@@ -212,7 +212,7 @@ class FakeCluster:
         """By node: changes its answer to a request."""
         self.on_alter_log_dirs: dict[int, Callable[[Any, Any], None]] = {}
         self.log_dir_moves: list[tuple[int, str, str]] = []
-        """Of each replica that was asked to move: node, partition, log dir."""
+        """The replicas that were asked to move: node, partition, log dir."""
         self.on_describe_cluster: dict[
             int, Callable[[pb.DescribeClusterResponse], object]
         ] = {}  # changes a node's answer
@@ -407,7 +407,7 @@ class FakeCluster:
         return encode_error(queue.popleft()) if queue else None
 
     def standing_still(self, result: pb.PartitionProduceResult) -> asyncio.Future[None] | None:
-        """What ends when the partition goes on."""
+        """A future that ends when the partition goes on."""
         return self._standing_still.get(TopicPartition(result.topic, result.partition))
 
     def keep(self, task: asyncio.Future[None]) -> None:

@@ -38,7 +38,7 @@ BUILDERS: dict[str, Any] = {
     "kafka-python": _KafkaPythonBuilder,
 }
 WALKERS: dict[str, Any] = {"aiokafka": MemoryRecords, "kafka-python": _KafkaPythonMemoryRecords}
-"""What finds the batches of a fetched buffer."""
+"""The classes that find the batches of a fetched buffer."""
 
 
 def rows_of(batch: Any) -> list[Record]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 
 def in_child(work: Callable[[], object]) -> str:
-    """What `work` returned, as `repr` gives it, or the type and text of what it raised; "" if the child was killed."""
+    """The value that `work` returned, as `repr` gives it, or the type and text of what it raised; "" if the child was
+    killed."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside a thread

@@ -38,7 +38,7 @@ class Procedure:
         self.said: list[tuple[str, int, str]] = []
 
     def commands(self, after: str = "", before: str = "") -> list[str]:
-        """Of the page, or of the part between two texts."""
+        """The commands of the page, or of the part between two texts."""
         start = self._text.index(after)
         end = self._text.index(before, start) if before else len(self._text)
         blocks = _BLOCK.findall(self._text[start:end])

@@ -104,7 +104,7 @@ class MemoryLog:
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def all_values(self) -> tuple[bytes, ...]:
-        """Of all records that ever were, as far as this log knows."""
+        """The values of all records that ever were, as far as this log knows."""
         oldest = self.snapshot_ids[0]
         before = () if oldest == BEGINNING else snapshot_values(self.snapshots[oldest])
         before, start = before or (), oldest.end_offset

@@ -30,7 +30,7 @@ read -r _
 umount --lazy "$point"
 """
 EXT4_OWN_BYTES = 6 * 1024 * 1024
-"""What the file system takes for itself, the journal most of it."""
+"""The room that the file system takes for itself, the journal most of it."""
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def test_the_worked_example_is_what_the_builder_makes_and_the_reader_reads() -> 
 
 
 def commands() -> list[tuple[str, str]]:
-    """Of every grpcurl command with a request: method and JSON."""
+    """The method and the JSON of every grpcurl command with a request."""
     found = re.findall(
         r"grpcurl -plaintext(?: -emit-defaults)?(?: -d '(.*)')? \$(?:NODE|LEADER) penstock\.v1\.Broker/(\w+)", PAGE
     )

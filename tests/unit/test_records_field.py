@@ -102,7 +102,7 @@ UNUSUAL = {
     "a partition before it that is empty": bytes((PARTITIONS_TAG, 0x00, PARTITIONS_TAG)),
 }
 PADDED_LENGTHS = (b"", b"\x80", b"\x80\x80\x80\x80")
-"""What stands between a length's last byte and the 0 that ends it."""
+"""The bytes between a length's last byte and the 0 that ends it."""
 
 
 @pytest.mark.parametrize("padding", PADDED_LENGTHS)

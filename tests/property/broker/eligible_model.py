@@ -277,7 +277,7 @@ class Model:
     # -- what happens to them ------------------------------------------------------------------------------------------
 
     def pass_time(self) -> None:
-        """Those that are dead or cut off are noticed; of all others a heartbeat comes just before."""
+        """Lets the controller notice brokers that are dead or cut off; a heartbeat of all others comes just before."""
         self.cluster.now_ms += self.random.choice((LAG_MS, SESSION_TIMEOUT_MS))
         cut_off = self.random.choice(BROKERS) if self.random.random() < 0.3 else None
         for broker in self.brokers.values():

@@ -80,7 +80,7 @@ class Walk:
             self.proposed_at = self.view
 
     def send(self) -> None:
-        """What it has proposed, once more. The request is late, or its answer is lost, or all goes well."""
+        """Sends the leader's proposal once more. The request is late, or its answer is lost, or all goes well."""
         proposed = self.leading.proposed
         if proposed is None:
             return

@@ -46,7 +46,7 @@ from tests.property.client.model_partition import NODES, Partition, Written, app
 from tests.support.client_environment import pool_of, stepped_threads
 
 POISON = 7
-"""Of 30 records, the one with this number is refused by each broker where the walk has bad records."""
+"""The number, among 30 records, of the one that each broker refuses where the walk has bad records."""
 ROUNDS_MAX = 2_000
 DELIVERY_TIMEOUT_MS, YOUNG_MS = 3_000, 1_000
 
@@ -173,7 +173,8 @@ class Walk:
             self.apply(self.dispatcher.on_broken(connection.unanswered, NetworkError("broken"), self.now_ms))
 
     def _give_up(self, connection: Connection) -> None:
-        """What its broker has, it may carry out later; what has not arrived yet arrives in part."""
+        """Drops the connection: its broker may carry out later what it has, and what has not arrived yet arrives in
+        part."""
         connection.is_late = True
         for _ in range(self.random.randint(0, len(connection.sent))):
             connection.sent.pop()
@@ -302,7 +303,7 @@ class Walk:
         self.random.choice(list(self.partitions.values())).hear()
 
     def change_limit(self) -> None:
-        """What was taken before is too large now: a whole batch may come back beside its halves."""
+        """Makes batches too large now that were taken before: a whole batch may come back beside its halves."""
         if not self.is_calm:
             self.values_max = self.random.choice((1, 3))
 

@@ -59,7 +59,7 @@ class Partition:
         """How often a node has heard that it leads no more: what waited there for an ack is answered with an error."""
 
     def leads(self, node: int) -> bool:
-        """Whether the node believes that it leads."""
+        """True if the node believes that it leads."""
         return node in (self.leader, self.deposed)
 
     def committed_at(self, node: int) -> int:

@@ -139,7 +139,7 @@ class Walk:
         return [p.key for topic in topics for p in topic.partitions.values() if broker_id in p.replicas]
 
     def held(self, broker_id: int, without: int | None, *, tells: bool = True) -> tuple[HostedReplicas, ...]:
-        """What a broker finds on its disks; one of them may have been replaced, or is dead."""
+        """The replicas that a broker finds on its disks; one of them may have been replaced, or is dead."""
         keys = [key for key in self.replicas_of(broker_id) if self.disk_of(broker_id, key) != without]
         return tuple(
             HostedReplicas(

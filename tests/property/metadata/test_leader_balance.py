@@ -60,7 +60,7 @@ class History:
             self.cluster.heartbeat(broker_id)
 
     def catch_up(self) -> None:
-        """Of half of the partitions, every replica in service is in sync."""
+        """Brings every replica in service of half of the partitions in sync."""
         for name, partition in self.partitions:
             if partition.has_leader and self.rng.random() < 0.5:
                 brokers = self.cluster.image.brokers

@@ -114,7 +114,7 @@ class DumbDecoder:
 
 
 def dumb_records(data: bytes) -> list[Record]:
-    """What `read_records` of a buffer of one batch should say."""
+    """The records that `read_records` should find in a buffer of one batch."""
     header = read_header(data)
     if header.is_control or not header.record_count:
         return []
@@ -232,7 +232,7 @@ def test_headers_of_every_prefix_are_those_of_its_whole_batches(parts: list[list
 
 
 def dumb_buffer(data: bytes) -> list[Record]:
-    """What reading a fetched buffer should say: every whole batch, one byte after the other; the rest is left."""
+    """The records of a fetched buffer: every whole batch, one byte after the other; the rest is left."""
     records: list[Record] = []
     while len(data) >= HEADER_BYTES:
         size = 12 + int.from_bytes(data[8:12], "big", signed=True)

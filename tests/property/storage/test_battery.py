@@ -21,7 +21,7 @@ EXPECTED = {
     "failures": {Outcome.EXACT, Outcome.TAIL_LOST},
     "repair": {Outcome.REPAIRED},
 }
-"""What must come of some cases, or the part does not do what it says."""
+"""The outcomes that some cases must have, or the part does not do what it says."""
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ def known(log: Log) -> Known:
 
 
 def without_snapshots(fs: LosingFileSystem) -> Known:
-    """What the batches alone tell."""
+    """The producers that the batches alone tell of."""
     for path in fs.files():
         if path.endswith(".snapshot"):
             fs.unlink(path)

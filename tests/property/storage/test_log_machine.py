@@ -130,7 +130,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3))
     def remove_oldest(self, count: int) -> None:
-        """Of segments that are flushed, as retention does."""
+        """Removes the oldest segments that are flushed, as retention does."""
         segments = self.log.segments
         count = sum(1 for segment in segments[: min(count, len(segments) - 1)] if segment.next_offset <= self.flushed)
         self.log.remove_oldest(count)

@@ -1,4 +1,4 @@
-"""What a log knows of its producers equals what the list of all its batches says.
+"""The producers that a log knows equal those that the list of all its batches tells of.
 
 The model keeps every batch of the log and looks at all of them for each answer. It knows nothing of windows that move,
 of copies, or of what an append changes.

@@ -1,4 +1,4 @@
-"""What `penstock log verify` says of a damaged dir, against what a start makes of it.
+"""The verdict of `penstock log verify` on a damaged dir, compared with a start on it.
 
 One byte anywhere in the dir is flipped, or a file is cut there. Then where verify reports no damage, a node finds every
 flushed record, and no other ones; where a node misses one, verify has said so. Verify looks at more than a start does,
@@ -41,7 +41,7 @@ class Damaged:
         self._files = contents(make_log_dir(path, clean=clean, flushed=self.flushed))
 
     def case(self, random: Random) -> str:
-        """What was done."""
+        """Damages the directory; returns how."""
         shutil.rmtree(self._path)
         for name, content in self._files.items():
             (self._path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class Damaged:
         return {finding.severity for finding in found if isinstance(finding, Finding)}
 
     def found_by_a_start(self) -> list[bytes] | None:
-        """What is read from orders-0; None when it is refused, at the start or by a read."""
+        """The values of orders-0; None when they are refused, at the start or by a read."""
         config = LogManagerConfig(1, CLUSTER_ID, SMALL)
         try:
             manager = LogManager.open([self._path], config, machine())

@@ -31,7 +31,7 @@ from tests.support.losing_fs import Directory, File
 
 @dataclass(slots=True)
 class _Claims:
-    """What one partition of one process claimed after its last step."""
+    """The claims of one partition of one process after its last step."""
 
     log: Log | None = None
     flushed: int = -1
@@ -56,7 +56,7 @@ class ClaimInvariants:
         self._operations: dict[str, int] = {}
         """So many did each machine's disk do until its last step."""
         self._recovery_points: dict[str, tuple[bytes, tuple[tuple[str, PartitionKey, int], ...]]] = {}
-        """What the checkpoint of each log dir said when it was read last. The paths of log dirs name their machines."""
+        """The content of each log dir's checkpoint when it was read last. The paths of log dirs name their machines."""
         self._caught_up: set[tuple[int, int]] = set()
         """Brokers and broker epochs of which a process has read its own registration."""
         self._asked_to_stop: set[tuple[int, int]] = set()

@@ -31,7 +31,7 @@ Leaders = tuple[tuple[str, int, int], ...]
 
 @dataclass(slots=True)
 class _Knowledge:
-    """What one client knew after its last change."""
+    """The knowledge of one client after its last change."""
 
     changes: tuple[int, int] = (0, 0)
     cluster_id: str = ""
@@ -49,7 +49,7 @@ class ClientInvariants:
         self.neighbours = NeighbourInvariants(machines, metadata)
         self._known: dict[ClusterClient, _Knowledge] = {}
         self._well: dict[str, tuple[Leaders, float]] = {}
-        """Of each topic whose partitions all work: who leads them, and since when."""
+        """The leaders of each topic whose partitions all work, and since when they lead."""
         self._giver_of: dict[int, str] = {}
         """By producer id: which broker gave it."""
 
@@ -60,7 +60,7 @@ class ClientInvariants:
         self._known[cluster] = _Knowledge()
 
     def after_step(self) -> None:
-        """Of the clients' process."""
+        """Checks the clients' process."""
         for cluster, known in self._known.items():
             cache = cluster.cache
             if (cache._updates, cache._hints) != known.changes:
@@ -111,7 +111,7 @@ class ClientInvariants:
         return not (is_slow or network.late_next)
 
     def _leaders_that_work(self, topic: str) -> Leaders:
-        """Of all its partitions; () unless each is led by a broker that clients and its ISR can reach."""
+        """The leaders of all its partitions; () unless each is led by a broker that clients and its ISR can reach."""
         image = self._metadata.newest
         found: list[tuple[str, int, int]] = []
         voters = [machine for machine in self._machines if machine.config.is_controller]

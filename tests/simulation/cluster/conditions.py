@@ -1,4 +1,4 @@
-"""What a cluster is doing at one moment, by name: a fault that comes while nothing else is wrong shows little.
+"""The activities of a cluster at one moment, by name: a fault that comes while nothing else is wrong shows little.
 
 World asks when a fault begins, and the outcome counts the pairs; fault_table.py prints them, and those that never came.
 Reads the nodes' own state, draws nothing and changes nothing.
@@ -61,7 +61,7 @@ ALWAYS_THERE = frozenset({Condition.UNFLUSHED, Condition.ON_CONTROLLER, Conditio
 
 
 def conditions(world: World, fault: Fault) -> tuple[Condition, ...]:
-    """Those that hold when the fault begins."""
+    """The conditions that hold when the fault begins."""
     found = frozenset(
         (
             *_of_processes(world),
@@ -100,7 +100,7 @@ def live_nodes(world: World) -> list[tuple[Machine, Node]]:
 
 
 def newest_image(world: World) -> MetadataImage:
-    """What the quorum has committed, as far as any live node knows."""
+    """The image that the quorum has committed, as far as any live node knows."""
     images = [node.loader.image for _, node in live_nodes(world)]
     return max(images, key=lambda image: image.offset, default=EMPTY_IMAGE)
 

@@ -42,7 +42,7 @@ class Strike:
 
 @dataclass
 class DiskFaults:
-    """Of one machine: what is wrong with its log dirs now, by the beginning of their paths."""
+    """The present faults of one machine's log dirs, by the beginning of their paths."""
 
     failing: dict[str, int] = field(default_factory=dict)
     """Every call there fails with this errno."""
@@ -52,7 +52,7 @@ class DiskFaults:
     hung: dict[str, Hang] = field(default_factory=dict)
     """Calls there do not come back."""
     cold_share: float = 0.0
-    """Of the reads that need not wait, so many find nothing in the page cache."""
+    """So many of the reads that need not wait find nothing in the page cache."""
     sync_seconds: float = 1.5e-3
     """A sync takes up to so long where the log dir is not slow."""
     fail_next: dict[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class ProcessDisk:
         self._paths: dict[int, str] = {}
 
     def _meet(self, call: str, path: str) -> None:
-        """What comes before a call: time, and perhaps an error."""
+        """Passes time before a call, and perhaps raises an error."""
         faults = self._faults
         most = faults.sync_seconds if call in SYNCS else CALL_SECONDS_MAX
         for part, seconds in faults.slow_seconds.items():

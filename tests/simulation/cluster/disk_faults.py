@@ -36,7 +36,7 @@ REFUSED_SECONDS = 1.5
 
 
 class DiskWork:
-    """What is wrong with disks of a world, until its operator has mended it."""
+    """The faults of a world's disks, until its operator has mended them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -44,7 +44,7 @@ class DiskWork:
         """By the machine's name."""
 
     def end_all(self) -> None:
-        """What an end begins is ended, too."""
+        """Ends all faults, also those that an end begins."""
         while self._open:
             self._end(next(iter(self._open)))
 
@@ -54,7 +54,7 @@ class DiskWork:
             end()
 
     def is_open(self, machine: Machine) -> bool:
-        """Whether something is wrong with its disks that is not mended yet."""
+        """True if something is wrong with its disks that is not mended yet."""
         return machine.name in self._open
 
     def began(self, machine: Machine, end: Ends) -> Ends:
@@ -145,7 +145,7 @@ class DiskWork:
         return self.began(machine, end)
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
-        """What the operator does: formats, and starts the node with what is given up."""
+        """The operator's repair: formats, and starts the node with what is given up."""
         self._format(machine, log_dirs)
         self._give_up(machine, lost)
 
@@ -154,7 +154,7 @@ class DiskWork:
         format_node(machine.config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
 
     def _rejoins(self, machine: Machine, log_dirs: Collection[str]) -> bool:
-        """Whether a voter lost what it promised the quorum, with these log dirs."""
+        """True if a voter lost what it promised the quorum, with these log dirs."""
         return machine.config.is_controller and machine.config.metadata_log_dir in log_dirs
 
     def _give_up(self, machine: Machine, lost: Sequence[str]) -> None:
@@ -272,7 +272,7 @@ def _exchange(machine: Machine, one: str, other: Machine, two: str) -> None:
 
 
 def place(disk: LosingFileSystem, path: str, node: File | Directory | None) -> None:
-    """What is at a path from now on, durably."""
+    """Puts a node at a path, durably."""
     parent, name = disk._parent(path)
     parent.change({name: node})
     parent.sync()

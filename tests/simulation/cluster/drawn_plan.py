@@ -27,44 +27,46 @@ from tests.simulation.cluster.plan import (
 )
 
 QUIET_SHARE = 0.1
-"""Of the seeds, so many have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
+"""So many of the seeds have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
 IDEMPOTENT_SHARE = 0.7
-"""Of the writers; what the others write twice is counted."""
+"""So many of the writers are idempotent; what the others write twice is counted."""
 SMALL_BATCH_SHARE, SMALL_BATCH_BYTES = 0.2, 400
-"""Of the idempotent writers; some three records each."""
+"""So many of the idempotent writers have batches of this size; some three records each."""
 SMALL_SEGMENT_SHARE, SMALL_SEGMENT_BYTES = 0.12, 4_096
-"""Of the plans."""
+"""So many of the plans have segments of this size."""
 SNAPSHOTS_SHARE = 0.5
-"""Of the plans: their nodes write snapshots of the metadata after a few records; some keep one alone."""
+"""In so many of the plans, nodes write snapshots of the metadata after a few records; some keep one alone."""
 DATED_SHARE = 0.2
 HASTY_SHARE, HASTY_MS = 0.3, 3_000
-"""Of the plans; their producers give up early."""
+"""In so many of the plans, producers give up early."""
 OUTSIDE_SHARE = 0.25
-"""Of the plans: clients go to a second listener."""
+"""In so many of the plans, clients go to a second listener."""
 MOVES_SHARE = 0.4
 BALANCE_SHARE = 0.5
-"""Of the plans; leaderships go back to the preferred leaders within seconds there, elsewhere not before the end."""
+"""In so many of the plans, leaderships go back to the preferred leaders within seconds, elsewhere not before the
+end."""
 REPLICA_BALANCE_SHARE = 0.3
-"""Of the plans; replicas move by schedule within seconds there, elsewhere never."""
+"""In so many of the plans, replicas move by schedule within seconds, elsewhere never."""
 GROW_SHARE = 0.25
-"""Of the plans; one of their topics gets more partitions."""
+"""In so many of the plans, one of the topics gets more partitions."""
 TUNE_SHARE = 0.25
-"""Of the plans; the configuration of brokers changes."""
+"""In so many of the plans, the configuration of brokers changes."""
 COPIES_SHARE = 0.7
-"""Of such plans with more brokers than a topic has replicas; replicas move there, under throttles that come and go."""
+"""In so many of such plans with more brokers than a topic has replicas, replicas move, under throttles that come and
+go."""
 FORGET_SHARE = 0.4
-"""Of the plans with more brokers than a topic has replicas; brokers are drained there, and forgotten."""
+"""In so many of the plans with more brokers than a topic has replicas, brokers are drained, and forgotten."""
 RELOCATE_SHARE = 0.6
-"""Of the plans with several log dirs on a broker; replicas move between them, some slowly."""
+"""In so many of the plans with several log dirs on a broker, replicas move between them, some slowly."""
 MOVE_RATES = (None, None, 20_000, 200_000)
 """Bytes a second of a broker's moves; the lowest lets a log pass in some seconds."""
 HANGS_SHARE, HANG_LIMITS_MS = 0.3, (1_000, 2_500, 6_000, 30_000)
-"""Of the plans with faults; disks hang there."""
+"""In so many of the plans with faults, disks hang."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
 WAITS_SECONDS = 6.0
-"""Of faults that wait for a cluster that works."""
+"""The patience of faults that wait for a cluster that works."""
 FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.KILL: 6,

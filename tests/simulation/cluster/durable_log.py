@@ -1,4 +1,4 @@
-"""What of a log is on a simulated disk, as a power cut would leave it, and what of it has been committed.
+"""The part of a log that is on a simulated disk, as a power cut would leave it, and the part that has been committed.
 
 A `DurableLog` reads a replica's directory from the durable bytes of its files, and again only what has changed since. A
 `Committed` is the history that leaders have called committed: a list of batches that never changes. Both go by bytes
@@ -70,7 +70,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def durable_entries(disk: LosingFileSystem, parts: tuple[str, ...]) -> dict[str, File | Directory] | None:
-    """What is in a directory after a power cut; None where there is none."""
+    """The entries of a directory after a power cut; None where there is none."""
     node = disk.root
     for part in parts:
         child = node.durable.get(part)
@@ -105,7 +105,7 @@ class DurableLog:
         self.matched = 0
         """So many have been compared with all other logs (log matching)."""
         self.covered = 0
-        """What is below is in a snapshot (durable_metadata.py)."""
+        """A snapshot has everything below this offset (durable_metadata.py)."""
         self.is_superseded = False
         """The snapshot does not fit the batches: a start begins the log anew behind it."""
 
@@ -189,7 +189,7 @@ class Committed:
         self._places: dict[int, int] = {}
         self.sequences = Sequences()
         self.numbered_end = 0
-        """What is below has been checked for I20."""
+        """Everything below this offset has been checked for I20."""
         self.end = self.start = 0
         self._decoded: dict[int, list[bytes | None]] = {}
         """The values of the batches that were asked for last, by base offset."""

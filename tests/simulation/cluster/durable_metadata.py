@@ -1,4 +1,4 @@
-"""What of a node's metadata is on its simulated disk: the log, and the snapshots that stand for its beginning.
+"""The part of a node's metadata that is on its simulated disk: the log, and the snapshots that stand for its beginning.
 
 A sound snapshot covers what is below its end, as long as the log begins there or before. Where the log does not reach
 it, or has another epoch there, a start gives the log up (broker/quorum/metadata_log_start.py): it counts no more. Not
@@ -40,7 +40,8 @@ class DurableMetadata(DurableLog):
         self.is_superseded = newest is not None and not self._fits(newest)
 
     def _sound(self) -> list[EpochEndOffset]:
-        """Of the snapshots that a power cut would leave. A file with that name is never changed, but by a fault."""
+        """The sound ones among the snapshots that a power cut would leave. A file with that name is never changed, but
+        by a fault."""
         found = []
         for name, file in (self._entries or {}).items():
             snapshot_id = parse_metadata_snapshot(name)

@@ -1,4 +1,4 @@
-"""What each kind of fault does to a world, and how it ends.
+"""Each kind of fault: its effect on a world, and how it ends.
 
 A fault may come while another lasts: a start of a node that is up, or has no power, does nothing. At the end of the
 story everything is mended by `World.heal`, whatever was left.

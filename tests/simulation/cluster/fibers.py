@@ -31,7 +31,7 @@ class Waiting:
 
 
 class FiberThreads:
-    """Those of one process."""
+    """The threads of one process."""
 
     def __init__(self, process: Process) -> None:
         self.process = process

@@ -17,7 +17,7 @@ PAGE_CACHE = frozenset({"write", "open", "pread", "read_file", "size", "drop_cac
 """With the cut by which an append that a full disk refused is taken back: it belongs to the append."""
 EVERYTHING = NAMES | PAGE_CACHE | {"listdir", "entries", "exists", "is_directory", "room", "modified_ms"}
 KINDS = (SYNCS, NAMES, NAMES, EVERYTHING)
-"""What hangs: a cache that takes writes, a frozen file system, a server that is gone."""
+"""The calls that hang: a cache that takes writes, a frozen file system, a server that is gone."""
 CAUGHT_SECONDS = 1.0
 """So long after the beginning of a hang an event loop may walk into it."""
 LOOK_SECONDS = 0.1
@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.1
 
 @dataclass(eq=False)
 class Hang:
-    """Of one log dir, from its beginning to its end."""
+    """The hang of one log dir, from its beginning to its end."""
 
     calls: frozenset[str]
     began_s: float

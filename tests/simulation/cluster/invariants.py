@@ -1,4 +1,4 @@
-"""What must hold (docs/invariants.md) in a simulated cluster: checked after every step of every node, and now and then.
+"""Checks a simulated cluster against docs/invariants.md: after every step of every node, and now and then.
 
 After a step, only what the process that took it may have changed: its quorum state, its image, its partitions. Each
 0.25 s, and at the end, also what no step announces: disks after crashes, logs, limits. A check reads the real objects
@@ -204,7 +204,7 @@ class Invariants:
     # -- now and then --------------------------------------------------------------------------------------------------
 
     def deep(self, *, is_end: bool = False) -> None:
-        """What no step announces."""
+        """Checks everything that no step announces."""
         self.quorum.deep()
         self.partitions.deep()
         self.claims.deep()

@@ -120,7 +120,7 @@ class LivenessInvariants:
                 )
 
     def _ways_of(self, machine: Machine) -> Ways:
-        """What would be another if it had reached anybody in between."""
+        """A value that changes if the machine has reached anybody in between."""
         links, others = machine.network, [other for other in self._machines if other is not machine]
         return tuple(
             (links.link(machine.name, o.name).cuts, links.link(o.name, machine.name).cuts)

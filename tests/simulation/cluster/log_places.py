@@ -65,7 +65,7 @@ class ReplicaPlace:
 
 
 def is_of(entry: File | Directory | None, topic_id: str) -> bool:
-    """Whether a directory says durably that it holds records of this topic."""
+    """True if a directory says durably that it holds records of this topic."""
     file = entry.durable.get(PARTITION_METADATA) if isinstance(entry, Directory) else None
     return isinstance(file, File) and topic_id.encode() in file.durable
 

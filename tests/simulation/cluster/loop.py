@@ -16,7 +16,8 @@ from tests.simulation.cluster.scheduler import Process, Scheduler
 
 WALL_MS = 1_700_000_000_000
 CALENDAR_OFF_MS_MAX = 3_000_000
-"""Of a machine's calendar: below `message.timestamp.after.max.ms`, by which brokers refuse the records of others."""
+"""Limit for the error of a machine's calendar: below `message.timestamp.after.max.ms`, by which brokers refuse the
+records of others."""
 
 
 class MachineTime:

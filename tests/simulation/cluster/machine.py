@@ -50,7 +50,7 @@ class Machine:
     process: Process | None = None
     node: Node | None = None
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Of the process that runs."""
+    """Set to stop the process that runs."""
     has_power: bool = True
     is_held: bool = False
     """Its operator works on its disks: nobody starts it."""
@@ -173,7 +173,7 @@ class Machine:
             self._end(self.process)
 
     def cut_power(self) -> None:
-        """What was not synced may be lost."""
+        """Kills the process; bytes that were not synced may be lost."""
         ended = [self.process] if self.process is not None else []
         for process in ended:
             process.kill()

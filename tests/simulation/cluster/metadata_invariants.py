@@ -37,7 +37,7 @@ class MetadataInvariants:
         """Brokers that an operator has unregistered since the start; those that came back too."""
 
     def ids_of(self, topic: str) -> list[str]:
-        """Of every topic that ever had this name, the newest last."""
+        """The ids of every topic that ever had this name, the newest last."""
         return self._ids.get(topic, [])
 
     def partition(self, key: PartitionKey) -> PartitionRegistration | None:
@@ -46,13 +46,13 @@ class MetadataInvariants:
         return topic.partitions.get(key.partition) if topic is not None else None
 
     def may_lead(self, key: PartitionKey, broker_id: int, leader_epoch: int) -> bool:
-        """Whether this may be the partition's leader in that epoch, as far as any image tells; images skip epochs."""
+        """True if this may be the partition's leader in that epoch, as far as any image tells; images skip epochs."""
         known = self._known.get(key)
         leader = self._leaders.get((key, leader_epoch), broker_id)
         return known is None or (leader_epoch <= known.leader_epoch and broker_id in (NO_LEADER, leader))
 
     def may_lose(self, topic: str) -> bool:
-        """Whether an operator allows its partitions leaders that lack committed records."""
+        """True if an operator allows its partitions leaders that lack committed records."""
         return self.newest.topic_config(topic).get(UNCLEAN_LEADER_ELECTION) == "true"
 
     def seen(self, name: str, image: MetadataImage) -> list[PartitionRegistration]:
@@ -156,7 +156,8 @@ class MetadataInvariants:
                     raise Violated(f"{what} ISR {partition.isr}, which is large enough to commit")
 
     def defaults(self, image: MetadataImage) -> Mapping[str, ConfigValue]:
-        """What topics inherit: what was set for all brokers, else what every node has in its file."""
+        """The values that topics inherit: those that were set for all brokers, else those that every node has in its
+        file."""
         for_all = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
         return {**self._topic_defaults, **BROKER_CONFIGS.in_force(for_all, ALL_BROKERS)}
 

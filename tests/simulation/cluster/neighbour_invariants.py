@@ -41,7 +41,7 @@ class Footing(NamedTuple):
     topic_id: str
     leader: Leader
     lives: tuple[tuple[str, int], ...]
-    """Of the nodes that an ack needs."""
+    """The lives of the nodes that an ack needs."""
     trouble: int
     """How often the links between them have been cut and broken."""
 

@@ -120,8 +120,8 @@ class Network:
         self.listeners: dict[Endpoint, Listener] = {}
         self.without_power: set[str] = set()
         self.late_next: dict[tuple[str, str, bool], float] = {}
-        """Of a node and a method that it calls, or clients call there: next request, or (True) next answer, takes
-        so many seconds."""
+        """Seconds by node and method, which the node calls or clients call there: the next request, or (True) the next
+        answer, takes so long."""
         self.carried = 0
         self.heard_s: dict[str, float] = {}
         """When the last request of a machine has come; it may have been sent by a process that is dead by then."""
@@ -146,7 +146,7 @@ class Network:
         return draw.random() * weather.usual_seconds
 
     def lateness(self, machine: str, method: str, *, is_answer: bool) -> float:
-        """Of one message; those behind it in its exchange wait for it."""
+        """The lateness of one message; those behind it in its exchange wait for it."""
         if not self.late_next:
             return 0.0
         return self.late_next.pop((machine, method.rpartition("/")[2], is_answer), 0.0)
@@ -244,7 +244,7 @@ class Network:
         return [exchange for exchange in self._live if exchange.listener is listener]
 
     def of_clients(self) -> list[Exchange]:
-        """What clients have open."""
+        """The exchanges that clients have open."""
         return [exchange for exchange in self._live if exchange.route[0][0] == CLIENTS]
 
     def __repr__(self) -> str:
@@ -258,7 +258,7 @@ class Exchange:
         self._network, self.client, self.endpoint, self.method = network, client, endpoint, method
         self.port = next(network.ports)
         self.channel: object = None
-        """Of its client."""
+        """The channel of its client."""
         self.server: Process | None = None
         self.listener: Listener | None = None
         there = network.machine_at(endpoint)

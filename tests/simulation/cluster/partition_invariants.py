@@ -56,7 +56,7 @@ class PartitionInvariants:
         self._histories: dict[PartitionKey, Committed] = {}
         self._replicas: dict[tuple[PartitionKey, int], DurableLog] = {}
         self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
-        """Of the leader of each leader epoch."""
+        """The high watermark of the leader of each leader epoch."""
         self._excused: dict[tuple[PartitionKey, int], int] = {}
         """Replicas whose disk was lost, with their broker epoch: they need not hold anything until they have registered
         anew and left the ISR. One outside it may still join: its last fetch before the loss may be under way."""
@@ -68,7 +68,7 @@ class PartitionInvariants:
         return self._replicas.get((key, broker_id))
 
     def is_kept(self, key: PartitionKey) -> bool:
-        """Whether records of the partition stay as they are."""
+        """True if records of the partition stay as they are."""
         history = self._histories.get(key)
         return history is not None and not history.is_void and self.metadata.partition(key) is not None
 

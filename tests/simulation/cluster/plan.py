@@ -1,4 +1,4 @@
-"""What one seed is: a cluster, its clients, and the faults that meet them.
+"""The plan of one seed: a cluster, its clients, and the faults that meet them.
 
 A plan is data: it can be printed, cut down (fewer faults, fewer clients, fewer nodes), and run again. Not here: how it
 is drawn (drawn_plan.py), and what a fault does (faults.py).
@@ -87,7 +87,7 @@ class NodePlan:
 
 
 class TopicKind(StrEnum):
-    """What happens to a topic's records."""
+    """The fate of a topic's records."""
 
     PLAIN = "everything stays"
     REMADE = "it is deleted and made anew"
@@ -109,7 +109,7 @@ class TopicPlan:
 
 
 class Task(StrEnum):
-    """What an operator does, again and again."""
+    """The operator's task, done again and again."""
 
     ASK = "describes topics, configurations and the cluster"
     ALTER = "alters the configuration of a topic"
@@ -194,7 +194,7 @@ class Plan:
     sync_seconds: float = 0.0015
     """A sync of a healthy disk takes up to so long."""
     delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
-    """Of every producer: what is not acked by then fails, and is not sent again."""
+    """The time limit of every producer: a record that is not acked by then fails, and is not sent again."""
     outside: bool = False
     """Each broker has a listener OUTSIDE besides, and clients may go to no other."""
 

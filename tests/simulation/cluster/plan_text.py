@@ -61,7 +61,7 @@ def _brackets(left: str, parts: list[str], right: str, indent: str | None) -> st
 
 
 def _kinds(value: Any) -> Iterator[type]:
-    """Of everything in it that has to be imported."""
+    """The types of everything in it that has to be imported."""
     if is_dataclass(value) or isinstance(value, Enum):
         yield type(value)
     if is_dataclass(value):

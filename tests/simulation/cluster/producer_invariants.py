@@ -33,8 +33,8 @@ MARGIN_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _Silence:
-    """Of one producer in one replica: what it did last, since when it is silent, and in which epoch it was so for long
-    enough to be forgotten. A replica that stood still heard nothing meanwhile, whatever the others heard."""
+    """The silence of one producer in one replica: its last act, since when it is silent, and in which epoch it was so
+    for long enough to be forgotten. A replica that stood still heard nothing meanwhile, whatever the others heard."""
 
     newest: tuple[int, int]
     since_s: float
@@ -124,7 +124,7 @@ class ProducerInvariants:
         return silence.epoch >= told.epoch
 
     def counted(self) -> Counter[str]:
-        """What brokers did about producers, by name."""
+        """The brokers' actions on producers, by name."""
         found: Counter[str] = Counter()
         for counts in self._counts:
             found.update({field.name: getattr(counts, field.name) for field in fields(counts)})
@@ -136,7 +136,7 @@ class ProducerInvariants:
 def difference(
     entry: ProducerEntry | None, told: Told, end: int, first_offset: int, *, is_cleaned: bool = False
 ) -> str:
-    """What is wrong with what a broker knows of a producer; "" if nothing is.
+    """The fault in a broker's knowledge of a producer; "" if there is none.
 
     `end`: what is committed. `first_offset`: where the files begin. From a log that is cleaned a follower may have got
     the newest batch of a producer alone, and of those before only some.

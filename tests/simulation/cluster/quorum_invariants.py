@@ -39,13 +39,13 @@ class SeenQuorum:
     high_watermark: int = -1
     led_epoch: int = NO_LEADER
     was_leading: bool = False
-    """Of `led_epoch`: a step in which it commits may be that in which it resigns."""
+    """True if it led in `led_epoch`: a step in which it commits may be that in which it resigns."""
     snapshots_installed: int = 0
 
 
 @dataclass(slots=True)
 class _Voice:
-    """What a machine has told others, in all its lives, and the file from which it would remember."""
+    """The messages of a machine to others, in all its lives, and the file from which it would remember."""
 
     machine: Machine
     log: DurableMetadata
@@ -81,7 +81,7 @@ class QuorumInvariants:
         self.excused: set[str] = set()
         """Voters whose disk was lost: they held what was committed, and count until they have learned it again."""
         self._owed: dict[str, int] = {}
-        """Of excused voters: they had what was committed up to here, and must have it again before they vote."""
+        """By excused voter: it had everything committed up to here, and must have it again before it votes."""
         self.committed = Committed("metadata")
         self._committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
@@ -125,7 +125,7 @@ class QuorumInvariants:
         return SeenQuorum(machine, raft)
 
     def stored(self, machine: Machine) -> ElectionState:
-        """What the machine would remember after a power cut now."""
+        """The state that the machine would remember after a power cut now."""
         voice = self._voices[machine.name]
         entries = durable_entries(machine.disk, voice.parts)
         file = (entries or {}).get(QUORUM_STATE_FILE)
@@ -271,7 +271,7 @@ class QuorumInvariants:
     # -- disks that are lost -------------------------------------------------------------------------------------------
 
     def spares_another(self, machine: Machine) -> bool:
-        """Whether a majority of the voters has all that it promised, if this one has not."""
+        """True if a majority of the voters has all that it promised, if this one has not."""
         lacking = [voter for voter in self._voters if voter is machine or not self._has_all(voter)]
         return len(self._voters) - len(lacking) >= self._majority
 
@@ -283,7 +283,7 @@ class QuorumInvariants:
         return max(log.end for log in logs)
 
     def _has_all(self, voter: Machine) -> bool:
-        """Whether the voter knows everything that it has promised, and says so."""
+        """True if the voter knows everything that it has promised, and says so."""
         if voter.name in self.excused or self._lacks(voter.name) or self._doubtful.get(voter.name) == voter.lives:
             return False
         stored = self.stored(voter)
@@ -309,7 +309,7 @@ class QuorumInvariants:
         return different if different is not None else min(log.end, self.committed.end)
 
     def _lacks(self, name: str) -> str:
-        """What a voter once had, and has not now; empty where it has everything."""
+        """The metadata that a voter once had, and has not now; empty where it has everything."""
         owed = self._owed.get(name)
         if owed is None:
             return ""

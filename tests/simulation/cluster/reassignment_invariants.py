@@ -85,7 +85,7 @@ def as_it_was(partition: PartitionRegistration) -> PartitionRegistration:
 
 
 def wrong_in(before: PartitionRegistration, after: PartitionRegistration, least: Least) -> str:
-    """What is wrong with a change of the replicas; "" if nothing is."""
+    """The fault in a change of the replicas; "" if there is none."""
     gone = set(before.replicas).difference(after.replicas)
     ends = before.is_reassigning and not after.is_reassigning
     is_complete = ends and set(after.replicas) == set(before.target_replicas)

@@ -104,6 +104,6 @@ def from_offset(replica: bytes, begin: int) -> bytes:
 
 
 def last_values(replica: bytes) -> dict[bytes | None, bytes | None]:
-    """Of each key that is not deleted."""
+    """The last value of each key that is not deleted."""
     found = {record.key: record.value for record in read_records(replica)}
     return {key: value for key, value in found.items() if value is not None}

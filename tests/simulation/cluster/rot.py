@@ -66,7 +66,8 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
 
 
 def _places(world: World, machine: Machine) -> Iterator[_Place]:
-    """Of the batches of its replicas that are committed, and known to be flushed when the node starts again."""
+    """The places of the batches of its replicas that are committed, and known to be flushed when the node starts
+    again."""
     node = machine.node
     kept = {topic.name for topic in world.plan.topics if topic.kind is TopicKind.PLAIN}
     for partition in node.broker.replicas.hosted.all() if node is not None and node.broker is not None else ():

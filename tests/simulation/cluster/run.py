@@ -139,7 +139,7 @@ def ended(campaign: Campaign) -> int:
 
 
 def commit_here() -> str:
-    """What is checked out; "" where that is not known."""
+    """The commit that is checked out; "" where that is not known."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip()

@@ -21,7 +21,7 @@ from itertools import count
 import greenlet
 
 STEP_SECONDS_MAX = 40e-6
-"""What a step may take of its process's time, and so of everybody's."""
+"""Limit for the time that a step takes of its process, and so of everybody."""
 BEGIN_S = 1_000.0
 
 

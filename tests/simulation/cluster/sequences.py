@@ -28,7 +28,7 @@ class Numbered(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a log tells of one producer: its newest epoch, and the newest batches of it, oldest first."""
+    """The content of a log about one producer: its newest epoch, and the newest batches of it, oldest first."""
 
     epoch: int
     batches: tuple[Numbered, ...]
@@ -43,7 +43,7 @@ NOTHING = Told(-1, ())
 
 
 class Sequences:
-    """Of one log, from its first record on."""
+    """The sequences of one log, from its first record on."""
 
     def __init__(self) -> None:
         self._told: dict[int, Told] = {}

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left, how it fails, and how many runs that took."""
+    """The remaining plan, its failure, and the number of runs that it took."""
 
     plan: Plan
     kind: str
@@ -110,7 +110,7 @@ class _Search:
         self._known = {repr(plan)}
 
     def takes(self, candidate: Plan) -> bool:
-        """Whether it fails in the same way; it is then the plan."""
+        """True if the candidate fails in the same way; it is then the plan."""
         if repr(candidate) in self._known or not is_possible(candidate):
             return False
         self._known.add(repr(candidate))
@@ -141,7 +141,7 @@ class _Search:
 
 
 def is_possible(plan: Plan) -> bool:
-    """Whether such a cluster can be: enough nodes of each role, and a place for each fault and client."""
+    """True if such a cluster can be: enough nodes of each role, and a place for each fault and client."""
     brokers, names = len(plan.brokers), {topic.name for topic in plan.topics}
     return (
         bool(plan.topics and plan.voters and brokers)

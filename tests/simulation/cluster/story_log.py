@@ -1,4 +1,5 @@
-"""What the processes of a world log, in the story's log: as in a node's own log, no line twice within 30 seconds.
+"""The log lines of the processes of a world, in the story's log: as in a node's own log, no line twice within 30
+seconds.
 
 Each process has the `LogOutput` that a real node writes through, in virtual time. Not here: what the world itself says
 (world.py), and what nobody logs (transcript.py).

@@ -1,4 +1,5 @@
-"""What clients may not know, wait for or leave behind is found: each lie here is told to a healthy cluster."""
+"""Clients that know, wait for or leave behind what they may not are found: each lie here is told to a healthy
+cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TP = TopicPartition("topic", 0)
 
 
 def _cache(scene: Scene) -> MetadataCache:
-    """Of a client that knows who leads; what it knows is looked at again."""
+    """The cache of a client that knows who leads; its knowledge is looked at again."""
     cache = next(cluster.cache for cluster in scene.invariants.clients._known if TP in cluster.cache._leaders)
     cache._hints += 1
     return cache

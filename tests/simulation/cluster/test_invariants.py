@@ -24,7 +24,7 @@ from tests.simulation.cluster.plan import NodePlan, Plan, ReaderPlan, TopicPlan,
 from tests.simulation.cluster.world import Outcome, World
 
 LIE_SECONDS, SECONDS = 3.0, 3.0
-"""Of simulated time: when the lie is told, and how long the cluster works after it has started."""
+"""Simulated time: when the lie is told, and how long the cluster works after it has started."""
 CONFIG: Mapping[str, object] = MappingProxyType(
     {
         "controller.quorum.election.timeout.ms": 500,
@@ -105,7 +105,7 @@ class Scene:
 
 
 def told(lie: Lie, plan: Plan = HEALTHY) -> Outcome:
-    """What comes of a cluster to which a lie is told."""
+    """The outcome of a cluster to which a lie is told."""
     made = World(plan)
     scene = Scene(made)
     made._at(made.scheduler.now_s + LIE_SECONDS, lambda: lie(scene))

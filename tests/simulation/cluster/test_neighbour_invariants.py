@@ -23,7 +23,7 @@ Trouble = Callable[[Scene, PartitionQueue], object]
 
 
 def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Trouble = lambda scene, queue: None) -> bool:
-    """Whether a producer that waits so long for the ack of a batch is found; `trouble` comes before the second look."""
+    """True if a producer that waits so long for the ack of a batch is found; `trouble` comes before the second look."""
     neighbours, now_s = scene.invariants.clients.neighbours, scene.world.scheduler.now_s
     queue = PartitionQueue(TP, 1_000)
     queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]

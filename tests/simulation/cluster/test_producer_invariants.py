@@ -1,4 +1,4 @@
-"""What a broker knows of producers is what is committed; what is deleted, and who is silent, may be forgotten."""
+"""Brokers know of producers what is committed; they may forget deleted batches, and producers that are silent."""
 
 from __future__ import annotations
 

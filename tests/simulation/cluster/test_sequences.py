@@ -12,7 +12,7 @@ Numbers = tuple[int, int, int, int]
 
 
 def _fault(*batches: Numbers) -> str | None:
-    """Of the last one."""
+    """The fault of the last batch."""
     sequences, fault = Sequences(), None
     for producer_id, epoch, sequence, count in batches:
         assert fault is None

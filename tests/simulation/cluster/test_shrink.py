@@ -20,7 +20,7 @@ from tests.simulation.cluster.small_plan import small_plan
 
 
 def plan_of(text: str) -> Plan:
-    """What the printed program calls `plan`."""
+    """The plan that the printed program runs."""
     names: dict[str, Any] = {}
     exec(text.partition("outcome = ")[0], names)
     found: Plan = names["plan"]

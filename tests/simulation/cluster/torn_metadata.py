@@ -116,7 +116,7 @@ def newest_log(machine: Machine) -> str | None:
 
 
 def has_refused(machine: Machine, before: int) -> bool:
-    """Whether its node has refused the metadata log since."""
+    """True if its node has refused the metadata log since."""
     return any(
         isinstance(refusal, CorruptFileError | KafkaStorageError) and f"{directory_of(machine)}/" in str(refusal)
         for refusal in machine.refusals[before:]

@@ -1,4 +1,5 @@
-"""What a person needs to follow a story, beside what the world says and the processes log: one line for each change.
+"""The lines that a person needs to follow a story, besides those of the world and of the processes: one for each
+change.
 
     node-1#2 begins, has ended, waits (SIGSTOP)       a process
     quorum: node-1#2 Follower → Candidate, epoch 4    a voter's state
@@ -52,7 +53,7 @@ class Transcript:
         self._say = world.say
         self._image = EMPTY_IMAGE
         self._standing: dict[str, tuple[str, bool, bool]] = {}
-        """Of each machine: its process, whether that waits, whether the machine has power."""
+        """By machine: its process, whether that waits, whether the machine has power."""
         self._refusals: dict[str, int] = {}
         self._quorum: dict[str, tuple[State, int]] = {}
         self._replicas: dict[tuple[str, TopicPartition], _Seen] = {}

@@ -58,13 +58,13 @@ BACKLOG_MAX = 20
 
 
 class Site(Protocol):
-    """What the machines' operator does and knows."""
+    """The machines' operator: its knowledge, and its orders."""
 
     def take_out(self, broker_id: int, seconds: float) -> None:
         """Stops a broker in order, and starts it again later."""
 
     def lacks_a_disk(self) -> bool:
-        """Whether a disk is lost, and the cluster does not know of it yet."""
+        """True if a disk is lost, and the cluster does not know of it yet."""
 
 
 class Clients:
@@ -101,7 +101,7 @@ class Clients:
         """How many partitions of each topic clients were told of; in the end, how many there are."""
         self.topic_ids: dict[str, str] = {}
         self.deleted: dict[TopicPartition, int] = {}
-        """What delete_records was told: nothing is left below."""
+        """The offsets that delete_records was given: nothing is left below."""
         self.calls: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         """Calls of operators, and errors that they were told, by their names."""
@@ -276,7 +276,8 @@ class Clients:
             self._acked_ms[number] = now_ms
 
     def _require_some(self, number: int, topic: str) -> None:
-        """Of what was sent to a whole cluster something was taken: the answers may all be failures, and prompt."""
+        """Requires that a whole cluster took some of the records that it was sent: the answers may all be failures, and
+        prompt."""
         was_asked = self._asked_ms.get(number, -1) >= (self.whole_ms or 0)
         if was_asked and number not in self._acked_ms and not (self._is_remade(topic) or self._has_limit):
             self.ledger.report("refused", f"writer {number}: a whole cluster has taken no record of {topic}")
@@ -286,7 +287,7 @@ class Clients:
 
     @property
     def _has_limit(self) -> bool:
-        """Whether brokers may know too few producers."""
+        """True if brokers may know too few producers."""
         return any(key.startswith("producer.id.max") for key in self.plan.config)
 
     def _count_failures(self, error: BaseException, records: int) -> None:
@@ -321,7 +322,7 @@ class Clients:
         return [TopicPartition(topic, partition) for partition in range(self.counts[topic])]
 
     def grows(self, topic: str) -> bool:
-        """Whether somebody adds partitions to the topic."""
+        """True if somebody adds partitions to the topic."""
         return any(each.task is Task.GROW and each.topic == topic for each in self.plan.operators)
 
     def _ages(self) -> dict[str, Any]:

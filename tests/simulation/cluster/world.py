@@ -60,7 +60,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass
 class Outcome:
-    """What a plan came to. `failures` is empty when all is well; `digest` follows from every step that was taken."""
+    """The outcome of a plan. `failures` is empty when all is well; `digest` follows from every step that was taken."""
 
     seed: int
     failures: list[str] = field(default_factory=list)
@@ -82,11 +82,11 @@ class Outcome:
     met: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each kind of fault came under each condition (conditions.py), by their names."""
     producers: Counter[str] = field(default_factory=Counter)
-    """What brokers did about idempotent producers (producer_invariants.py)."""
+    """The brokers' actions on idempotent producers (producer_invariants.py)."""
     snapshots: Counter[str] = field(default_factory=Counter)
-    """Of the metadata: on how many disks they were, and how many came from a leader."""
+    """Snapshots of the metadata: on how many disks they were, and how many came from a leader."""
     log: list[str] = field(default_factory=list)
-    """What happened, in order; each line begins with the time in seconds."""
+    """The story's lines, in order; each begins with the time in seconds."""
 
 
 class World:
@@ -248,7 +248,7 @@ class World:
         self._at(self.scheduler.now_s + fault.seconds, over)
 
     def lacks_a_disk(self) -> bool:
-        """Whether a disk is lost, and the cluster does not know of it yet (workload.Site)."""
+        """True if a disk is lost, and the cluster does not know of it yet (workload.Site)."""
         return self.invariants.has_excused() or any(map(self._gives_up, self.machines))
 
     def _gives_up(self, machine: Machine) -> bool:

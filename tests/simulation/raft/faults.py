@@ -1,4 +1,4 @@
-"""What goes wrong in one simulated run: drawn from the seed, each seed its own mix, a quarter of the time nothing."""
+"""The faults of one simulated run: drawn from the seed, each seed its own mix, a quarter of the time nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Faults:
     snapshot_every_ms: int = 0
     """Some node writes a snapshot of what is committed, and cuts its log."""
     snapshot_chunk_bytes: int = 0
-    """Of a fetch answer, too; 0: no snapshots."""
+    """Limit for a part of a snapshot, and for a fetch answer, too; 0: no snapshots."""
     rot: float = 0.0
-    """Of the answers with a part of a snapshot."""
+    """So many of the answers with a part of a snapshot are damaged."""
     tiny_fetches: bool = False
     """One batch in each fetch answer, so that followers stop between any two batches."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LOSSES = ("everything", "votes", "records", "tail")
-"""What a disk may lose: the whole directory, the quorum-state file, the log, or its last batches though flushed."""
+"""The losses of a disk: the whole directory, the quorum-state file, the log, or its last batches though flushed."""
 
 
 class SimNode:
@@ -38,7 +38,7 @@ class SimNode:
         self.log = MemoryLog()
         self.store = MemoryStore(ElectionState())
         self.ghosts: list[MemoryLog] = []
-        """What this voter had acked before it lost it; counts as its own until it takes part again."""
+        """The logs that this voter had acked before it lost them; they count as its own until it takes part again."""
         self.incarnation = 0
         self.up = False
         self.paused_until_ms = 0
@@ -83,7 +83,7 @@ class SimNode:
             self.log = MemoryLog()
 
     def noticed(self, loss: Forgotten) -> ElectionState:
-        """What a start finds in place of the election state, and which loss it notices."""
+        """The state that a start finds in place of the election state, and which loss it notices."""
         if loss is Forgotten.VOTES:
             return ElectionState(forgotten=loss)
         state = self.store.state or ElectionState()
@@ -104,7 +104,7 @@ class SimNode:
         return offset
 
     def after_step(self) -> None:
-        """What the driver's loop does whenever something happened."""
+        """The driver's loop: runs whenever something happened."""
         core = self.core
         if core.state is State.LEADER and core.epoch != self._led_epoch:
             self._led_epoch = core.epoch
@@ -137,7 +137,8 @@ class SimNode:
             self.world.oracle.shrunk(self.world.nodes.values())
 
     def holds_durably(self, offset: int, epoch: int) -> bool:
-        """What a snapshot has is committed, and was compared when it came."""
+        """True if the log, or one that was lost, has the record durably. Records in a snapshot are committed, and were
+        compared when it came."""
         for log in (self.log, *self.ghosts):
             if offset < log.log_start_offset or (offset < log.flushed_offset and log.epoch_at(offset) == epoch):
                 return True

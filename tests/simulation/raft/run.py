@@ -21,7 +21,7 @@ FAULTY_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one seed gave; `violation` is None when all went well."""
+    """The outcome of one seed; `violation` is None when all went well."""
 
     seed: int
     violation: str | None

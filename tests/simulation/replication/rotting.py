@@ -24,7 +24,7 @@ from tests.support.partitions import PARTITION, make_log
 
 @dataclass(frozen=True)
 class RotRules:
-    """What a run does wrong on purpose; the defaults do nothing wrong."""
+    """The mistakes that a run makes on purpose; the defaults make none."""
 
     registers_anew: bool = True
     """Else the log is made anew as soon as the metadata that the broker knows allows it."""
@@ -39,7 +39,7 @@ class RottingWorld(World):
         self.rot_rules = rot_rules
         self.lost: dict[int, LostReplicas] = {}
         self.registrations: dict[int, int] = {}
-        """Of a broker that has registered anew: the partition epoch from which its metadata shows that."""
+        """By broker that has registered anew: the partition epoch from which its metadata shows that."""
         self.rotten = self.rebuilt = 0
         super().__init__(seed, directory, Rules())
 

@@ -22,7 +22,7 @@ from tests.simulation.replication.world import InvariantBroken, World, run_world
 
 STEPS = 600
 MUTANT_SEEDS_MIN = 600
-"""What it takes to notice the rarest of them, with room to spare."""
+"""The seeds that it takes to notice the rarest of them, with room to spare."""
 
 
 MakeWorld = Callable[[int, Path], World]

@@ -75,7 +75,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a run does wrong on purpose; the defaults do nothing wrong."""
+    """The mistakes that a run makes on purpose; the defaults make none."""
 
     partition_class: type[Partition] = Partition
     acknowledge_before_flush: bool = False
@@ -94,10 +94,10 @@ class World:
         self.acked: dict[int, bytes] = {}
         self.consumed: dict[int, bytes] = {}
         self.deleted_below = 0
-        """What was answered as deleted."""
+        """Records below this offset were answered as deleted."""
         self.maybe_deleted_below = 0
         self.crash_soon_until = 0
-        """What was asked to be deleted of somebody who thought that it leads."""
+        """Somebody who thought that it leads was asked to delete the records below this offset."""
         self.counter = 0
         self.steps = 0
         self.checked_epoch = -1
@@ -143,7 +143,7 @@ class World:
         self.check()
 
     def more_steps(self) -> list[tuple[Callable[[], None], int]]:
-        """Of a world in which more may happen, with their weights."""
+        """The further steps of a world in which more may happen, with their weights."""
         return []
 
     def produce(self) -> None:
@@ -341,7 +341,7 @@ class World:
                     broker.partition.isr_committed(wanted.isr, wanted.leader_epoch, wanted.partition_epoch)
 
     def _may_join(self, leader: Broker, follower: int) -> bool:
-        """What the ISR upkeep demands besides having caught up."""
+        """True if the follower may join the ISR, besides having caught up."""
         progress = leader.partition.leading and leader.partition.leading.followers.get(follower)
         if not progress or not self.brokers[follower].alive:
             return False

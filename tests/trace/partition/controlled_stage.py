@@ -34,7 +34,7 @@ class ControlledStage(Stage):
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """Of the partition; the first one leads at first."""
+        """The replicas of the partition; the first one leads at first."""
         return self._registration().replicas
 
     def copy(self, broker_id: int) -> None:
@@ -77,7 +77,7 @@ class ControlledStage(Stage):
         return replace(self._cluster.partition(TOPIC), topic_id=TOPIC_ID)
 
     def _hear(self) -> None:
-        """What the controller has decided is told to every broker that is up."""
+        """Tells the controller's decision to every broker that is up."""
         known = self._registration()
         if known.partition_epoch == self._told:
             return

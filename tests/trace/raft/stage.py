@@ -171,7 +171,7 @@ class Stage:
         self.run_until(lambda: node_id in self.actors and self.actors[node_id].core.leadership is not None)
 
     def show_epochs(self) -> None:
-        """Of each node the epoch of each record, as the paper's figures have them."""
+        """Shows the epoch of each record of each node, as the paper's figures have them."""
         for node_id, actor in sorted(self.actors.items()):
             self.note(
                 node_id, f"has {' '.join(map(str, epochs_of(actor)))}, high watermark {actor.core.high_watermark}"
@@ -296,7 +296,7 @@ class Stage:
 
 
 def epochs_of(actor: Bench) -> list[int]:
-    """Of each record."""
+    """The epoch of each record."""
     return [epochs.epoch_for_offset(actor.log.epoch_entries, offset) for offset in range(actor.log.log_end_offset)]
 
 

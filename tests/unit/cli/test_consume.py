@@ -17,7 +17,7 @@ from tests.support.fake_broker import FakeCluster
 
 
 class Record(NamedTuple):
-    """What is printed of a record."""
+    """The parts of a record that can be printed."""
 
     key: bytes | None
     value: bytes | None

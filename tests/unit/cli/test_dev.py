@@ -1,4 +1,4 @@
-"""What `penstock dev` says of nodes that it stopped, and of nodes that ended by themselves."""
+"""The words of `penstock dev` about nodes that it stopped, and nodes that ended by themselves."""
 
 from __future__ import annotations
 

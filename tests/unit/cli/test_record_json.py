@@ -1,4 +1,4 @@
-"""What `consume --json` prints is what `produce --json` takes back, byte for byte."""
+"""`produce --json` takes back what `consume --json` prints, byte for byte."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ RECORDS = 20
 
 
 def run(code: str, *arguments: str) -> str:
-    """What the program wrote to stderr."""
+    """The program's stderr."""
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr

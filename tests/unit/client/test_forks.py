@@ -22,14 +22,14 @@ NOWHERE = "127.0.0.1:1"
 
 
 def public_methods(client: type[Any]) -> list[str]:
-    """Those that a user calls, and those of the language: iteration and `with`."""
+    """The methods that a user calls, and those of the language: iteration and `with`."""
     of_the_language = ("__enter__", "__aenter__", "__iter__", "__next__", "__aiter__", "__anext__")
     names = [name for name, member in inspect.getmembers_static(client) if inspect.isfunction(member)]
     return [name for name in names if (not name.startswith("_") or name in of_the_language) and name != "close"]
 
 
 def refusal_of(client: Any, name: str) -> str:
-    """What a call of the method raises; a coroutine is run to its first step."""
+    """The error that a call of the method raises; a coroutine is run to its first step."""
     method = getattr(client, name)
     try:
         found = method(*[None] * sum(p.default is p.empty for p in _parameters(method)))

@@ -32,7 +32,7 @@ SNAPSHOT = MetadataResponse("c", 1, (), (TopicInfo("t", "id", (PartitionInfo(0, 
 
 
 AT_SIGNALS = ("RESUME", "CALL", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
-"""What the names of the instructions begin with behind which CPython raises what a signal handler raised."""
+"""Beginnings of the names of the instructions behind which CPython raises what a signal handler raised."""
 
 
 def interrupted(work: Callable[[], object], moment: int, behind: tuple[str, ...] = ("",)) -> bool:

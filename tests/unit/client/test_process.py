@@ -9,7 +9,7 @@ from tests.support.fake_broker import FakeCluster
 
 
 def run(code: str, *arguments: str, told: str = "") -> str:
-    """What the program printed; it must have written `told`, and nothing else, to stderr."""
+    """The program's output; it must have written `told`, and nothing else, to stderr."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30, check=False
     )

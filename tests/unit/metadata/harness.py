@@ -309,7 +309,7 @@ class Cluster:
 
 
 def is_error(error: Exception | None, kind: type[Exception], *words: str) -> bool:
-    """Whether an item's error is of exactly this type and says these words."""
+    """True if an item's error is of exactly this type and says these words."""
     return type(error) is kind and all(word in str(error) for word in words)
 
 

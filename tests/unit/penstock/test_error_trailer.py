@@ -16,7 +16,7 @@ GARBLED = ["", "abc", "42, 42", " 42", "4_2", "\u0664\u0662", "4.2", "--1", "0",
 
 
 def both_edges(*trailer: tuple[str, str | bytes]) -> tuple[ApiError, ApiError]:
-    """What a client and another node make of a call that ended so."""
+    """The errors that a client and another node make of a call that ended so."""
     status, metadata = grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(*trailer)
     error = grpc.aio.AioRpcError(status, grpc.aio.Metadata(), metadata, "try later")
     return api_error(error, Endpoint("host", 1)), from_rpc_error(error, "host:1")

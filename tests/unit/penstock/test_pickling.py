@@ -28,7 +28,7 @@ from penstock.types import LeaderHint
 
 FACES = (Producer, Consumer, Admin, AsyncProducer, AsyncConsumer, AsyncAdmin, RecordFuture, BulkFuture)
 NO_RESULTS = {"RecordFuture", "BulkFuture"}
-"""What only the process that sent the record can keep."""
+"""The values that only the process that sent the record can keep."""
 WITHOUT_THE_EXTRAS = ("penstock.spark", "penstock.pipelines", "penstock._server")
 
 

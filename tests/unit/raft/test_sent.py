@@ -1,4 +1,5 @@
-"""What a leader may have sent to the processes of a node but one: never too little, whatever restarts or is forgotten.
+"""A leader's bound on what it may have sent to the processes of a node but one: never too little, whatever restarts or
+is forgotten.
 
 `heard(…, process)` is the end of it: a record at that offset or behind it is unheard of by every other process.
 """

@@ -36,7 +36,7 @@ def cut_log() -> MemoryLog:
 
 
 def leader() -> Bench:
-    """Of epoch 5; its LeaderChange is at 6."""
+    """The leader of epoch 5; its LeaderChange is at 6."""
     bench = Bench(log=cut_log(), stored=ElectionState(4)).become_leader()
     bench.take_sent()
     return bench

@@ -27,7 +27,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(error: Exception) -> str:
-    """What Spark's worker tells the JVM of an exception."""
+    """The text that Spark's worker tells the JVM of an exception."""
     pipe = io.BytesIO()
     try:
         with sentence_first():

@@ -1,4 +1,4 @@
-"""What the chaos campaign counts as the price of another disk that hangs."""
+"""The chaos campaign's count of the price of another disk that hangs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.workload import Clients
 
 NEW_SHARE = 0.12
-"""Of the moments at which it can begin anew, it does."""
+"""At so many of the moments at which it can begin anew, it does."""
 ROWS_MAX = 300
 TIMEOUT_MS = 6_000
 LOST = (
@@ -55,7 +55,7 @@ LOST = (
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
-"""What a task takes for lost records."""
+"""The errors that a task takes for lost records."""
 
 T = TypeVar("T")
 Question = Callable[[LogQuestions], Awaitable[Any]]
@@ -68,7 +68,7 @@ class BegunAnew(Exception):
 
 @dataclass(slots=True)
 class Checkpoint:
-    """What Spark keeps: the end of each micro-batch as text, and how many are done."""
+    """The checkpoint that Spark keeps: the end of each micro-batch as text, and how many are done."""
 
     ends: list[str] = field(default_factory=list)
     done: int = 0
@@ -138,7 +138,7 @@ class KnownAnswers:
 
 
 async def decided(work: Callable[[LogClient], T], questions: LogQuestions) -> T:
-    """What the planning code decides, with every answer that it asks for."""
+    """The decision of the planning code, with every answer that it asks for."""
     answers: list[Any] = []
     while True:
         try:
@@ -210,7 +210,7 @@ class CheckpointReader:
         return advance(client, start, target, self._limits)
 
     async def _micro_batch(self, questions: LogQuestions) -> Rows:
-        """What the tasks of the micro-batch under way read."""
+        """The rows that the tasks of the micro-batch under way read."""
         done = self._checkpoint.done
         start, end = self._checkpoint.place(done - 1), self._checkpoint.place(done)
         fail = self._limits.fail_on_data_loss

@@ -149,7 +149,7 @@ class KeyedTopic:
         return self.wrong
 
     def _may_be_deleted(self, key: bytes, value: bytes | None) -> bool:
-        """Whether a deletion that nobody acked may stand behind the record, or has stood there until it was cleaned."""
+        """True if a deletion that nobody acked may stand behind the record, or has stood there until it was cleaned."""
         by, sequence = divmod(decode_value(value) or 0, 1 << SEQUENCE_BITS)
         deletions = self._unacked_deletions.get(key, set())
         return any(deletion > sequence or PRODUCER + (deletion % SELDOM == 1) != by for deletion in deletions)
@@ -169,7 +169,7 @@ class KeyedTopic:
 
 
 def newest(rows: dict[Place, Row]) -> dict[tuple[int, bytes], tuple[int, bytes | None]]:
-    """Of each key, by partition: the offset and the value of its last record."""
+    """The offset and the value of the last record of each key, by partition."""
     found: dict[tuple[int, bytes], tuple[int, bytes | None]] = {}
     for (partition, offset), (key, value) in sorted(rows.items(), key=lambda row: row[0]):
         found[partition, key] = (offset, value)

@@ -35,14 +35,15 @@ LIMITS_MS = (1_000, 4_000, 10_000)
 PARTITIONS_MAX = 8
 """A topic gets no more; each costs every step of the invariants something."""
 CANCELS_SHARE, FEWER_SHARE = 0.25, 0.15
-"""Of the partitions that are moved; the second get a replica less, which may be refused."""
+"""The share of moved partitions whose move is cancelled, and of those that get a replica less, which may be refused."""
 LOOKS = 4
 """So often an operator looks whether a broker has replicas left, and asks that it is forgotten."""
 THROTTLES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLE_RATES = (None, "500", "5000")
 """Most copies are larger than what the lowest lets pass between two moves; it is taken away in the end."""
 THROTTLES_SHARE = 0.4
-"""Of the changes of brokers' configuration, where a replica can be copied to another broker."""
+"""The share of throttles among the changes of brokers' configuration, where a replica can be copied to another
+broker."""
 LATE_MS_MAX = 500
 """After its limit a call has so long to say so."""
 
@@ -388,7 +389,7 @@ class Operator:
 
 
 def require_deleted(clients: Clients, begins: dict[TopicPartition, int]) -> None:
-    """What was told to be deleted is not back."""
+    """Checks that deleted records are not back."""
     for tp, begin in begins.items():
         if begin < clients.deleted.get(tp, 0):
             clients.ledger.report("undeleted", f"{tp} begins at {begin}, and was deleted before {clients.deleted[tp]}")

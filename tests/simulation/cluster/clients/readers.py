@@ -35,17 +35,17 @@ POLL_RECORDS_MAX = 500
 BACK_MAX = 200
 """A reader that begins again goes back by up to so many records."""
 RESTART_SHARE = 0.05
-"""Of its polls, after so many a `RESTART` reader begins again."""
+"""A `RESTART` reader begins again after so many of its polls."""
 LOOK_SHARE = 0.1
-"""Of its polls, before so many a reader looks whether its topic has more partitions, where it has."""
+"""A reader looks before so many of its polls whether its topic has more partitions, where it has."""
 PAUSE_SHARE = 0.1
-"""Of its polls, before so many a `RESTART` reader pauses a partition, or resumes those that are paused."""
+"""A `RESTART` reader pauses a partition before so many of its polls, or resumes those that are paused."""
 SHORT_SHARE = 0.1
-"""Of the pieces that a `SHORT` reader decodes, so many find no memory."""
+"""A `SHORT` reader finds no memory for so many of the pieces that it decodes."""
 RANGE_MAX = 400
 RANGE_FETCH_BYTES = 4_096
 LOST = (OffsetOutOfRangeError, LogTruncationError, CorruptMessageError, UndecodableBatchError)
-"""What no reader of a log may ever be told, unless what it asked for may have been deleted."""
+"""The errors that no reader of a log may ever get, unless the records that it asked for may have been deleted."""
 
 
 class Reader:
@@ -99,7 +99,7 @@ class Reader:
         return True
 
     def _meet(self, log: int, known: list[TopicPartition], there: Sequence[TopicPartition]) -> bool:
-        """Whether there are partitions that the reader did not know; they are `known` now."""
+        """Takes partitions that the reader did not know into `known`; False if there are none."""
         new = there[len(known) :]
         for tp in new:
             self.clients.ledger.begin_range(self.name, log, tp.partition, 0)
@@ -151,14 +151,14 @@ class Reader:
         return True
 
     def _looks(self, log: int, partitions: list[TopicPartition]) -> bool:
-        """Whether the reader looks for new partitions now, and finds some. At the end it always looks."""
+        """True if the reader looks for new partitions now, and finds some. At the end it always looks."""
         there = self.clients.partitions(self.plan.topic)
         if len(there) <= len(partitions) or (self.clients.ends is None and self._draw.random() > LOOK_SHARE):
             return False
         return self._meet(log, partitions, there)
 
     async def _is_told_of_a_cut(self, consumer: AsyncConsumer, log: int, error: PenstockError) -> bool:
-        """Of a topic that may lose records: it goes back to where its records may be others now."""
+        """Seeks in a topic that may lose records: back to where its records may be others now."""
         topic = next(topic for topic in self.clients.plan.topics if topic.name == self.plan.topic)
         if topic.kind is not TopicKind.LOSSY or not isinstance(error, LogTruncationError):
             return False
@@ -282,7 +282,7 @@ async def opened(clients: Clients, **options: Any) -> AsyncConsumer:
 
 
 def has_read(clients: Clients, reader: str, log: int, partitions: Sequence[TopicPartition]) -> bool:
-    """Whether a reader has come to the ends, which are known when nobody writes any more."""
+    """True if a reader has come to the ends, which are known when nobody writes any more."""
     ends = clients.ends
     return ends is not None and all(
         clients.ledger.next_offset(reader, log, tp.partition) >= ends[tp] for tp in partitions

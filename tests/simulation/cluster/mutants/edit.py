@@ -64,7 +64,7 @@ class Mutant:
     kinds: tuple[Kind, ...] = ()
     """The faults that bring it out: seeds that have many of them are tried first."""
     is_replicated: bool | None = True
-    """Whether a plan must have followers; None when it does not matter."""
+    """True if a plan must have followers; None when it does not matter."""
     stories: tuple[Plan, ...] = ()
     """Plans by hand that bring it out, tried first."""
     is_late: bool = False

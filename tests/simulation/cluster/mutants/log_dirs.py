@@ -28,7 +28,7 @@ _SLOW_MOVES = directed(
 )
 """Brokers are killed while copies are filled slowly."""
 _AMOUNTS = (0.2502, 0.7503)
-"""Of a fault by which names hang in the first, or the second, of two log dirs."""
+"""The amounts of a fault by which names hang in the first, or the second, of two log dirs."""
 _IN_A_THREAD = "self._of.setdefault(log_dir, DirThreads(self._threads, self._name, 1)).run(work, done)"
 _NO_CONTROLLER = directed(Fault(1.0, Kind.ISOLATE, 0, 0, 3.0, 0.5), operators=_MOVER, log_dirs=2)
 """The only controller is away."""

@@ -16,7 +16,7 @@ MANY = WriterPlan("topic-0", 0, 0.05, 12, is_keyed=False, batch_bytes=400)
 SELDOM = WriterPlan("topic-0", 0, 0.4, 1, is_keyed=False)
 """Its newest batches go back for seconds."""
 NOISE = WriterPlan("topic-0", 0, 0.02, 3, is_keyed=False, acks="1")
-"""Of no producer; it goes on while nothing can be committed."""
+"""Batches without a producer; they go on while nothing can be committed."""
 BURSTS = WriterPlan("topic-0", 0, 3.0, 200, is_keyed=False, acks="1", in_bulk=True, batch_bytes=1000)
 SMALL_SEGMENTS = (TopicPlan("topic-0", 1, 3, {"segment.bytes": 2048}),)
 TWO_BROKERS = ((False, True), (True, False), (True, False))
@@ -72,7 +72,7 @@ CUT_TAILS = tuple(
         tellings=1,
     )
 )
-"""What is cut has rolled."""
+"""Stories in which the part of the log that is cut has rolled."""
 
 CUT_AND_KILLED = tuple(
     story

@@ -107,7 +107,8 @@ TORN_AND_ROLLED = directed(
     seconds=9.0,
     tellings=6,
 )
-"""What is behind the good part of a torn segment stays there when the segment is full before it is overwritten."""
+"""Stories in which bytes behind the good part of a torn segment stay there when the segment is full before it is
+overwritten."""
 
 CUT_DURING_A_FLUSH = tuple(
     story

@@ -42,11 +42,11 @@ SNAPSHOTS_SOON: Mapping[str, object] = MappingProxyType(
     {"metadata.log.max.record.bytes.between.snapshots": 500, "metadata.max.retention.bytes": 1}
 )
 MOMENT_SHARE = 0.4
-"""Of the faults."""
+"""So many of the faults wait for a moment."""
 
 
 class Scene(StrEnum):
-    """What a story's cluster is for."""
+    """The purpose of a story's cluster."""
 
     REPLICAS = "one topic on three nodes, each a broker and a voter"
     ONE_COPY = "the same, and often one replica of each partition only"
@@ -85,7 +85,7 @@ def draw_story(number: int, scene: Scene, kinds: Sequence[Kind]) -> Plan:
 
 
 def _roles(draw: random.Random, scene: Scene) -> list[tuple[bool, bool]]:
-    """Of each node, whether it is a broker and a voter. One controller alone survives the faults of all brokers."""
+    """The roles of each node: broker, voter. One controller alone survives the faults of all brokers."""
     if scene in (Scene.QUORUM, Scene.SNAPSHOTS):
         return [(True, True)] * (5 if draw.random() < 0.2 else 3)
     return [(True, True)] * 3 if draw.random() < 0.5 else [(False, True), *[(True, False)] * 3]

@@ -72,7 +72,7 @@ class Stage:
         return response.correlation_id, [r.partition.partition for r in response.partitions], response.more_follows
 
     async def told_leaders(self) -> list[tuple[int, Endpoint | None]]:
-        """Of the partitions that the next answer, or part of one, speaks of: where it says that their leader is."""
+        """The leaders that the next answer, or part of one, tells for its partitions."""
         request = await asyncio.wait_for(self.processor.next_response(), 60)
         assert request is not None
         told = request.encoded(produce.response_to_pb)

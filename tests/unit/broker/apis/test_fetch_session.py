@@ -319,7 +319,7 @@ def rot(partition: Partition) -> None:
 
 
 def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_at_it(tmp_path: Path) -> None:
-    """What a process wrote itself it does not look at: only who gets it can see that it has rotted since."""
+    """A process does not look at what it wrote itself: only the reader of a record can see that it has rotted since."""
 
     noticed: list[Exception] = []
 

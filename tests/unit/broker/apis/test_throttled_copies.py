@@ -59,7 +59,7 @@ class Leader:
         self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
 
     def last(self) -> list[PartitionFetchResult]:
-        """Those results of the last answer that have records."""
+        """The results of the last answer that have records."""
         return [result for result in self.answers[-1].partitions if result.records]
 
 

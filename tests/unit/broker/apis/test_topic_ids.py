@@ -77,7 +77,7 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] 
 
 
 async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
-    """What the API answers for the partition, with one record in it."""
+    """The error that the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, WaitedSink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo(), MoveThrottle())

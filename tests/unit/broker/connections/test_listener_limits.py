@@ -43,7 +43,7 @@ DESCRIPTORS = plan_descriptors(4096)
 
 
 def guards(**changes: object) -> dict[str, ConnectionGuard]:
-    """Those of a whole node."""
+    """The guards of a whole node."""
     config = configured(**changes)
     shared = shared_by_clients(config, DESCRIPTORS.client_connections_max)
     of_clients = {

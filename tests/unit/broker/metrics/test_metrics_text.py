@@ -19,7 +19,7 @@ numbers = st.floats(allow_nan=False) | st.integers(-(10**18), 10**18) | st.boole
 
 
 def families(text: str) -> list[Any]:
-    """What a scraper reads."""
+    """The families that a scraper reads."""
     return [
         (family.name, family.type, family.documentation, [tuple(sample) for sample in family.samples])
         for family in text_string_to_metric_families(text)

@@ -269,7 +269,7 @@ class OlderController(RealController):
 
 
 def log_dir_fails(controller: RealController) -> BrokerLifecycle:
-    """Of the two log dirs of a broker in service, one fails; how it stands a second later."""
+    """Fails one of the two log dirs of a broker in service; returns its lifecycle a second later."""
 
     async def main() -> BrokerLifecycle:
         losses, failed = ReplicaLosses(), set[str]()

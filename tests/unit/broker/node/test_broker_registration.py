@@ -1,4 +1,4 @@
-"""What a broker tells the controller of its log dirs when it registers."""
+"""A broker's registration: what it tells the controller of its log dirs."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class BusyController:
 
 
 def stopped(controller: BusyController) -> tuple[bool, float]:
-    """Whether the stop was granted, and after how many seconds."""
+    """True if the stop was granted, and after how many seconds."""
 
     async def main() -> tuple[bool, float]:
         lifecycle = BrokerLifecycle(

@@ -1,4 +1,4 @@
-"""What `penstock node install` would do to a machine, and what it refuses."""
+"""The steps of `penstock node install` on a machine, and its refusals."""
 
 from __future__ import annotations
 

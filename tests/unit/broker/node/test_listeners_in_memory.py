@@ -20,7 +20,7 @@ from tests.support.node_service import open_to_clients
 ORDERS = TopicPartition("orders", 0)
 OUTSIDE_PORT = 9093
 LIMIT_SECONDS = 60
-"""Of virtual time, for one move."""
+"""Limit of virtual time for one move."""
 
 
 async def started(cluster: MemoryCluster, outside: frozenset[int]) -> FakeNetwork:

@@ -1,4 +1,4 @@
-"""What a broker tells when no controller answers it: its own standing and the age of its metadata, without a wait."""
+"""A broker that no controller answers tells its own standing and the age of its metadata, without a wait."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Story:
         return [(of.broker.node_id, of.broker.fenced, of.replicas) for of in described]
 
     async def health(self) -> str:
-        """What is told of the brokers."""
+        """The summary of the health check of the brokers."""
         (check,) = (check for check in (await self.admin.cluster_health()).checks if check.name == "brokers")
         return check.summary
 
@@ -84,7 +84,7 @@ class Story:
         return b"" if log is None else bytes(log.read(log.log_start_offset, 1 << 30).records)
 
     def metrics(self, name: str) -> set[float]:
-        """What the nodes that run say."""
+        """The metric's values on the nodes that run."""
         return {r.value for node in self.cluster.nodes for r in quorum_readings(node) if r.name == name}
 
 

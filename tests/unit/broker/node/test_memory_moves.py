@@ -25,7 +25,7 @@ from tests.support.virtual_time import virtual_clock
 
 NODES = 5
 LIMIT_SECONDS = 60
-"""Of virtual time, for one story."""
+"""Limit of virtual time for one story."""
 ADMIN_TIMEOUT_MS = 5_000
 ORDERS = TopicPartition("orders", 0)
 
@@ -41,7 +41,7 @@ class Traffic:
         self.read: list[tuple[int, bytes | None]] = []
         self.ends = self.all_acked = False
         self.slowest_ms = 0
-        """Of all acks."""
+        """The time of the slowest ack."""
 
     async def produce(self) -> None:
         async with AsyncProducer(self.bootstrap, environment=self.environment, linger_ms=0) as producer:
@@ -294,7 +294,8 @@ def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
 
 
 WHOLE, PARTITION_ONLY = "", f"/{ORDERS}"
-"""What is full: the log dir with the metadata log in it, or, as if that had a disk of its own, the replica alone."""
+"""The part that is full: the log dir with the metadata log in it, or, as if that had a disk of its own, the replica
+alone."""
 FULL_SECONDS = 5
 """Longer than a session, and than a follower may lag."""
 

@@ -1,4 +1,4 @@
-"""What a start with a wrong configuration leaves as it was on the disks."""
+"""A start with a wrong configuration leaves the disks as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What /livez and /readyz say while a node opens its logs, waits for its quorum, serves, stands still and stops."""
+"""The answers of /livez and /readyz while a node opens its logs, waits for its quorum, serves, stands still and
+stops."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def lines(page: Page) -> list[dict[str, Any]]:
 
 
 def missing(page: Page) -> dict[str, str]:
-    """What is not ok; empty only if the page is ok."""
+    """The checks that are not ok; empty only if the page is ok."""
     found = {line["check"]: line["missing"] for line in lines(page) if not line["ok"]}
     assert page.ok == (not found)
     return found

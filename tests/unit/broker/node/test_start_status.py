@@ -53,7 +53,7 @@ def test_a_start_that_gets_on_asks_for_more_time_and_one_that_does_not_asks_for_
 
 
 def test_a_recovery_of_one_large_log_gets_on_with_each_segment() -> None:
-    """What is told of log by log says nothing for as long as one takes."""
+    """Progress that is told log by log says nothing for as long as one log takes."""
     fs, checked = LosingFileSystem(), list[None]()
     segments = len(filled(fs, 40).segments)
     options = LogOptions(

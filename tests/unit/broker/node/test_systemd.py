@@ -1,4 +1,4 @@
-"""What the node says to the service manager, and that it says nothing to nobody."""
+"""The node's notices to the service manager, and its silence without one."""
 
 from __future__ import annotations
 

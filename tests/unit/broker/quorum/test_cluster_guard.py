@@ -30,7 +30,7 @@ class Voters:
 
 
 def refusals(node_id: int, voter_count: int, *asked: tuple[int, str]) -> list[BaseException]:
-    """What the guard of a node says while it asks one voter after the other."""
+    """The refusals of a node's guard while it asks one voter after the other."""
     voters, said = Voters(), list[BaseException]()
     endpoints = {voter: Endpoint(f"host-{voter}", 9193) for voter in range(1, voter_count + 1)}
     guard = ClusterGuard(voters, node_id, "cluster-1", endpoints, said.append)

@@ -59,7 +59,7 @@ class Stage:
         return request
 
     async def work(self) -> None:
-        """What the thread has to do, and what the loop makes of it."""
+        """Runs the thread's work, and the loop's reaction to it."""
         self.threads.run_all()
         await asyncio.sleep(0)
 

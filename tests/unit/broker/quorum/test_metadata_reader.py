@@ -134,7 +134,8 @@ def test_a_torn_end_is_left_out_and_damage_before_it_is_an_error() -> None:
 
 
 def readings(at: int, segment_bytes: int, change: Callable[[Node], object]) -> list[MetadataImage | str]:
-    """What is read at this offset while the node changes its files, for every moment at which it may do so."""
+    """The images that are read at this offset while the node changes its files, for every moment at which it may do
+    so."""
     outcomes: list[MetadataImage | str] = []
     while True:
         node = Node(segment_bytes)

@@ -1,4 +1,4 @@
-"""What the controller accepts for a topic, every node can run: a refusal there would stop them all."""
+"""Every node can run each topic configuration that the controller accepts: a refusal there would stop them all."""
 
 from __future__ import annotations
 

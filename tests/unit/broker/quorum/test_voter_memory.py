@@ -1,4 +1,4 @@
-"""What a voter notices at its start of what it promised and has lost, and what a directory of an older release gets."""
+"""A voter notices at its start which of its promises it has lost; a directory of an older release is taken over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bench shows: intervals that add up to the run, percentiles, and a picture."""
+"""The report of a bench: intervals that add up to the run, percentiles, and a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command ends with becomes one line and an exit code."""
+"""Every end of a command becomes one line and an exit code."""
 
 from __future__ import annotations
 

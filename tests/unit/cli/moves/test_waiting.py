@@ -53,6 +53,6 @@ def test_a_move_that_needs_a_replica_that_stays_names_the_brokers_that_are_out_o
 
 
 def moves(*left: int | None) -> Mapping[TopicPartition, ReassignmentProgress]:
-    """Of each partition one copy, to broker 3."""
+    """One copy of each partition, to broker 3."""
     info = PartitionInfo(0, 1, 0, 0, (3, 1, 2), (1, 2), adding_replicas=(3,), removing_replicas=(2,))
     return {tp: ReassignmentProgress(info, 100, {3: size}) for tp, size in zip((FIRST, SECOND), left, strict=False)}

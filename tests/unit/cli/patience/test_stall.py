@@ -30,7 +30,7 @@ class Story:
         return self.reason
 
     def look(self, *at_ms: int, standing: Standing = WAITING) -> list[str]:
-        """What is said at these times."""
+        """The lines that are said at these times."""
         self.said.clear()
         for now_ms in at_ms:
             self.stall.look(standing, now_ms)

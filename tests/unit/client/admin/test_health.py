@@ -23,7 +23,7 @@ EXPOSED = NodeListener("CONTROLLER", "::", 9193, True)
 
 
 def view(node: int) -> ClusterInfo:
-    """What a broker of a healthy cluster says."""
+    """The answer of a broker of a healthy cluster."""
     standing = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, (), node_listeners=(INTERNAL,))
     return ClusterInfo("c", 1, BROKERS, 100, standing, {0: 4, 1: 4, 2: 4})
 

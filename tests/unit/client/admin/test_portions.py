@@ -1,4 +1,4 @@
-"""What is asked of many partitions goes in requests of a bounded size, one after the other, and has one answer."""
+"""A question about many partitions goes in requests of a bounded size, one after the other, and has one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people pass by mistake to the methods of a client gets one error that names it and says what to write."""
+"""A wrong argument to a method of a client gets one error that names it and says what to write."""
 
 from __future__ import annotations
 

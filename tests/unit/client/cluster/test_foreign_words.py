@@ -1,4 +1,5 @@
-"""What users of other clients write by habit is refused with the line to write here; the docs page has every word."""
+"""Words that users of other clients write by habit are refused with the line to write here; the docs page has every
+word."""
 
 from __future__ import annotations
 

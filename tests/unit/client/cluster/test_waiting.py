@@ -1,4 +1,4 @@
-"""What producers and consumers say that they wait for."""
+"""Producers and consumers say what they wait for."""
 
 from __future__ import annotations
 

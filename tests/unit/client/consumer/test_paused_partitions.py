@@ -39,7 +39,7 @@ class Stage:
         return [(r.partition, r.offset) for r in await self.consumer.poll(timeout_ms=timeout_ms, **options)]
 
     async def everything(self) -> list[tuple[int, int]]:
-        """What comes until nothing does."""
+        """The places of all records that come until none does."""
         found: list[tuple[int, int]] = []
         while more := await self.places():
             found += more

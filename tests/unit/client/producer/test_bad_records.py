@@ -26,7 +26,7 @@ TOLD_MAX = 3
 
 
 def bad_ones(records: bytes) -> dict[int, str]:
-    """Those whose value begins with x."""
+    """The records whose value begins with x."""
     found = [at for at, record in enumerate(read_records(records)) if (record.value or b"").startswith(b"x")]
     return {at: f"the record at {at} begins with x" for at in found[:TOLD_MAX]}
 

@@ -1,4 +1,4 @@
-"""What the dispatcher does with the batches of an idempotent producer, beyond their sequences."""
+"""The dispatcher and the batches of an idempotent producer, beyond their sequences."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_what_is_written_in_two_epochs_is_counted() -> None:
 
 @pytest.mark.parametrize("expired", [1, 2])
 def test_a_batch_that_times_out_is_overtaken_by_nothing(expired: int) -> None:
-    """What is behind it is asked for in the old epoch first: if the batch was written, it follows it."""
+    """The batches behind it are asked for in the old epoch first: if the batch was written, they follow it."""
     bench = Bench()
     batches = [bench.add(created_ms=0 if n < expired else NOW_MS) for n in range(3)]
     requests = bench.drain()

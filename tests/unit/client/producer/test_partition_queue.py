@@ -30,7 +30,7 @@ NEXT_MS = ANSWER_MS // REQUESTS_PER_ANSWER
 
 
 def pace(answer_ms: int = ANSWER_MS, sent_ms: int = DUE_MS) -> BrokerPace:
-    """Of a broker that has answered once, and then got another small request."""
+    """The pace of a broker that has answered once, and then got another small request."""
     made = BrokerPace()
     made.on_answer(100, answer_ms, 0)
     made.on_sent(100, sent_ms)

@@ -114,7 +114,7 @@ AFTER, REFUSED = NotEnoughReplicasAfterAppendError, NotEnoughReplicasError
 def test_the_count_of_possible_duplicates_is_what_is_in_the_log(
     cluster: FakeCluster, errors: tuple[type[ApiError], ...], duplicates: int
 ) -> None:
-    """Of records acked and failed alike: one that failed, and stands in the log once, is no duplicate."""
+    """The count is of acked and failed records alike: one that failed, and stands in the log once, is no duplicate."""
     cluster.fail_produce("t", 0, *[error() for error in errors])
     with Producer(cluster.bootstrap, linger_ms=50, retry_backoff_ms=1, enable_idempotence=False) as producer:
         for value in (b"one", b"two"):

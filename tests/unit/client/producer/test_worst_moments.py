@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 
 T0 = TopicPartition("t", 0)
 INTERRUPTIONS = 60
-"""Of a loop of sends; without the care that is tested here, one in seven hit a moment that mattered."""
+"""Interruptions of a loop of sends; without the care that is tested here, one in seven hit a moment that mattered."""
 
 
 def stored(cluster: FakeCluster, tp: TopicPartition) -> list[bytes | None]:

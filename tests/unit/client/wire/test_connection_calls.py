@@ -1,4 +1,4 @@
-"""What a connection makes of an answer beyond its message."""
+"""A connection's checks of an answer beyond its message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written by hand equals what protobuf writes."""
+"""Messages that are written by hand equal those that protobuf writes."""
 
 from __future__ import annotations
 

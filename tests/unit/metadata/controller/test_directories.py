@@ -258,7 +258,7 @@ def last_copies(cluster: Cluster) -> None:
 
 
 def test_last_copy_is_lost_with_its_own_log_dir_and_not_with_another() -> None:
-    """Of the replica in the dir that is still there the log is damaged, so the broker does not name it."""
+    """The log of the replica in the dir that is still there is damaged, so the broker does not name it."""
     cluster = two_brokers()
     last_copies(cluster)
     cluster.start(1, log_dirs=("a", "new"), lost_log_dirs=("b",))

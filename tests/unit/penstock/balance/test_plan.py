@@ -87,7 +87,7 @@ def test_two_replicas_in_one_rack_part_where_another_rack_has_none() -> None:
 
 
 def test_a_path_over_a_third_broker_is_taken_where_racks_forbid_the_direct_move() -> None:
-    """What broker 1 has has another replica in the rack of 3 and 4, so 1 gives to 2, and 2 to 3 or 4."""
+    """Each partition of broker 1 has another replica in the rack of 3 and 4, so 1 gives to 2, and 2 to 3 or 4."""
     brokers = (BalancedBroker(1, "a"), BalancedBroker(2, "b"), BalancedBroker(3, "c"), BalancedBroker(4, "c"))
     replicas = [(1, 3), (1, 3), (1, 4), (1, 4), (2,), (2,), (2,)]
     partitions = tuple(BalancedPartition("t", number, each) for number, each in enumerate(replicas))

@@ -1,4 +1,4 @@
-"""What a paper or a KIP claims of the quorum, and the tests that prove it here.
+"""The claims of a paper or a KIP about the quorum, and the tests that prove them here.
 
 One table for each source: figure_2.py, kip_595.py, kip_996.py. The words of a claim are ours and use Kafka's
 vocabulary: epoch for term, record for entry, offset for index. A claim that does not hold here by design says in

@@ -37,7 +37,7 @@ def functions_in(file: str) -> frozenset[str]:
 
 
 def exists(reference: str) -> bool:
-    """Whether this test is in its file, and the file has a word for the case in brackets, if there are any."""
+    """True if this test is in its file, and the file has a word for the case in brackets, if there are any."""
     match = re.fullmatch(r"(.+\.py)::(test_\w+)(?:\[(\w+)\])?", reference)
     if match is None or not (ROOT / match[1]).exists() or match[2] not in functions_in(match[1]):
         return False

@@ -1,4 +1,4 @@
-"""What figure 2 of the Raft paper claims and no other test proves; the table is figure_2.py."""
+"""The claims of figure 2 of the Raft paper that no other test proves; the table is figure_2.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What KIP-595 claims and no other test proves; the table is kip_595.py."""
+"""The claims of KIP-595 that no other test proves; the table is kip_595.py."""
 
 from __future__ import annotations
 

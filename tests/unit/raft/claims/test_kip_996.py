@@ -1,4 +1,4 @@
-"""What KIP-996 claims of pre-votes and no other test proves; the table is kip_996.py."""
+"""The claims of KIP-996 about pre-votes that no other test proves; the table is kip_996.py."""
 
 from __future__ import annotations
 

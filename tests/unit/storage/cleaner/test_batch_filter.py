@@ -1,4 +1,4 @@
-"""What compaction leaves of one batch."""
+"""The records of one batch that compaction leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an idle partition costs: no descriptor, no index; and that nobody notices when it is used again."""
+"""An idle partition costs no descriptor and no index; and nobody notices when it is used again."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reope
 WIDE = LogConfig()
 TIGHT = LogConfig(index_interval_bytes=1)
 COUNT = 20
-"""Of the batches: more than fit three of the follower's segments."""
+"""The number of batches: more than fit three of the follower's segments."""
 
 
 class InterruptedFileSystem(LosingFileSystem):

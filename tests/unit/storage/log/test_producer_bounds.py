@@ -60,7 +60,7 @@ def test_a_follower_refuses_nobody_and_forgets_the_longest_silent() -> None:
 
 
 def test_a_producer_that_made_room_for_another_log_leaves_nothing_behind() -> None:
-    """What could be taken back would stay in memory until the next append, which an idle log does not get."""
+    """An entry that could be taken back would stay in memory until the next append, which an idle log does not get."""
     node = Node(max_per_node=2)
     node.send(0)
     node.send(0, producer_id=9)

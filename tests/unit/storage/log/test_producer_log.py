@@ -1,4 +1,4 @@
-"""What a log knows of its producers through appends, failures, rolls, cuts, retention, stops and crashes."""
+"""A log's producers through appends, failures, rolls, cuts, retention, stops and crashes."""
 
 from __future__ import annotations
 

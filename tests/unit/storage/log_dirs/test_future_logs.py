@@ -151,7 +151,7 @@ def test_a_crash_at_any_point_leaves_one_log_with_everything(kind: str) -> None:
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_an_error_of_a_disk_at_any_step_of_the_swap_leaves_one_log(code: int) -> None:
-    """Of the calls of the swap, each fails once; the log is in use afterwards or found by the next start."""
+    """Each call of the swap fails once; the log is in use afterwards or found by the next start."""
     ended_in = set()
     for nth in range(1, 60):
         fs = LosingFileSystem()

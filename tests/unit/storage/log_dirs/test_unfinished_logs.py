@@ -43,7 +43,7 @@ class Gone(LosingFileSystem):
 
 
 def left_behind(fs: LosingFileSystem) -> None:
-    """What a creation that hangs leaves, beside a log with records."""
+    """The disk that a creation that hangs leaves, beside a log with records."""
     manager = open_manager(fs, DIRS)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b")
     log.append_as_leader(batch(b"value"), 1, NOW_MS)
@@ -55,7 +55,7 @@ def left_behind(fs: LosingFileSystem) -> None:
 
 
 def places(fs: LosingFileSystem) -> list[str]:
-    """Of the logs in use after a start."""
+    """The directories of the logs in use after a start."""
     manager = open_manager(fs, DIRS)
     found = [log.directory for log in manager.logs()]
     manager.close(clean=False)

@@ -1,4 +1,4 @@
-"""What the epoch checkpoint says of records that were deleted: nothing that would make them damage."""
+"""The epoch checkpoint and records that were deleted: it says nothing that would make them damage."""
 
 from __future__ import annotations
 

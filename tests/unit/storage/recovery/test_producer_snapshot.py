@@ -103,5 +103,6 @@ def test_a_sealed_file_that_says_something_else_is_refused(text: str) -> None:
 def test_a_snapshot_is_used_only_in_the_log_that_it_is_of(
     first: int, end: int, entries: tuple[tuple[int, int], ...], used: bool
 ) -> None:
-    """Of offset 11, behind a record of epoch 7; a log that begins above that record does not know its epoch."""
+    """The snapshot is of offset 11, behind a record of epoch 7; a log that begins above that record does not know its
+    epoch."""
     assert SNAPSHOT.is_of(first, end, tuple(EpochEntry(*entry) for entry in entries)) is used

@@ -15,7 +15,7 @@ from tests.support.storage import TP
 
 
 def verified(fs: LosingFileSystem, path: Path, flushed: int) -> list[Finding | LogReport]:
-    """Of the directory as it stands on the losing disk, written out to a real one."""
+    """Verifies the directory as it stands on the losing disk, written out to a real one."""
     path.mkdir(parents=True)
     for file in fs.files(DIRECTORY):
         (path / file.rpartition("/")[2]).write_bytes(fs.read_file(file))

@@ -99,7 +99,7 @@ def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
 
 
 def health_of(config: NodeConfig) -> HealthCheck:
-    """What `penstock cluster health` makes of the node's answer, as it comes over the wire."""
+    """The check that `penstock cluster health` makes of the node's answer, as it comes over the wire."""
     standing = NodeStanding(0, False, 0, 0, 0, 0, 0, 0, (), node_listeners=tuple(node_listeners(config)))
     codec = response_codec(DESCRIBE_CLUSTER)
     received = codec.decode(

@@ -40,7 +40,7 @@ SURVIVOR = Survivor(LEFT, CLUSTER, 0, 7, ("dirdirdirdirdirdirdir1",))
 
 @pytest.fixture(scope="module")
 def configs(tmp_path_factory: pytest.TempPathFactory) -> list[NodeConfig]:
-    """Of three voters; node N has the log dirs /N/data and /N/more."""
+    """The configurations of three voters; node N has the log dirs /N/data and /N/more."""
     layout = new_layout(Path(tmp_path_factory.mktemp("layout")), 3, 20_000)
     layout.write([TEST_CONFIG] * 3)
     found = [load_config(str(layout.config_path(index))) for index in range(3)]

@@ -132,7 +132,7 @@ def test_a_log_that_starts_over_inside_a_batch_takes_it_whole(tmp_path: Path) ->
 
 
 def test_a_log_of_another_history_that_was_cut_inside_the_leaders_first_batch_takes_it_whole(tmp_path: Path) -> None:
-    """What is deleted cannot be compared: a batch of the other history may end where the leader's log starts."""
+    """Deleted records cannot be compared: a batch of the other history may end where the leader's log starts."""
     partition = make_partition(tmp_path, broker_id=2)
     partition.become_follower(state(), NOBODY)
     perform(Append(PARTITION, batch(b"x", b"y"), 0), partition)

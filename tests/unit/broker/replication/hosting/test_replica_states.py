@@ -165,7 +165,7 @@ class Walk:
         return replica.partition, replica.lost, replica.held, replica.rebuilds, replica.starts_empty
 
     def check(self) -> None:
-        """What a replica knows is what its state says, and nothing else."""
+        """A replica knows what its state says, and nothing else."""
         replica, now = self.replica, self.replica.state
         partition = replica.partition
         assert (replica.held is not None) == (now in (S.HELD, S.BROKEN)) == replica.postpones(lambda: None)

@@ -169,7 +169,8 @@ class Walk:
             assert replica.state is HostingState.HELD or self.is_of_the_newest(replica), f"{replica}"
 
     def is_of_the_newest(self, replica: Replica) -> bool:
-        """What is served is of the topic that has the name now, if that is known: what comes is put off meanwhile."""
+        """True if the served replica is of the topic that has the name now, if that is known: what comes is put off
+        meanwhile."""
         topic, partition = self.metadata.image.topic(replica.key.topic), replica.partition
         if replica.state not in SERVED or partition is None:
             return True

@@ -95,7 +95,7 @@ def test_topic_made_anew_is_hosted_in_a_healthy_log_dir_while_the_old_log_cannot
 
 
 def test_topic_made_anew_is_hosted_although_its_partition_has_changed_since() -> None:
-    """What is in a log dir that failed while the node ran is known: the new topic's log is not."""
+    """The content of a log dir that failed while the node ran is known: the new topic's log is not in it."""
 
     async def scenario() -> None:
         async with started(LosingFileSystem()) as broker:

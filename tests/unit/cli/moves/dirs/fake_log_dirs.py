@@ -53,7 +53,7 @@ class FakeLogDirs(FakeCluster):
         self.configs: dict[str, str] = {}
 
     def sizes(self, broker_id: int) -> list[int]:
-        """Of each log dir, in MiB."""
+        """The size of each log dir, in MiB."""
         return [sum(replicas.values()) // MIB for replicas in self.places[broker_id].values()]
 
     def describe_log_dirs(

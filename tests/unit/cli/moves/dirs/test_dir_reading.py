@@ -1,4 +1,4 @@
-"""What a plan for log dirs is made from, and what becomes of a move whose replica has changed meanwhile."""
+"""The facts from which a plan for log dirs is made, and the fate of a move whose replica has changed meanwhile."""
 
 from __future__ import annotations
 

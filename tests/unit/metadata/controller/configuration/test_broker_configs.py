@@ -44,7 +44,7 @@ def alter(cluster: Cluster, name: str, **changes: str | None) -> Exception | Non
 
 
 def of(cluster: Cluster, name: str) -> dict[str, str]:
-    """What the metadata has."""
+    """The metadata's values for a broker."""
     records = [record for record in image_records(cluster.image) if isinstance(record, ConfigRecord)]
     found = [record for record in records if (record.resource_type, record.resource_name) == ("broker", name)]
     return {record.key: record.value or "" for record in found}
