@@ -22,7 +22,7 @@ from penstock.errors import (
     PositionOutOfRangeError,
     SnapshotNotFoundError,
 )
-from penstock.types import LeaderHint
+from penstock.types import EpochEntry, LeaderHint
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog, LogView
 from raft.leadership import Leadership
@@ -97,6 +97,20 @@ class RaftCore:
     def log_end_offset(self) -> int:
         """The offset that the next proposed value would get."""
         return self._log.log_end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """The log is durable below it."""
+        return self._log.flushed_offset
+
+    @property
+    def epoch_entries(self) -> Sequence[EpochEntry]:
+        return self._log.epoch_entries
+
+    @property
+    def election(self) -> ElectionState:
+        """The epoch, its leader and this node's vote, as it decided them; `Ready` has them saved."""
+        return self._quorum.election
 
     @property
     def forgotten(self) -> Forgotten:

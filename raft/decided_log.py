@@ -74,6 +74,11 @@ class DecidedLog:
         return self._high_watermark
 
     @property
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        """The epochs of the records, the record before the log's start among them where a snapshot names it."""
+        return self._entries
+
+    @property
     def _base(self) -> EpochEndOffset:
         """The end of the snapshot with which the log begins."""
         return self._snapshots[0]

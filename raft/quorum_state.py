@@ -121,6 +121,10 @@ class QuorumState:
         return self._state
 
     @property
+    def election(self) -> ElectionState:
+        return self._election
+
+    @property
     def epoch(self) -> int:
         return self._election.epoch
 

@@ -44,6 +44,7 @@ class JobStatistics:
     failures: int
     last_duration_ms: int
     """-1 before the first run has ended."""
+    is_running: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +168,8 @@ class Scheduler:
 
     def statistics(self) -> tuple[JobStatistics, ...]:
         return tuple(
-            JobStatistics(job.name, job.runs, job.failures, job.last_duration_ms) for job in tuple(self._jobs.values())
+            JobStatistics(job.name, job.runs, job.failures, job.last_duration_ms, job.running)
+            for job in tuple(self._jobs.values())
         )
 
     def __repr__(self) -> str:

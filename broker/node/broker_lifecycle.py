@@ -120,6 +120,11 @@ class BrokerLifecycle:
         """Told in each of their lines: the log leaves repetitions out, and would end with a broker that is fenced."""
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def incarnation_id(self) -> str:
+        """The name of this process in its registration."""
+        return self._registration.incarnation_id
+
     def start(self) -> asyncio.Task[None]:
         """The task that keeps this broker registered; it ends only by `stop` or by an error that is final."""
         self._task = asyncio.create_task(self._run(), name="broker-lifecycle")

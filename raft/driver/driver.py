@@ -200,6 +200,11 @@ class RaftDriver:
         return core is not None and core.leadership is not None and core.leadership.epoch == self._active_epoch
 
     @property
+    def core(self) -> RaftCore | None:
+        """The decisions, to look at; None before the start."""
+        return self._core
+
+    @property
     def next_offset(self) -> int:
         """The offset that the next proposed value gets; exact until the caller awaits."""
         return self._core.log_end_offset if self._core is not None else self._log.log_end_offset

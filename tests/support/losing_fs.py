@@ -118,7 +118,7 @@ class LosingFileSystem:
         self.watch: Callable[[LosingFileSystem], None] | None = None
         self.lazy_fdatasync = self.lazy_fsync_dir = False
         self._crashed = False
-        self._descriptors: dict[int, File] = {}
+        self.descriptors: dict[int, File] = {}
         self._locks: dict[str, int] = {}
         self._next_fd = 3
         self._mutex = threading.RLock()
@@ -129,23 +129,23 @@ class LosingFileSystem:
         with self._mutex:
             if create:
                 self._step("create", path)
-                parent, name = self._parent(path)
+                parent, name = self.parent_of(path)
                 if name in parent.entries:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
                 parent.change({name: File()})
             else:
                 self._must_run("open")
-            return self._descriptor(self._file(path))
+            return self._descriptor(self.file_at(path))
 
     def _descriptor(self, file: File) -> int:
         self._next_fd += 1
-        self._descriptors[self._next_fd] = file
+        self.descriptors[self._next_fd] = file
         return self._next_fd
 
     def close(self, fd: int) -> None:
         with self._mutex:
             self._held(fd)
-            del self._descriptors[fd]
+            del self.descriptors[fd]
             self._locks = {path: holder for path, holder in self._locks.items() if holder != fd}
 
     def dup(self, fd: int) -> int:
@@ -217,19 +217,19 @@ class LosingFileSystem:
     def modified_ms(self, path: str) -> int:
         with self._mutex:
             self._must_run("modified_ms")
-            return self._file(path).modified_ms
+            return self.file_at(path).modified_ms
 
     def exists(self, path: str) -> bool:
         with self._mutex:
             self._must_run("exists")
-            return self._there_is(path)
+            return self.is_there(path)
 
     def is_directory(self, path: str) -> bool:
         with self._mutex:
             self._must_run("is_directory")
-            return self._there_is(path) and isinstance(self._node(path), Directory)
+            return self.is_there(path) and isinstance(self._node(path), Directory)
 
-    def _there_is(self, path: str) -> bool:
+    def is_there(self, path: str) -> bool:
         try:
             self._node(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -239,13 +239,13 @@ class LosingFileSystem:
     def read_file(self, path: str) -> bytes:
         with self._mutex:
             self._must_run("read_file")
-            file = self._file(path)
+            file = self.file_at(path)
             return file.read(0, len(file.data))
 
     def listdir(self, path: str) -> list[str]:
         with self._mutex:
             self._must_run("listdir")
-            return sorted(self._directory(path).entries)
+            return sorted(self.directory_at(path).entries)
 
     def entries(self, path: str) -> dict[str, bool]:
         with self._mutex:
@@ -254,7 +254,7 @@ class LosingFileSystem:
     def mkdir(self, path: str) -> None:
         with self._mutex:
             self._step("mkdir", path)
-            parent, name = self._parent(path)
+            parent, name = self.parent_of(path)
             if name in parent.entries:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             parent.change({name: Directory()})
@@ -262,25 +262,25 @@ class LosingFileSystem:
     def rmdir(self, path: str) -> None:
         with self._mutex:
             self._step("rmdir", path)
-            if self._directory(path).entries:
+            if self.directory_at(path).entries:
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
-            parent, name = self._parent(path)
+            parent, name = self.parent_of(path)
             parent.change({name: None})
 
     def rename(self, source: str, target: str) -> None:
         with self._mutex:
             self._step("rename", f"{source} -> {target}")
-            parent, name = self._parent(source)
-            same, new_name = self._parent(target)
+            parent, name = self.parent_of(source)
+            same, new_name = self.parent_of(target)
             if parent is not same:
                 raise OSError(errno.EXDEV, "only within a directory", target)
             parent.change({name: None, new_name: self._node(source)})
 
     def unlink(self, path: str) -> None:
         with self._mutex:
-            self._file(path)
+            self.file_at(path)
             self._step("unlink", path)
-            parent, name = self._parent(path)
+            parent, name = self.parent_of(path)
             parent.change({name: None})
 
     def fsync_dir(self, path: str) -> None:
@@ -289,7 +289,7 @@ class LosingFileSystem:
                 self._step("fsync_dir", path)
             except OSError as error:
                 raise _of_sync(error) from None
-            directory = self._directory(path)
+            directory = self.directory_at(path)
             if not self.lazy_fsync_dir:
                 directory.sync()
 
@@ -297,7 +297,7 @@ class LosingFileSystem:
         with self._mutex:
             if path in self._locks:
                 raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
-            fd = self.open(path, create=not self._there_is(path))
+            fd = self.open(path, create=not self.is_there(path))
             self._locks[path] = fd
             return fd
 
@@ -347,24 +347,24 @@ class LosingFileSystem:
 
     def damage(self, path: str, position: int, mask: int) -> None:
         """Flip bits of one byte, durably."""
-        file = self._file(path)
+        file = self.file_at(path)
         file.data[position] ^= mask
         file.sync()
 
     def cut(self, path: str, size: int) -> None:
         """Make a file shorter, durably."""
-        file = self._file(path)
+        file = self.file_at(path)
         del file.data[size:]
         file.sync()
 
     def durable(self, path: str) -> bytes:
         """The bytes of a file that a power cut would leave."""
-        return self._file(path).durable
+        return self.file_at(path).durable
 
     def files(self, path: str = "") -> list[str]:
         """Every file below a path."""
         found: list[str] = []
-        for name, node in sorted(self._directory(path).entries.items()):
+        for name, node in sorted(self.directory_at(path).entries.items()):
             child = f"{path}/{name}"
             found += [child] if isinstance(node, File) else self.files(child)
         return found
@@ -384,29 +384,29 @@ class LosingFileSystem:
                 node = node.entries[name]
         return node
 
-    def _file(self, path: str) -> File:
+    def file_at(self, path: str) -> File:
         node = self._node(path)
         if isinstance(node, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return node
 
-    def _directory(self, path: str) -> Directory:
+    def directory_at(self, path: str) -> Directory:
         node = self._node(path)
         if isinstance(node, File):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return node
 
-    def _parent(self, path: str) -> tuple[Directory, str]:
-        return self._directory(os.path.dirname(path)), os.path.basename(path)
+    def parent_of(self, path: str) -> tuple[Directory, str]:
+        return self.directory_at(os.path.dirname(path)), os.path.basename(path)
 
     def _held(self, fd: int) -> File:
-        if fd not in self._descriptors:
+        if fd not in self.descriptors:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return self._descriptors[fd]
+        return self.descriptors[fd]
 
     @property
     def open_descriptors(self) -> int:
-        return len(self._descriptors)
+        return len(self.descriptors)
 
     def __repr__(self) -> str:
         return f"LosingFileSystem({self.operations} operations)"

@@ -289,6 +289,11 @@ class LogDirMoves:
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def moves(self) -> Mapping[TopicPartition, Move]:
+        """All that are not over, to look at."""
+        return self._moves
+
     def views(self) -> dict[TopicPartition, MoveView]:
         """The moves of replicas that are here; may be called in any thread."""
         moves = tuple(self._moves.items())

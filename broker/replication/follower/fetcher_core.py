@@ -141,6 +141,7 @@ class FetcherStatistics:
     failed_partitions: int
     delayed_partitions: int
     lag_max: int
+    truncating_partitions: int
 
 
 class FetcherCore:
@@ -395,4 +396,5 @@ class FetcherCore:
             failed_partitions=sum(s.state is ReplicaState.FAILED for s in states),
             delayed_partitions=sum(s.state is ReplicaState.DELAYED for s in states),
             lag_max=max((s.lag for s in states), default=0),
+            truncating_partitions=sum(s.state is ReplicaState.TRUNCATING for s in states),
         )

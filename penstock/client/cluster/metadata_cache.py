@@ -10,6 +10,7 @@ topic id. Not here: asking (cluster.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,6 +66,16 @@ class MetadataCache:
         self.controller_id = NO_LEADER
         self.metadata_offset = NO_OFFSET
         self.updated_ms = -1
+
+    @property
+    def leaders(self) -> Mapping[TopicPartition, Leader]:
+        """The leader of each partition, as far as it is known."""
+        return self._leaders
+
+    @property
+    def changes(self) -> int:
+        """How often it has learned something: as `statistics` has it, in one number."""
+        return self._updates + self._hints
 
     def is_stale(self, snapshot: MetadataResponse) -> bool:
         """True if the node that answered had heard less of the metadata log than was seen before."""

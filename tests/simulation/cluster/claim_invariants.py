@@ -57,12 +57,12 @@ class ClaimInvariants:
         """So many did each machine's disk do until its last step."""
         self._recovery_points: dict[str, tuple[bytes, tuple[tuple[str, PartitionKey, int], ...]]] = {}
         """The content of each log dir's checkpoint when it was read last. The paths of log dirs name their machines."""
-        self._caught_up: set[tuple[int, int]] = set()
+        self.caught_up: set[tuple[int, int]] = set()
         """Brokers and broker epochs of which a process has read its own registration."""
         self._asked_to_stop: set[tuple[int, int]] = set()
         """Brokers and broker epochs whose process was told to stop, or ends by itself."""
         self._brokers: Mapping[int, BrokerRegistration] = {}
-        self._brokers_at: dict[tuple[PartitionKey, int], dict[int, BrokerRegistration]] = {}
+        self.brokers_at: dict[tuple[PartitionKey, int], dict[int, BrokerRegistration]] = {}
         """The brokers as they were when a partition got a partition epoch."""
         self._moved: set[PartitionKey] = set()
         """The partitions that were ever reassigned."""
@@ -98,7 +98,7 @@ class ClaimInvariants:
             leading = partition.leading
             if leading is not None:
                 self._check_leader(machine, partition, leading, claims, image)
-            elif partition.acks_all._waiting:
+            elif len(partition.acks_all):
                 raise Violated(f"I27: {_where(machine, partition)} does not lead, and a producer waits for its ack")
 
     def _is_promised(self, partition: Partition) -> bool:
@@ -220,7 +220,7 @@ class ClaimInvariants:
         if machine.asked_to_stop.is_set():
             self._asked_to_stop.add((broker_id, broker_epoch))
         if NO_EPOCH < broker_epoch <= image.offset:
-            self._caught_up.add((broker_id, broker_epoch))
+            self.caught_up.add((broker_id, broker_epoch))
 
     def seen_image(self, name: str, image: MetadataImage, committed_end: int) -> None:
         """I28: an image has nothing that is not committed, and who leads and who is in service is as it should be."""
@@ -236,7 +236,7 @@ class ClaimInvariants:
             known = broker.broker_id, broker.broker_epoch
             if broker.in_controlled_shutdown and known not in self._asked_to_stop:
                 raise Violated(f"I28: {known}, broker and epoch, counts as shutting down; nobody has asked it to stop")
-            if not broker.fenced and known not in self._caught_up:
+            if not broker.fenced and known not in self.caught_up:
                 raise Violated(
                     f"I28: broker {broker.broker_id} is in service at metadata offset {image.offset}, and has not read"
                     f" its registration, at {broker.broker_epoch}"
@@ -253,7 +253,7 @@ class ClaimInvariants:
             broker = machine.node.broker if machine.node is not None else None
             if old is None or new is None or broker is None or old.fenced or machine.asked_to_stop.is_set():
                 continue
-            own = broker.lifecycle._registration.incarnation_id
+            own = broker.lifecycle.incarnation_id
             if old.incarnation_id == own and new.incarnation_id != own:
                 raise Violated(
                     f"I28: {machine.name} is in service, and is evicted by a registration of another process"
@@ -274,7 +274,7 @@ class ClaimInvariants:
     # -- changes of ISRs -----------------------------------------------------------------------------------------------
 
     def changed(self, partition: PartitionRegistration, image: MetadataImage) -> None:
-        self._brokers_at[partition.key, partition.partition_epoch] = dict(image.brokers)
+        self.brokers_at[partition.key, partition.partition_epoch] = dict(image.brokers)
         if partition.is_reassigning:
             self._moved.add(partition.key)
 
@@ -287,18 +287,18 @@ class ClaimInvariants:
             for partition in own():
                 for data in request.partitions:
                     if (data.topic_id, data.partition) == (partition.topic_id, partition.topic_partition.partition):
-                        self._wanted(partition, data)
+                        self.wanted(partition, data)
             response = await call(request)
             asked = {(data.topic_id, data.partition): data for data in request.partitions}
             for result in response.partitions:
                 data = asked.get((result.topic_id, result.partition))
                 if result.error is None and data is not None:
-                    self._accepted(request.broker_id, data, result)
+                    self.accepted(request.broker_id, data, result)
             return response
 
         return heard
 
-    def _wanted(self, partition: Partition, data: AlterPartitionData) -> None:
+    def wanted(self, partition: Partition, data: AlterPartitionData) -> None:
         """I29: who joins has fetched under the broker epoch by which it joins."""
         leading = partition.leading
         for member in data.new_isr if leading is not None else ():
@@ -310,7 +310,7 @@ class ClaimInvariants:
                     f" {follower.broker_epoch}"
                 )
 
-    def _accepted(self, broker_id: int, data: AlterPartitionData, result: AlterPartitionResult) -> None:
+    def accepted(self, broker_id: int, data: AlterPartitionData, result: AlterPartitionResult) -> None:
         """I29: an ISR changes from the state that its leader knows, to brokers as they are registered, and for good."""
         key = PartitionKey(data.topic_id, data.partition)
         known = self._metadata.partition(key)
@@ -324,7 +324,7 @@ class ClaimInvariants:
             self._broken(f"{what} is of leader epoch and partition epoch {asked}, and accepted at {got}")
         if got[1] > known.partition_epoch:
             self._broken(f"{what} is accepted as partition epoch {got[1]}, committed is {known.partition_epoch}")
-        brokers = self._brokers_at.get((key, got[1]), {}) if got[1] == asked[1] + 1 else {}
+        brokers = self.brokers_at.get((key, got[1]), {}) if got[1] == asked[1] + 1 else {}
         for member in data.new_isr:
             broker = brokers.get(member.broker_id)
             if broker is not None and broker.broker_epoch != member.broker_epoch:

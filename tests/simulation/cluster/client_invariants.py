@@ -33,7 +33,7 @@ Leaders = tuple[tuple[str, int, int], ...]
 class _Knowledge:
     """The knowledge of one client after its last change."""
 
-    changes: tuple[int, int] = (0, 0)
+    changes: int = 0
     cluster_id: str = ""
     metadata_offset: int = NO_OFFSET
     leaders: dict[tuple[TopicPartition, str], Leader] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class ClientInvariants:
     ) -> None:
         self._machines, self._metadata, self._broken = machines, metadata, broken
         self.neighbours = NeighbourInvariants(machines, metadata)
-        self._known: dict[ClusterClient, _Knowledge] = {}
-        self._well: dict[str, tuple[Leaders, float]] = {}
+        self.known: dict[ClusterClient, _Knowledge] = {}
+        self.well: dict[str, tuple[Leaders, float]] = {}
         """The leaders of each topic whose partitions all work, and since when they lead."""
         self._giver_of: dict[int, str] = {}
         """By producer id: which broker gave it."""
@@ -57,14 +57,14 @@ class ClientInvariants:
 
     def watch(self, cluster: ClusterClient) -> None:
         """A new client's."""
-        self._known[cluster] = _Knowledge()
+        self.known[cluster] = _Knowledge()
 
     def after_step(self) -> None:
         """Checks the clients' process."""
-        for cluster, known in self._known.items():
+        for cluster, known in self.known.items():
             cache = cluster.cache
-            if (cache._updates, cache._hints) != known.changes:
-                known.changes = cache._updates, cache._hints
+            if cache.changes != known.changes:
+                known.changes = cache.changes
                 self._changed(cluster, known)
 
     def _changed(self, cluster: ClusterClient, known: _Knowledge) -> None:
@@ -73,7 +73,7 @@ class ClientInvariants:
             offsets = f"from metadata offset {known.metadata_offset} to {cache.metadata_offset}"
             raise Violated(f"I33: a client goes back {offsets}")
         known.cluster_id, known.metadata_offset = cache.cluster_id, cache.metadata_offset
-        for tp, leader in cache._leaders.items():
+        for tp, leader in cache.leaders.items():
             topic_id = cache.topic_id(tp.topic)
             before = known.leaders.get((tp, topic_id))
             if before == leader:
@@ -88,19 +88,19 @@ class ClientInvariants:
 
     def deep(self, now_s: float) -> None:
         """Which topics work, and who has which streams; no more of clients that are closed."""
-        self._known = {cluster: known for cluster, known in self._known.items() if not cluster._closed}
+        self.known = {cluster: known for cluster, known in self.known.items() if not cluster.connections.closed}
         self._check_streams()
         self.neighbours.deep(now_s)
-        before, self._well = self._well, {}
+        before, self.well = self.well, {}
         for name in self._metadata.newest.topics_by_name if self._is_calm() else ():
             leaders = self._leaders_that_work(name)
             if leaders:
                 was, since_s = before.get(name, ((), now_s))
-                self._well[name] = leaders, since_s if was == leaders else now_s
+                self.well[name] = leaders, since_s if was == leaders else now_s
 
     def answered(self, topic: str, waited_s: float, now_s: float) -> None:
         """A producer has its answer for a record that had no others to wait for."""
-        _, since_s = self._well.get(topic, ((), now_s))
+        _, since_s = self.well.get(topic, ((), now_s))
         works_s = now_s - since_s
         if min(waited_s, works_s) > FOUND_SECONDS:
             self._broken(f"I34: a producer waits {waited_s:.1f} s for {topic}, whose leaders work for {works_s:.1f} s")
@@ -128,7 +128,7 @@ class ClientInvariants:
             if any(is_down(member) or _has_bad_disk(member) for member in members):
                 return ()
             names = {CLIENTS, *(member.name for member in members)}
-            if any(link.is_cut and names.issuperset(way) for way, link in leader.network._links.items()):
+            if any(link.is_cut and names.issuperset(way) for way, link in leader.network.links.items()):
                 return ()
             found.append((known.topic_id, known.leader_id, known.leader_epoch))
         return tuple(found)

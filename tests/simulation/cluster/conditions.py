@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from broker.node.node import Node
-from broker.replication.follower.fetcher_core import ReplicaState
 from broker.replication.partition import Partition
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.types import TopicPartition
@@ -120,7 +119,7 @@ def _of_processes(world: World) -> Iterator[Condition]:
 
 
 def _of_quorum(world: World) -> Iterator[Condition]:
-    cores = [node.raft._core for _, node in live_nodes(world)]
+    cores = [node.raft.core for _, node in live_nodes(world)]
     if any(core is not None and core.state in _ASKING for core in cores):
         yield Condition.ELECTING
     active = active_controllers(world)
@@ -178,18 +177,17 @@ def _of_jobs(world: World) -> Iterator[Condition]:
     for _, node in live_nodes(world):
         if node.broker is None:
             continue
-        if node.broker.log_dir_moves._moves:
+        if node.broker.log_dir_moves.moves:
             yield Condition.RELOCATING
-        for job in node.broker.scheduler._jobs.values():
-            if job.running and (condition := _JOBS.get(job.name.partition(" ")[0])) is not None:
+        for job in node.broker.scheduler.statistics():
+            if job.is_running and (condition := _JOBS.get(job.name.partition(" ")[0])) is not None:
                 yield condition
-        for fetcher in node.broker.fetchers._fetchers.values():
-            if any(state.state is ReplicaState.TRUNCATING for state in fetcher.core._states.values()):
-                yield Condition.TRUNCATING
+        if any(fetcher.truncating_partitions for fetcher in node.broker.fetchers.statistics().values()):
+            yield Condition.TRUNCATING
 
 
 def _of_machines(world: World) -> Iterator[Condition]:
-    if any(link.is_cut for link in world.network._links.values()):
+    if any(link.is_cut for link in world.network.links.values()):
         yield Condition.CUT
     for machine in world.machines:
         if machine.faults.failing or machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:

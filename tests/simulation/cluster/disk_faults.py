@@ -76,7 +76,7 @@ class DiskWork:
             return self.leave_out(fault, why)
         self.world.invariants.excuse(machine)
         machine.kill()
-        lost = {path: machine.disk._directory(path) for path in log_dirs}
+        lost = {path: machine.disk.directory_at(path) for path in log_dirs}
         ids = _wipe(machine, log_dirs, is_empty=fault.amount < 0.5)
         machine.start()
         is_forgetful = fault.amount % 0.5 < FORGETFUL_SHARE / 2
@@ -112,7 +112,7 @@ class DiskWork:
                 self._give_up(machine, ids)
 
         over = self.began(machine, end)
-        self.world._at(self.world.scheduler.now_s + REFUSED_SECONDS, over)
+        self.world.at(self.world.scheduler.now_s + REFUSED_SECONDS, over)
 
     def _find_again(self, machine: Machine, lost: Mapping[str, Directory], why: str) -> None:
         """Meanwhile all others have left an ISR. Nothing is promised without the old disk: the operator finds it."""
@@ -175,17 +175,17 @@ class DiskWork:
     def _not_whole(self) -> str:
         """Why the other disks may lack something."""
         world = self.world
-        if not world._all_in_service() or any(m.process is None or m.process.is_paused for m in world.machines):
+        if not world.all_in_service() or any(m.process is None or m.process.is_paused for m in world.machines):
             return "a node is not in service"
-        if any(link.is_cut for link in world.network._links.values()):
+        if any(link.is_cut for link in world.network.links.values()):
             return "a link is cut"
-        if not world._isrs_are_full():
+        if not world.isrs_are_full():
             return "an ISR is not full"
         nodes = [machine.node for machine in world.machines if machine.node is not None]
         if len({node.loader.image.offset for node in nodes}) > 1:
             return "a node has not all of the metadata"
-        cores = [node.raft._core for node in nodes]
-        if any(core is None or core._quorum._election.forgotten is not Forgotten.NOTHING for core in cores):
+        cores = [node.raft.core for node in nodes]
+        if any(core is None or core.forgotten is not Forgotten.NOTHING for core in cores):
             return "a voter has not learned again what it may have promised"
         return ""
 
@@ -266,14 +266,14 @@ def _wipe(machine: Machine, log_dirs: Sequence[str], *, is_empty: bool) -> list[
 
 
 def _exchange(machine: Machine, one: str, other: Machine, two: str) -> None:
-    mine, theirs = machine.disk._directory(one), other.disk._directory(two)
+    mine, theirs = machine.disk.directory_at(one), other.disk.directory_at(two)
     place(machine.disk, one, theirs)
     place(other.disk, two, mine)
 
 
 def place(disk: LosingFileSystem, path: str, node: File | Directory | None) -> None:
     """Puts a node at a path, durably."""
-    parent, name = disk._parent(path)
+    parent, name = disk.parent_of(path)
     parent.change({name: node})
     parent.sync()
 

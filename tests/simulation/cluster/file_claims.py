@@ -74,7 +74,7 @@ class HeardWriter:
     def _file(self, segment: Segment) -> File | None:
         """None where another thread has taken the directory away."""
         disk = self._machine.disk
-        return disk._file(segment.log_path) if disk._there_is(segment.log_path) else None
+        return disk.file_at(segment.log_path) if disk.is_there(segment.log_path) else None
 
 
 def check_rolled(machine: Machine, partition: Partition) -> None:

@@ -65,14 +65,14 @@ class Invariants:
     def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
         self._scheduler, self._machines = scheduler, machines
         self.metadata = MetadataInvariants(topic_defaults(machines[0].config))
-        self.quorum = QuorumInvariants(machines, self._note, self._seen_snapshot)
+        self.quorum = QuorumInvariants(machines, self.note, self._seen_snapshot)
         self.reassignments = ReassignmentInvariants(self.metadata)
         self.partitions = PartitionInvariants(machines, self.metadata)
-        self.claims = ClaimInvariants(machines, self.partitions, self._note)
+        self.claims = ClaimInvariants(machines, self.partitions, self.note)
         expiration_ms = machines[0].config.producer_id_expiration_ms
         self.producers = ProducerInvariants(self.partitions, self.metadata, expiration_ms)
         self.liveness = LivenessInvariants(scheduler, machines)
-        self.clients = ClientInvariants(machines, self.metadata, self._note)
+        self.clients = ClientInvariants(machines, self.metadata, self.note)
         self._gone_s: dict[str, float] = {}
         """When a node last heard that a topic was deleted, by id."""
         self._lives: dict[Process, _Life] = {}
@@ -83,7 +83,7 @@ class Invariants:
         """Moves between log dirs that were completed."""
         self._broken: str | None = None
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """In the middle of a step, where an error would be the node's own to handle."""
         self._broken = self._broken or text
 
@@ -91,7 +91,7 @@ class Invariants:
         try:
             self.metadata.snapshot(name, image)
         except Violated as wrong:
-            self._note(str(wrong))
+            self.note(str(wrong))
 
     def after_step(self, process: Process) -> None:
         life = self._lives.get(process)
@@ -114,7 +114,7 @@ class Invariants:
                 self.claims.seen_image(machine.name, image, self.quorum.committed.end)
                 for changed in found:
                     self.claims.changed(changed, image)
-                    self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
+                    self.partitions.changed(changed, [(other.machine, other.partitions) for other in self.living()])
             life.configured.after_step(machine.name, node, image)
             hosted = partitions.all()
             if hosted:
@@ -150,39 +150,39 @@ class Invariants:
         controllers = [life.node.controller for life in self._lives.values()]
         return sum(controller.statistics().scheduled_elections for controller in controllers if controller is not None)
 
-    def _living(self) -> list[_Life]:
+    def living(self) -> list[_Life]:
         return [life for life in self._lives.values() if life.process.is_alive]
 
     def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> bool:
         """A client was told just now that `values` stand from this offset on, and will stay there. False if nothing is
         promised: a leader said so that has not heard yet that its topic is deleted, and another one has its name."""
-        keys = self._keys(topic, partition)
+        keys = self.keys(topic, partition)
         try:
             self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
             last = offset + len(values) - 1
             if any(self._is_served(key, keys) and self.partitions.end(key) <= last for key in keys[:-1]):
                 return False
-            self._note(f"{violated}")
+            self.note(f"{violated}")
         return True
 
     def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
         """A reader was given these records just now: of the newest topic of that name, or of one that some node takes
         for the newest, or of which it may have sent an answer before it heard of the deletion."""
-        keys = self._keys(topic, partition)
+        keys = self.keys(topic, partition)
         try:
             self.partitions.read(
                 f"{topic}-{partition}", [key for key in keys if self._is_served(key, keys)], offsets, values
             )
         except Violated as violated:
-            self._note(f"{violated}")
+            self.note(f"{violated}")
 
     def _is_served(self, key: PartitionKey, keys: Sequence[PartitionKey]) -> bool:
         if key is keys[-1] or self._scheduler.now_s - self._gone_s.get(key.topic_id, -math.inf) < UNDER_WAY_SECONDS:
             return True
-        return any(key.topic_id in life.image.topics_by_id for life in self._living())
+        return any(key.topic_id in life.image.topics_by_id for life in self.living())
 
-    def _keys(self, topic: str, partition: int) -> list[PartitionKey]:
+    def keys(self, topic: str, partition: int) -> list[PartitionKey]:
         return [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
 
     # -- disks that are lost -------------------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ class Invariants:
         self.clients.deep(self._scheduler.now_s)
         for life in self._lives.values():
             self._count_holds(life)
-        self._lives = {life.process: life for life in self._living()}
+        self._lives = {life.process: life for life in self.living()}
         self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.all())
         for life in self._lives.values():
             check_limits(life.machine, life.node)
-            if not life.process._is_serving:
+            if not life.process.is_serving:
                 check_replicas(life.machine, life.node)
                 self.partitions.deep_of(life.machine, life.partitions.all(), all_logs=is_end)
                 self.producers.deep_of(life.machine, life.partitions.all(), self._scheduler.now_s)
@@ -270,7 +270,7 @@ class ToldLedger(Ledger):
 def check_limits(machine: Machine, node: Node) -> None:
     """I22. One message may exceed a budget that was empty."""
     found = [("descriptors", machine.disk.open_descriptors, DESCRIPTORS_MAX)]
-    core = node.raft._core
+    core = node.raft.core
     leadership = core.leadership if core is not None else None
     if core is not None and leadership is not None:
         found.append(("uncommitted bytes of metadata", leadership.uncommitted_bytes, core.config.uncommitted_max_bytes))

@@ -154,7 +154,7 @@ def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:
         is_up = process is not None and not process.is_paused and node is not None
         if is_up and not (faults.full or faults.failing or faults.slow_seconds or faults.hung or faults.fail_next):
             assert process is not None and node is not None
-            core = node.raft._core
+            core = node.raft.core
             has_decided = (
                 core is not None and core.leadership is not None and core.high_watermark == core.log_end_offset
             )
@@ -167,7 +167,7 @@ def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
     that is slow or full, cannot resign meanwhile; it commits nothing."""
     voters = [machine for machine in machines if machine.config.is_controller]
     for machine in voters:
-        core = machine.node.raft._core if machine.node is not None else None
+        core = machine.node.raft.core if machine.node is not None else None
         if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
             continue
         if machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:
@@ -193,14 +193,14 @@ def _reach(one: Machine, other: Machine) -> bool:
 def _is_calm(machines: Sequence[Machine]) -> bool:
     network = machines[0].network
     faults = [machine.faults for machine in machines]
-    is_cut = any(link.is_cut for link in network._links.values())
+    is_cut = any(link.is_cut for link in network.links.values())
     is_bad = any(f.full or f.failing or f.slow_seconds or f.hung or f.fail_next for f in faults)
     is_slow = network.weather.late_seconds > CALM_WEATHER_SECONDS and network.weather.late_per_mille > 0
     return not (is_cut or is_bad or is_slow or any(m.process is not None and m.process.is_paused for m in machines))
 
 
 def _core(machine: Machine) -> RaftCore | None:
-    core = machine.node.raft._core if machine.node is not None else None
+    core = machine.node.raft.core if machine.node is not None else None
     return core
 
 

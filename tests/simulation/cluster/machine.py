@@ -63,7 +63,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.disk.wall_ms = self.time.wall_ms
 
-    def _random(self) -> random.Random:
+    def new_random(self) -> random.Random:
         return random.Random(self.network.scheduler.draw.getrandbits(64))
 
     # -- a process -----------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ class Machine:
     def environment(self, process: Process) -> Environment:
         return Environment(
             clock=self.time,
-            random=self._random(),
-            ids=RandomIds(self._random()),
+            random=self.new_random(),
+            ids=RandomIds(self.new_random()),
             file_system=ProcessDisk(self.disk, process, self.faults, lambda: self._runs(process)),
             threads=FiberThreads(process),
             transport=lambda *given: SimulatedPeers(self.network, process, self.name, *given),
@@ -99,7 +99,7 @@ class Machine:
         format_node(self.config, cluster_id, self.disk, self.ids())
 
     def ids(self) -> RandomIds:
-        return RandomIds(self._random())
+        return RandomIds(self.new_random())
 
     @property
     def is_up(self) -> bool:
@@ -180,7 +180,7 @@ class Machine:
             self.dead.append(process)
         self.process, self.node, self.has_power = None, None, False
         self.network.power_cut(self.name, ended)
-        self.disk = self.disk.after_crash(self._random())
+        self.disk = self.disk.after_crash(self.new_random())
 
     def power_back(self) -> None:
         self.has_power = True

@@ -32,15 +32,15 @@ def strike(world: World, fault: Fault) -> None:
     until_s = world.scheduler.now_s + WAIT_SECONDS
 
     def look() -> None:
-        if world._is_healing:
+        if world.is_healing:
             return
         struck = next((machine for machine in machines if machine.is_up and moment(machine)), None)
         if struck is not None:
             world.say(f"{struck.name}: {moment.__name__.removeprefix('_')}: {blow.__name__.removeprefix('_')}")
             end = blow(world, struck)
-            world._at(world.scheduler.now_s + fault.seconds, lambda: None if world._is_healing else end())
+            world.at(world.scheduler.now_s + fault.seconds, lambda: None if world.is_healing else end())
         elif world.scheduler.now_s < until_s:
-            world._at(world.scheduler.now_s + LOOK_SECONDS, look)
+            world.at(world.scheduler.now_s + LOOK_SECONDS, look)
 
     look()
 
@@ -77,18 +77,18 @@ def _elected_without_a_record(machine: Machine) -> bool:
 
 
 def leading_the_quorum_with_something_uncommitted(machine: Machine) -> bool:
-    core = machine.node.raft._core if machine.node is not None else None
+    core = machine.node.raft.core if machine.node is not None else None
     return core is not None and core.leadership is not None and core.high_watermark < core.log_end_offset
 
 
 def _asking_for_votes(machine: Machine) -> bool:
-    core = machine.node.raft._core if machine.node is not None else None
+    core = machine.node.raft.core if machine.node is not None else None
     return core is not None and core.state in (State.CANDIDATE, State.VOTED)
 
 
 def _following_the_quorum_with_something_not_durable(machine: Machine) -> bool:
-    core = machine.node.raft._core if machine.node is not None else None
-    return core is not None and core.leadership is None and core._log.flushed_offset < core.log_end_offset
+    core = machine.node.raft.core if machine.node is not None else None
+    return core is not None and core.leadership is None and core.flushed_offset < core.log_end_offset
 
 
 def _holding_what_its_leader_lacks(machine: Machine) -> bool:
@@ -157,7 +157,7 @@ def _killed_and_then_without_power(world: World, machine: Machine) -> Ends:
     """It is up again for a moment in between."""
     machine.kill()
     machine.start()
-    world._at(world.scheduler.now_s + UP_SECONDS, lambda: None if world._is_healing else machine.cut_power())
+    world.at(world.scheduler.now_s + UP_SECONDS, lambda: None if world.is_healing else machine.cut_power())
 
     def end() -> None:
         machine.power_back()

@@ -51,19 +51,19 @@ class NeighbourInvariants:
 
     def __init__(self, machines: Sequence[Machine], metadata: MetadataInvariants) -> None:
         self._machines, self._metadata = machines, metadata
-        self._cores: list[ProducerCore] = []
+        self.cores: list[ProducerCore] = []
         self._since: dict[PartitionQueue, tuple[Footing, ProducerBatch, float]] = {}
         """Since when a queue has waited for this batch, on this footing."""
 
     def watch(self, core: ProducerCore) -> None:
         """A new producer's."""
-        self._cores.append(core)
+        self.cores.append(core)
 
     def deep(self, now_s: float) -> None:
-        self._cores = [core for core in self._cores if not core.closed]
-        footings = dict(self._footings(now_s)) if self._cores else {}
+        self.cores = [core for core in self.cores if not core.closed]
+        footings = dict(self._footings(now_s)) if self.cores else {}
         before, self._since = self._since, {}
-        for core in self._cores:
+        for core in self.cores:
             for queue in core.accumulator.queues():
                 footing = footings.get(queue.topic_partition)
                 batch = _oldest(core, queue, footing) if footing is not None else None
@@ -102,7 +102,7 @@ class NeighbourInvariants:
         if not all(_is_well(machine) and _serves(machine, tp, known.topic_id) for machine in members):
             return None
         names = {CLIENTS, *(machine.name for machine in members)}
-        links = [link for way, link in sorted(leader.network._links.items()) if names.issuperset(way)]
+        links = [link for way, link in sorted(leader.network.links.items()) if names.issuperset(way)]
         if any(link.is_cut or link.late_until_s > now_s for link in links):
             return None
         lives = tuple((machine.name, machine.lives) for machine in members)
@@ -126,7 +126,7 @@ def _serves(machine: Machine, tp: TopicPartition, topic_id: str) -> bool:
     if replica is None or replica.topic_id != topic_id or replica.offline is not None:
         return False
     node, log_dir = machine.node, replica.log.log_dir
-    moves = node.broker.log_dir_moves._moves if node is not None and node.broker is not None else {}
+    moves = node.broker.log_dir_moves.moves if node is not None and node.broker is not None else {}
     return log_dir not in machine.faults.hung and tp not in moves
 
 

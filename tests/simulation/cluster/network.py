@@ -126,15 +126,15 @@ class Network:
         self.heard_s: dict[str, float] = {}
         """When the last request of a machine has come; it may have been sent by a process that is dead by then."""
         self.ports = count(40_000)
-        self._links: dict[tuple[str, str], Link] = {}
+        self.links: dict[tuple[str, str], Link] = {}
         self._live: dict[Exchange, None] = {}
         self._process = self.manager = scheduler.process("network")
         """`manager`: for what happens on machines outside of their processes."""
 
     def link(self, source: str, target: str) -> Link:
-        found = self._links.get((source, target))
+        found = self.links.get((source, target))
         if found is None:
-            found = self._links[source, target] = Link()
+            found = self.links[source, target] = Link()
         return found
 
     # -- messages ------------------------------------------------------------------------------------------------------

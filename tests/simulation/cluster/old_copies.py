@@ -32,7 +32,7 @@ def copy(world: World, fault: Fault, machine: Machine) -> Ends:
     """Makes the copy now. When the fault ends, the node is stopped and the copy is put back."""
     if machine.node is None:
         return world.disks.leave_out(fault, "the node is down, and what is on its disks may be damaged")
-    snapshot = machine.disk.after_crash(machine._random())
+    snapshot = machine.disk.after_crash(machine.new_random())
     return lambda: _restore(world, fault, machine, snapshot)
 
 
@@ -47,7 +47,7 @@ def _restore(world: World, fault: Fault, machine: Machine, snapshot: LosingFileS
     machine.kill()
     machine.is_held = True
     until_s = world.scheduler.now_s + WAIT_SECONDS
-    ends = [node.raft._core.log_end_offset for _, node in live_nodes(world) if node.raft._core]
+    ends = [node.raft.core.log_end_offset for _, node in live_nodes(world) if node.raft.core]
     beyond = max(*ends, world.invariants.quorum.written_end(), 0)
 
     def give_up() -> None:
@@ -69,7 +69,7 @@ def _restore(world: World, fault: Fault, machine: Machine, snapshot: LosingFileS
             disks.leave_out(fault, f"{machine.name} stays in an ISR")
             end()
         else:
-            world._at(world.scheduler.now_s + LOOK_SECONDS, look)
+            world.at(world.scheduler.now_s + LOOK_SECONDS, look)
 
     look()
 
@@ -93,7 +93,7 @@ def _put_back(world: World, machine: Machine, snapshot: LosingFileSystem) -> Non
     if config.is_controller:
         world.invariants.quorum.excuse(machine)
     for path in config.log_dirs:
-        place(disk, path, snapshot._directory(path))
+        place(disk, path, snapshot.directory_at(path))
     if config.is_broker:
         world.invariants.claims.put_back(config.node_id, newest_image(world))
     if config.is_controller:

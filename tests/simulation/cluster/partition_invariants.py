@@ -100,13 +100,13 @@ class PartitionInvariants:
             leading, led = partition.leading, seen.leading
             if leading is not led:
                 seen.leading, seen.isr = leading, None
-            if partition.log._span.start != seen.log_start:
+            if partition.log.log_start_offset != seen.log_start:
                 self._deleted(partition, seen)
             if partition.high_watermark != seen.high_watermark or (leading is not None and seen.isr is None):
                 self._moved(machine, partition, seen, leading or led)
             if leading is not None and (leading.isr is not seen.isr or leading.proposed is not seen.proposed):
                 seen.isr, seen.proposed = leading.isr, leading.proposed
-                self._check_maximal_isr(machine, partition, leading)
+                self.check_maximal_isr(machine, partition, leading)
 
     def _first_sight(self, machine: Machine, partition: Partition) -> Seen:
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
@@ -178,7 +178,7 @@ class PartitionInvariants:
         """No committed batch may be lost, though the cleaner may take records out of it."""
         return partition.log.flush_policy != "os" and not self.metadata.may_lose(partition.topic_partition.topic)
 
-    def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
+    def check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
         """I12, in the leader epoch that the controller knows; I47, in its partition epoch; I48 always."""
         held = sorted(filter(leading.is_moving, leading.maximal_isr))
         if held:
@@ -214,7 +214,7 @@ class PartitionInvariants:
             if machine is leader and topic is not None:
                 found = partitions.find(TopicPartition(topic, partition.partition))
                 if found is not None and found.leading is not None and found.topic_id == partition.topic_id:
-                    self._check_maximal_isr(machine, found, found.leading)
+                    self.check_maximal_isr(machine, found, found.leading)
 
     def check_isr(self, key: PartitionKey) -> None:
         """I13, I14, I19, I21, I32: every member of the controller's ISR and ELR has the committed history on its
@@ -344,7 +344,7 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
     found: list[Batch] = []
     for segment in log.segments:
         path = f"{log.directory}/{segment.base_offset:020d}.log"
-        content = machine.disk._file(path).data
+        content = machine.disk.file_at(path).data
         found += parse(bytes(content), 0, found[-1].next_offset if found else None)[0]
     end = found[-1].next_offset if found else log.segments[0].base_offset
     if end < log.log_end_offset:

@@ -70,10 +70,10 @@ class QuorumInvariants:
         self.snapshots: Counter[str] = Counter()
         """On disks, each once for each disk; and such as a leader sent and its follower took."""
         self._leaders: dict[int, int] = {}
-        self._voices: dict[str, _Voice] = {}
+        self.voices: dict[str, _Voice] = {}
         for machine in machines:
             directory = f"{machine.config.metadata_log_dir}/{METADATA_PARTITION}"
-            self._voices[machine.name] = _Voice(
+            self.voices[machine.name] = _Voice(
                 machine, DurableMetadata(machine, directory, self._on_disk), tuple(directory.strip("/").split("/"))
             )
         self._voters = [m for m in machines if m.config.is_controller]
@@ -83,7 +83,7 @@ class QuorumInvariants:
         self._owed: dict[str, int] = {}
         """By excused voter: it had everything committed up to here, and must have it again before it votes."""
         self.committed = Committed("metadata")
-        self._committed_by: dict[int, int] = {}
+        self.committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
         self._doubtful: dict[str, int] = {}
         """The life in which a log was damaged: the next start may say that it forgot, whatever a snapshot has."""
@@ -126,7 +126,7 @@ class QuorumInvariants:
 
     def stored(self, machine: Machine) -> ElectionState:
         """The state that the machine would remember after a power cut now."""
-        voice = self._voices[machine.name]
+        voice = self.voices[machine.name]
         entries = durable_entries(machine.disk, voice.parts)
         file = (entries or {}).get(QUORUM_STATE_FILE)
         content = file.durable if isinstance(file, File) else b""
@@ -145,7 +145,7 @@ class QuorumInvariants:
 
         Not so of an observer. It has no vote to remember: one that forgot its epoch is as good as a new one.
         """
-        voice = self._voices[machine.name]
+        voice = self.voices[machine.name]
         if not machine.config.is_controller:
             return
         stored = self.stored(machine)
@@ -156,7 +156,7 @@ class QuorumInvariants:
     def voted(self, machine: Machine, epoch: int, candidate: int) -> None:
         """I3: one vote an epoch, across restarts, and on the disk before it is told."""
         self._pays(machine.name)
-        first = self._voices[machine.name].votes.setdefault(epoch, candidate)
+        first = self.voices[machine.name].votes.setdefault(epoch, candidate)
         if first != candidate:
             self._broken(f"I3: {machine.name} votes for {first} and for {candidate} in epoch {epoch}")
         stored = self.stored(machine)
@@ -174,24 +174,23 @@ class QuorumInvariants:
     # -- after a step --------------------------------------------------------------------------------------------------
 
     def after_step(self, seen: SeenQuorum) -> None:
-        core = seen.raft._core
+        core = seen.raft.core
         if core is None:
             return
-        quorum = core._quorum
-        election = quorum._election
+        election = core.election
         if election is not seen.election:
             self._changed(seen, election)
-        if quorum._state is LEADER and seen.led_epoch != election.epoch:
+        if core.state is LEADER and seen.led_epoch != election.epoch:
             seen.led_epoch = election.epoch
             self._leads(seen, core)
-        high_watermark = core._log._high_watermark
+        high_watermark = core.high_watermark
         if high_watermark != seen.high_watermark:
             self._moved(seen, core, high_watermark)
         seen.was_leading = core.leadership is not None
 
     def _changed(self, seen: SeenQuorum, election: ElectionState) -> None:
         machine, before = seen.machine, seen.election
-        voice = self._voices[machine.name]
+        voice = self.voices[machine.name]
         if before is not None:
             if election.epoch < before.epoch:
                 raise Violated(f"I2: the epoch of {machine.name} falls from {before.epoch} to {election.epoch}")
@@ -209,11 +208,11 @@ class QuorumInvariants:
 
     def _leads(self, seen: SeenQuorum, core: RaftCore) -> None:
         """I5: earlier epochs only. A candidate that was paused may learn late that it had won an epoch that is over."""
-        wanted = max((end for epoch, end in self._committed_by.items() if epoch < core.epoch), default=0)
+        wanted = max((end for epoch, end in self.committed_by.items() if epoch < core.epoch), default=0)
         if not wanted:
             return
         batch = self.committed.at(wanted - 1)
-        own = epochs.epoch_for_offset(core._log._entries, wanted - 1)
+        own = epochs.epoch_for_offset(core.epoch_entries, wanted - 1)
         if core.log_end_offset < wanted or (batch is not None and own != batch.epoch):
             raise Violated(
                 f"I5: {seen.machine.name} leads epoch {core.epoch} of the quorum with a log to {core.log_end_offset},"
@@ -225,7 +224,7 @@ class QuorumInvariants:
         if high_watermark < seen.high_watermark:
             raise Violated(f"I7: the quorum's high watermark of {name} falls to {high_watermark}")
         seen.high_watermark = high_watermark
-        installed = core._shared.counters.snapshots_installed
+        installed = core.statistics().snapshots_installed
         if installed != seen.snapshots_installed:
             self.snapshots["installed"] += installed - seen.snapshots_installed
             seen.snapshots_installed = installed
@@ -233,22 +232,22 @@ class QuorumInvariants:
         if core.leadership is None and not resigns:
             if high_watermark > self.committed.end:
                 raise Violated(f"I6: {name} calls {high_watermark} committed; leaders came to {self.committed.end}")
-            batch, own = self.committed.at(high_watermark - 1), core._log._entries
+            batch, own = self.committed.at(high_watermark - 1), core.epoch_entries
             if batch is not None and epochs.epoch_for_offset(own, high_watermark - 1) != batch.epoch:
                 raise Violated(f"I6: {name} calls {high_watermark} committed, and has another record there")
             return
-        self._committed_by[seen.led_epoch] = max(self._committed_by.get(seen.led_epoch, 0), high_watermark)
+        self.committed_by[seen.led_epoch] = max(self.committed_by.get(seen.led_epoch, 0), high_watermark)
         if high_watermark > self.committed.end:
             self._commits(name, core, seen.led_epoch, high_watermark)
 
     def _commits(self, name: str, core: RaftCore, led_epoch: int, high_watermark: int) -> None:
         """I6: what a leader calls committed is durable on a majority of voters, at this moment."""
-        epoch = epochs.epoch_for_offset(core._log._entries, high_watermark - 1)
+        epoch = epochs.epoch_for_offset(core.epoch_entries, high_watermark - 1)
         if epoch != led_epoch:
             raise Violated(f"I6: {name} leads epoch {led_epoch}, and commits epoch {epoch} by counting alone")
         holders = []
         for voter in self._voters:
-            log = self._voices[voter.name].log
+            log = self.voices[voter.name].log
             log.refresh()
             batch = log.at(high_watermark - 1)
             if batch is not None and batch.epoch == epoch:
@@ -258,13 +257,13 @@ class QuorumInvariants:
                 f"I6: {name} commits metadata up to {high_watermark} in epoch {led_epoch}; it is durable only on"
                 f" {', '.join(holders) or 'no voter'}"
             )
-        reached = self.committed.extend(self._voices[holders[0]].log, high_watermark)
+        reached = self.committed.extend(self.voices[holders[0]].log, high_watermark)
         if reached < high_watermark:
             raise Violated(
                 f"I6: {name} commits metadata up to {high_watermark}, inside a batch that begins at {reached}"
             )
         for holder in holders:
-            different = self.committed.difference(self._voices[holder].log, high_watermark)
+            different = self.committed.difference(self.voices[holder].log, high_watermark)
             if different is not None:
                 raise Violated(f"I4: {holder} has other metadata at offset {different} than what was committed")
 
@@ -277,7 +276,7 @@ class QuorumInvariants:
 
     def written_end(self) -> int:
         """Where the longest metadata log of a voter's disk ends: it may be committed yet."""
-        logs = [self._voices[voter.name].log for voter in self._voters]
+        logs = [self.voices[voter.name].log for voter in self._voters]
         for log in logs:
             log.refresh()
         return max(log.end for log in logs)
@@ -291,7 +290,7 @@ class QuorumInvariants:
 
     def excuse(self, machine: Machine) -> None:
         """BEFORE its log is damaged or replaced."""
-        log = self._voices[machine.name].log
+        log = self.voices[machine.name].log
         log.refresh()
         self._doubtful[machine.name] = machine.lives
         if self.committed.missing(log) is None:
@@ -313,7 +312,7 @@ class QuorumInvariants:
         owed = self._owed.get(name)
         if owed is None:
             return ""
-        log = self._voices[name].log
+        log = self.voices[name].log
         log.refresh()
         has = self._common_end(log)
         return f"metadata up to {has}; it had {owed} committed before its log was lost" if has < owed else ""
@@ -329,7 +328,7 @@ class QuorumInvariants:
     def deep(self) -> None:
         """I4 of all logs, and I6 of what was committed long ago: crashes and truncations took it from no majority."""
         holders = []
-        for name, voice in self._voices.items():
+        for name, voice in self.voices.items():
             voice.log.refresh()
             if voice.machine.node is not None or name not in self._owed:
                 self._match(name, voice.log)  # else it was damaged, and no node has looked at it yet
@@ -361,8 +360,8 @@ class QuorumInvariants:
 
 def _end_of(raft: RaftDriver) -> tuple[int, int]:
     """The last epoch and the log end of a voter's log."""
-    core = raft._core
+    core = raft.core
     if core is None:
         return (NO_EPOCH, 0)
-    entries = core._log._entries
+    entries = core.epoch_entries
     return (entries[-1].epoch if entries else NO_EPOCH, core.log_end_offset)

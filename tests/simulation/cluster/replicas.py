@@ -87,7 +87,7 @@ def _replicas(brokers: Sequence[Machine], tp: TopicPartition) -> Iterator[Replic
 def log_bytes(machine: Machine, directory: str) -> bytes:
     """Everything in one replica, up to its log end, as it is on the disk."""
     names = sorted(path for path in machine.disk.files(directory) if path.endswith(".log"))
-    content = b"".join(bytes(machine.disk._file(path).data) for path in names)
+    content = b"".join(bytes(machine.disk.file_at(path).data) for path in names)
     end = 0
     for position, header in iter_headers(content):
         end = position + header.size_bytes

@@ -46,7 +46,7 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
         return world.disks.leave_out(fault, why)
     choice = int(fault.amount * 1_000_000)
     path, begin, end = places[choice % len(places)]
-    file, at = machine.disk._file(path), begin + HEADER_BYTES + choice % (end - begin - HEADER_BYTES)
+    file, at = machine.disk.file_at(path), begin + HEADER_BYTES + choice % (end - begin - HEADER_BYTES)
     partitions, node_id = world.invariants.partitions, machine.config.node_id
     partitions.excuse(node_id)
     machine.kill()
@@ -55,7 +55,7 @@ def rot(world: World, fault: Fault, machine: Machine) -> Ends:
     machine.start()
 
     def mend() -> None:
-        if machine.node is not None and machine.disk.exists(path) and machine.disk._file(path) is file and file.flips:
+        if machine.node is not None and machine.disk.exists(path) and machine.disk.file_at(path) is file and file.flips:
             partitions.excuse_no_more(node_id)  # the start has neither cut it nor set it aside
         file.flips.clear()
         if machine.has_offline_logs:
@@ -79,7 +79,7 @@ def _places(world: World, machine: Machine) -> Iterator[_Place]:
         names = (name for name in machine.disk.listdir(directory) if name.endswith(LOG_SUFFIX))
         for path in sorted(f"{directory}/{name}" for name in names):
             begin = 0
-            for batch in parse(machine.disk._file(path).durable, 0, None)[0]:
+            for batch in parse(machine.disk.file_at(path).durable, 0, None)[0]:
                 end = begin + len(batch.raw)
                 if batch.next_offset <= min(partition.high_watermark, flushed):
                     yield _Place(path, begin, end)

@@ -58,16 +58,16 @@ class Process:
         """Every fiber that has begun: a process that was killed keeps them, so that none of them ends."""
         self.current: Fiber | None = None
         self._main = Fiber(self, "MainThread", self._serve, is_main=True)
-        self._is_serving = False
+        self.is_serving = False
         """The loop's fiber is in the middle of a handle, and waits."""
 
     def step(self) -> None:
         """Runs one handle of the loop, or one fiber that can go on, to where it waits."""
         fiber = self._main
-        if self.resumable and (not self.handles or self._is_serving or self.scheduler.draw.random() >= 0.5):
+        if self.resumable and (not self.handles or self.is_serving or self.scheduler.draw.random() >= 0.5):
             fiber = self.resumable.popleft()
         else:
-            self._is_serving = True
+            self.is_serving = True
         self.scheduler.enter(self.loop if fiber.is_main else None)
         self.current = fiber
         try:
@@ -84,7 +84,7 @@ class Process:
             handle = handles.popleft()
             if not handle._cancelled:  # type: ignore[attr-defined]
                 handle._run()
-            self._is_serving = False
+            self.is_serving = False
             next_step()
 
     def begin(self, name: str, work: Callable[[], object]) -> Fiber:
@@ -192,7 +192,7 @@ class Scheduler:
         while ready:
             place = int(self.draw.random() * len(ready))
             process = ready[place]
-            has_work = process.resumable or (process.handles and not process._is_serving)
+            has_work = process.resumable or (process.handles and not process.is_serving)
             if has_work and process.is_alive and not process.is_paused:
                 return process
             process.is_noted = False

@@ -9,7 +9,6 @@ What the log must know of each producer follows from the same batches: it is rem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.record.batch import HEADER, NO_PRODUCER_ID, BatchHeader
@@ -46,27 +45,23 @@ class Sequences:
     """The sequences of one log, from its first record on."""
 
     def __init__(self) -> None:
-        self._told: dict[int, Told] = {}
+        self.told: dict[int, Told] = {}
+        """By producer id."""
         self.later_epochs = 0
         """Begun behind another epoch of the same producer."""
-
-    @property
-    def told(self) -> Mapping[int, Told]:
-        """By producer id."""
-        return self._told
 
     def fault(self, raw: bytes) -> str | None:
         """Takes the next batch; what is wrong with its place behind the others, None if nothing is."""
         header = BatchHeader(*HEADER.unpack_from(raw))
         if header.producer_id == NO_PRODUCER_ID:
             return None
-        before = self._told.get(header.producer_id, NOTHING)
+        before = self.told.get(header.producer_id, NOTHING)
         is_later = header.producer_epoch > before.epoch
         first = 0 if is_later else before.next_sequence
         self.later_epochs += is_later and before is not NOTHING
         batch = Numbered(header.base_sequence, header.base_offset, header.last_offset_delta)
         earlier = before.batches[1 - WINDOW :] if header.producer_epoch == before.epoch else ()
-        self._told[header.producer_id] = Told(header.producer_epoch, (*earlier, batch))
+        self.told[header.producer_id] = Told(header.producer_epoch, (*earlier, batch))
         if header.producer_epoch >= before.epoch and header.base_sequence == first:
             return None
         return (

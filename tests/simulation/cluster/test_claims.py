@@ -25,7 +25,7 @@ def a_log_calls_flushed_what_is_not(scene: Scene) -> None:
 
 def _put(scene: Scene, name: str, content: bytes) -> None:
     machine = scene.follower[0]
-    log_dir = machine.disk._directory(machine.config.log_dirs[0])
+    log_dir = machine.disk.directory_at(machine.config.log_dirs[0])
     log_dir.change({name: File(bytearray(content), content)})
     log_dir.sync()
 
@@ -54,14 +54,14 @@ def _refuse(scene: Scene, content: bytes, *, is_taken_back: bool) -> None:
     """A follower's log refuses an append that left this in the active segment, and says that nothing was written."""
     machine, partition = scene.follower
     active = partition.log._segments.active
-    file = machine.disk._file(active.log_path)
+    file = machine.disk.file_at(active.log_path)
     unsynced = len(file.pending)
     file.change(active.size_bytes, content)
     if is_taken_back:
         file.change(active.size_bytes, None)
     error = KafkaStorageError("the disk is full")
     error.nothing_written = True
-    HeardWriter(machine, partition, scene.invariants._note).refused(error, active, unsynced)
+    HeardWriter(machine, partition, scene.invariants.note).refused(error, active, unsynced)
 
 
 def a_refused_append_is_still_in_the_file(scene: Scene) -> None:
@@ -70,7 +70,7 @@ def a_refused_append_is_still_in_the_file(scene: Scene) -> None:
 
 def a_refused_append_had_a_batch_in_the_file(scene: Scene) -> None:
     machine, partition = scene.leader
-    file = machine.disk._file(partition.log._segments.active.log_path)
+    file = machine.disk.file_at(partition.log._segments.active.log_path)
     _refuse(scene, bytes(file.data), is_taken_back=True)
 
 
@@ -78,7 +78,7 @@ def a_log_ends_below_its_segments(scene: Scene) -> None:
     machine, partition = scene.follower
     active = partition.log._segments.active
     partition.log._span.end -= 1
-    HeardWriter(machine, partition, scene.invariants._note).refused(KafkaStorageError("the disk is full"), active, 0)
+    HeardWriter(machine, partition, scene.invariants.note).refused(KafkaStorageError("the disk is full"), active, 0)
 
 
 def a_leader_counts_a_log_start_above_the_followers(scene: Scene) -> None:
@@ -111,7 +111,7 @@ def one_joins_that_has_not_fetched(scene: Scene) -> None:
     partition.leading.isr -= {follower}
     members = (IsrMember(follower, 1_000_000),)
     data = AlterPartitionData(known.topic_id, 0, known.leader_epoch, known.partition_epoch, members)
-    scene.invariants.claims._wanted(partition, data)
+    scene.invariants.claims.wanted(partition, data)
 
 
 def a_producer_waits_where_nobody_leads(scene: Scene) -> None:
@@ -138,7 +138,7 @@ def no_leader_though_one_could_lead(scene: Scene) -> None:
 
 
 def in_service_before_it_has_read_its_registration(scene: Scene) -> None:
-    scene.invariants.claims._caught_up.clear()
+    scene.invariants.claims.caught_up.clear()
     scene.invariants.claims.seen_image("node-0", scene.image, 1 << 40)
 
 
@@ -149,8 +149,8 @@ def _accept(scene: Scene, *, leader_epoch: int = 0, ahead: int = 0, broker_epoch
     result = AlterPartitionResult(
         known.topic_id, 0, None, known.leader_id, known.leader_epoch, known.partition_epoch + ahead, known.isr
     )
-    scene.invariants.claims._brokers_at[known.key, known.partition_epoch] = dict(scene.image.brokers)
-    scene.invariants.claims._accepted(known.leader_id, data, result)
+    scene.invariants.claims.brokers_at[known.key, known.partition_epoch] = dict(scene.image.brokers)
+    scene.invariants.claims.accepted(known.leader_id, data, result)
 
 
 LIES: tuple[tuple[str, Lie], ...] = (

@@ -3,6 +3,7 @@ cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +24,15 @@ TP = TopicPartition("topic", 0)
 
 def _cache(scene: Scene) -> MetadataCache:
     """The cache of a client that knows who leads; its knowledge is looked at again."""
-    cache = next(cluster.cache for cluster in scene.invariants.clients._known if TP in cluster.cache._leaders)
+    cache = next(cluster.cache for cluster in scene.invariants.clients.known if TP in cluster.cache.leaders)
     cache._hints += 1
     return cache
+
+
+def _tell(scene: Scene, change: Callable[[Leader], Leader]) -> None:
+    """A client takes another one for the leader."""
+    leaders = _cache(scene)._leaders
+    leaders[TP] = change(leaders[TP])
 
 
 def older_metadata(scene: Scene) -> None:
@@ -33,22 +40,19 @@ def older_metadata(scene: Scene) -> None:
 
 
 def an_older_leader_epoch(scene: Scene) -> None:
-    cache = _cache(scene)
-    cache._leaders[TP] = Leader(cache._leaders[TP].node_id, cache._leaders[TP].epoch - 1)
+    _tell(scene, lambda known: known._replace(epoch=known.epoch - 1))
 
 
 def another_leader(scene: Scene) -> None:
-    cache = _cache(scene)
-    cache._leaders[TP] = Leader((cache._leaders[TP].node_id + 1) % 3, cache._leaders[TP].epoch)
+    _tell(scene, lambda known: known._replace(node_id=(known.node_id + 1) % 3))
 
 
 def a_leader_epoch_of_another_topic(scene: Scene) -> None:
-    cache = _cache(scene)
-    cache._leaders[TP] = Leader(cache._leaders[TP].node_id, cache._leaders[TP].epoch + 7)
+    _tell(scene, lambda known: known._replace(epoch=known.epoch + 7))
 
 
 def a_leader_that_is_not_found(scene: Scene) -> None:
-    _, since_s = scene.invariants.clients._well["topic"]
+    _, since_s = scene.invariants.clients.well["topic"]
     scene.invariants.clients.answered("topic", FOUND_SECONDS + 1, since_s + FOUND_SECONDS + 1)
 
 
@@ -62,7 +66,8 @@ def _produce(scene: Scene, *, is_abandoned: bool, queued_ms: int, appends: int =
     def handle(_: Request) -> None:
         partition.log.log_end_offset += appends
 
-    scene.invariants.clients.listen(scene.lives[0].machine, handle, {TP: partition})(request)
+    hosted: Any = SimpleNamespace(find={TP: partition}.get)
+    scene.invariants.clients.listen(scene.lives[0].machine, handle, hosted)(request)
     assert partition.log.log_end_offset == appends, "it was handled"
 
 
@@ -73,9 +78,10 @@ def the_same_producer_id_twice(scene: Scene) -> None:
         request.complete(InitProducerIdResponse(7, 0))
 
     sink: Any = SimpleNamespace(response_ready=lambda request: None)
+    hosted: Any = SimpleNamespace()
     for life in scene.lives[:2]:
         request = Request("InitProducerId", InitProducerIdRequest(), sink, "client", lambda: 0)
-        scene.invariants.clients.listen(life.machine, handle, {})(request)
+        scene.invariants.clients.listen(life.machine, handle, hosted)(request)
 
 
 LIES: tuple[tuple[str, Lie], ...] = (

@@ -19,7 +19,7 @@ from tests.simulation.cluster.invariants import _Life
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
 from tests.simulation.cluster.network import Weather
-from tests.simulation.cluster.partition_invariants import PartitionInvariants
+from tests.simulation.cluster.partition_invariants import PartitionInvariants, Seen
 from tests.simulation.cluster.plan import NodePlan, Plan, ReaderPlan, TopicPlan, WriterPlan
 from tests.simulation.cluster.world import Outcome, World
 
@@ -58,7 +58,7 @@ class Scene:
 
     @property
     def lives(self) -> list[_Life]:
-        return self.invariants._living()
+        return self.invariants.living()
 
     @property
     def quorum_leader(self) -> _Life:
@@ -99,6 +99,11 @@ class Scene:
             brokers[broker.broker_id] = broker
         return replace(image, offset=image.offset + 1, brokers=brokers, topics_by_id=topics)
 
+    def seen(self, partition: Partition) -> Seen:
+        found = self.invariants.partitions.seen(partition)
+        assert found is not None
+        return found
+
     @property
     def registration(self) -> PartitionRegistration:
         return self.image.topics_by_name["topic"].partitions[0]
@@ -108,7 +113,7 @@ def told(lie: Lie, plan: Plan = HEALTHY) -> Outcome:
     """The outcome of a cluster to which a lie is told."""
     made = World(plan)
     scene = Scene(made)
-    made._at(made.scheduler.now_s + LIE_SECONDS, lambda: lie(scene))
+    made.at(made.scheduler.now_s + LIE_SECONDS, lambda: lie(scene))
     return made.run()
 
 
@@ -122,18 +127,18 @@ def test_the_truth_breaks_nothing() -> None:
 
 
 def another_leader(scene: Scene) -> None:
-    quorum = scene.quorum_follower.node.raft._core._quorum  # type: ignore[union-attr]
+    quorum = scene.quorum_follower.node.raft.core._quorum  # type: ignore[union-attr]
     quorum._election = replace(quorum._election, leader_id=scene.quorum_follower.machine.config.node_id)
 
 
 def an_epoch_falls(scene: Scene) -> None:
-    quorum = scene.quorum_follower.node.raft._core._quorum  # type: ignore[union-attr]
+    quorum = scene.quorum_follower.node.raft.core._quorum  # type: ignore[union-attr]
     quorum._election = replace(quorum._election, epoch=quorum._election.epoch - 1)
 
 
 def an_epoch_was_told_before_the_restart(scene: Scene) -> None:
     life = scene.quorum_follower
-    scene.invariants.quorum._voices[life.machine.name].epoch += 7
+    scene.invariants.quorum.voices[life.machine.name].epoch += 7
     life.machine.kill()
     life.machine.start()
 
@@ -146,33 +151,33 @@ def two_votes(scene: Scene) -> None:
 def a_vote_is_not_on_the_disk(scene: Scene) -> None:
     machine = scene.quorum_leader.machine
     epoch = scene.invariants.quorum.stored(machine).epoch
-    scene.invariants.quorum._voices[machine.name].votes.clear()
+    scene.invariants.quorum.voices[machine.name].votes.clear()
     scene.invariants.quorum.voted(machine, epoch, machine.config.node_id + 1)
 
 
 def metadata_differ(scene: Scene) -> None:
-    log = scene.invariants.quorum._voices["node-1"].log
+    log = scene.invariants.quorum.voices["node-1"].log
     log.batches[-1] = log.batches[-1]._replace(raw=b"something else")
     log.matched -= 1
 
 
 def a_leader_lacks_metadata(scene: Scene) -> None:
-    scene.invariants.quorum._committed_by[0] = scene.invariants.quorum.committed.end + 1_000
+    scene.invariants.quorum.committed_by[0] = scene.invariants.quorum.committed.end + 1_000
     scene.quorum_leader.quorum.led_epoch = -1
 
 
 def a_majority_loses_metadata(scene: Scene) -> None:
     for machine in scene.world.machines[:2]:
-        log = scene.invariants.quorum._voices[machine.name].log
+        log = scene.invariants.quorum.voices[machine.name].log
         machine.disk.cut(f"{log.directory}/{0:020d}.log", 70)
 
 
 def the_quorums_high_watermark_falls(scene: Scene) -> None:
-    scene.quorum_follower.node.raft._core._log._high_watermark -= 1  # type: ignore[union-attr]
+    scene.quorum_follower.node.raft.core._log._high_watermark -= 1  # type: ignore[union-attr]
 
 
 def a_follower_commits_metadata_alone(scene: Scene) -> None:
-    scene.quorum_follower.node.raft._core._log._high_watermark += 100  # type: ignore[union-attr]
+    scene.quorum_follower.node.raft.core._log._high_watermark += 100  # type: ignore[union-attr]
 
 
 # -- lies about metadata -----------------------------------------------------------------------------------------------
@@ -279,20 +284,20 @@ def a_log_start_above_the_high_watermark(scene: Scene) -> None:
 def an_epoch_cache_that_knows_nothing(scene: Scene) -> None:
     partition = scene.follower[1]
     partition.log._epochs._entries = ()
-    scene.invariants.partitions._seen[partition].log_is_checked = False
+    scene.seen(partition).log_is_checked = False
 
 
 def a_gap(scene: Scene) -> None:
     """Only in the page cache: the durable bytes are as before."""
     machine, partition = scene.follower
-    machine.disk._file(f"{partition.log.directory}/{0:020d}.log").data[7] ^= 1
-    scene.invariants.partitions._seen[partition].log_is_checked = False
+    machine.disk.file_at(f"{partition.log.directory}/{0:020d}.log").data[7] ^= 1
+    scene.seen(partition).log_is_checked = False
 
 
 def many_descriptors(scene: Scene) -> None:
     disk = scene.world.machines[0].disk
-    some = next(iter(disk._descriptors.values()))
-    disk._descriptors.update(dict.fromkeys(range(1_000_000, 1_005_000), some))
+    some = next(iter(disk.descriptors.values()))
+    disk.descriptors.update(dict.fromkeys(range(1_000_000, 1_005_000), some))
 
 
 LIES: tuple[tuple[str, Lie], ...] = (
@@ -347,10 +352,10 @@ def test_an_ack_of_a_leader_that_has_not_heard_of_the_deletion_promises_nothing(
 
     def lie(scene: Scene) -> None:
         invariants = scene.invariants
-        (key,) = invariants._keys("topic", 0)
+        (key,) = invariants.keys("topic", 0)
         newer, older = PartitionKey("newer", 0), PartitionKey("older", 0)
         for keys, offset in (([key, newer], 1_000_000), ([key, newer], 0), ([older, key], 1_000_000)):
-            monkeypatch.setattr(invariants, "_keys", lambda *_, keys=keys: keys)
+            monkeypatch.setattr(invariants, "keys", lambda *_, keys=keys: keys)
             promised.append(invariants.acked("topic", 0, offset, [b"never sent"]))
 
     failures = told(lie).failures
@@ -377,7 +382,7 @@ def test_a_replica_that_differs_below_its_high_watermark_breaks_i15(monkeypatch:
     monkeypatch.setattr(PartitionInvariants, "check_isr", lambda self, key: None)
 
     def lie(scene: Scene) -> None:
-        replica = scene.invariants.partitions._seen[scene.follower[1]].replica
+        replica = scene.seen(scene.follower[1]).replica
         replica.batches[0] = replica.batches[0]._replace(raw=b"something else")
         replica.compared = 0
 

@@ -27,7 +27,7 @@ def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Troub
     neighbours, now_s = scene.invariants.clients.neighbours, scene.world.scheduler.now_s
     queue = PartitionQueue(TP, 1_000)
     queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]
-    real = neighbours._cores[0]
+    real = neighbours.cores[0]
     accumulator: Any = SimpleNamespace(queues=lambda: [queue])
     core: Any = SimpleNamespace(closed=False, clock=real.clock, cluster=real.cluster, accumulator=accumulator)
     neighbours.watch(core)
@@ -39,7 +39,7 @@ def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Troub
         assert str(violated).startswith("I55: ")
         return True
     finally:
-        neighbours._cores.remove(core)
+        neighbours.cores.remove(core)
     return False
 
 

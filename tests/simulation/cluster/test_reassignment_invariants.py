@@ -87,7 +87,7 @@ def a_leader_calls_one_in_sync_a_copy(scene: Scene) -> None:
     assert leading is not None
     leading.isr = frozenset(list(leading.isr))
     with switched_on(named("the throttle holds up replicas in sync")):
-        scene.invariants.partitions._check_maximal_isr(*scene.leader, leading)
+        scene.invariants.partitions.check_maximal_isr(*scene.leader, leading)
 
 
 def test_a_leader_that_calls_one_in_sync_a_copy_breaks_i48() -> None:

@@ -62,7 +62,7 @@ def test_a_batch_out_of_order(batches: list[Numbers]) -> None:
 
 def test_sequences_wrap() -> None:
     sequences = Sequences()
-    sequences._told[7] = Told(0, (Numbered(SEQUENCES - 3, 0, 0),))
+    sequences.told[7] = Told(0, (Numbered(SEQUENCES - 3, 0, 0),))
     for sequence, count in ((SEQUENCES - 2, 5), (3, 1)):
         assert sequences.fault(_batch(7, 0, sequence, count)) is None
 

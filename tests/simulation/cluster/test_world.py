@@ -67,7 +67,7 @@ def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_i
             world.scheduler.now_s, machine.process, lambda: machine.node and machine.node._on_fatal(found)
         )
 
-    world._at(world.scheduler.now_s + 2.0, break_down)
+    world.at(world.scheduler.now_s + 2.0, break_down)
     outcome = world.run()
     assert outcome.failures == ["node-0 found a mistake of its own: told by a test"]
     assert machine.lives == 2

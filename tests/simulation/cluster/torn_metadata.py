@@ -45,11 +45,11 @@ def tear(world: World, fault: Fault, machine: Machine) -> Ends:
         return world.disks.leave_out(fault, "no majority of the voters would have all that it promised")
     machine.kill()
     path = newest_log(machine)
-    if path is None or not (batches := parse(bytes(machine.disk._file(path).data), 0, None)[0]):
+    if path is None or not (batches := parse(bytes(machine.disk.file_at(path).data), 0, None)[0]):
         machine.start()
         return world.disks.leave_out(fault, "the log is empty")
     world.invariants.quorum.excuse(machine)
-    backup, refusals = machine.disk.clone()._directory(directory_of(machine)), len(machine.refusals)
+    backup, refusals = machine.disk.clone().directory_at(directory_of(machine)), len(machine.refusals)
     world.say(f"{machine.name}: {damage(machine, path, batches, fault.amount)}")
     machine.start()
 
@@ -69,7 +69,7 @@ def tear(world: World, fault: Fault, machine: Machine) -> Ends:
         if machine.node is None and has_refused(machine, refusals):
             _move_away(world, machine)
         elif machine.node is None:
-            world._at(world.scheduler.now_s + LOOK_SECONDS, look)
+            world.at(world.scheduler.now_s + LOOK_SECONDS, look)
         machine.start()
 
     return world.disks.began(machine, end)
@@ -94,7 +94,7 @@ def damage(machine: Machine, path: str, batches: list[Batch], amount: float) -> 
     batch = batches[place]
     what = f"{path}: batch {batch.base_offset}..{batch.next_offset - 1}, the last is {batches[-1].next_offset - 1}"
     if choice % 3 == 0:
-        file = machine.disk._file(path)
+        file = machine.disk.file_at(path)
         file.data[begin : begin + len(batch.raw)] = bytes(len(batch.raw))
         file.sync()
         return f"{what}: zeros"

@@ -102,7 +102,7 @@ class Transcript:
     def _note_node(self, machine: Machine, name: str) -> None:
         node = machine.node
         assert node is not None
-        core = node.raft._core
+        core = node.raft.core
         if core is not None and machine.name in self._voters():
             quorum = core.state, core.epoch
             before = self._quorum.get(name)

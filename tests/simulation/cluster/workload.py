@@ -23,6 +23,7 @@ from penstock.types import Endpoint
 from tests.chaos.ledger import NO_KEY, Ledger, encode_value
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.checkpointed import CheckpointReader
+from tests.simulation.cluster.clients.cores import core_of
 from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
@@ -141,7 +142,7 @@ class Clients:
 
     def admin(self, limit_ms: int = 10_000) -> AsyncAdmin:
         admin = AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms)
-        self._invariants.watch(admin._cluster)
+        self._invariants.watch(core_of(admin).cluster)
         return admin
 
     async def create_topics(self) -> None:
@@ -183,8 +184,9 @@ class Clients:
             metadata_max_idle_ms=IDLE_MS,
             **self._ages(),
         )
-        self._invariants.watch(producer._core.cluster)
-        self._invariants.neighbours.watch(producer._core)
+        core = core_of(producer)
+        self._invariants.watch(core.cluster)
+        self._invariants.neighbours.watch(core)
         return producer
 
     async def write(self, number: int, plan: WriterPlan) -> None:
@@ -309,7 +311,7 @@ class Clients:
     def consumer(self, **options: Any) -> AsyncConsumer:
         options = {"auto_offset_reset": "none", **self._ages(), **options}
         consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
-        self._invariants.watch(consumer._core.cluster)
+        self._invariants.watch(core_of(consumer).cluster)
         return consumer
 
     def cluster_client(self) -> ClusterClient:

@@ -209,7 +209,7 @@ class World:
         clients = self.clients
         for machine in self.machines:
             machine.start()
-        self._until(self._all_in_service, START_SECONDS, "every node is in service after the first start")
+        self._until(self.all_in_service, START_SECONDS, "every node is in service after the first start")
         clients.spawn(clients.create_topics())
         self._until(lambda: clients.is_idle, START_SECONDS, "every topic is made")
         self._writing = [clients.spawn(writing) for writing in clients.writes()]
@@ -217,22 +217,22 @@ class World:
             clients.spawn(reading)
         begin_s = self.scheduler.now_s
         if self.plan.faults:
-            self._at(begin_s + self.plan.faults[0].at_s, lambda: self._next(0, self.scheduler.now_s))
+            self.at(begin_s + self.plan.faults[0].at_s, lambda: self._next(0, self.scheduler.now_s))
         self._run_to(begin_s + self.plan.seconds)
         self._heal()
 
     def _next(self, number: int, due_s: float) -> None:
         """Begins a fault when the cluster works or it has waited long enough; the next comes in its time after it."""
         fault, now_s = self.plan.faults[number], self.scheduler.now_s
-        if self._is_healing:
+        if self.is_healing:
             return
         if now_s < due_s + fault.waits_s and not works(self):
-            self._at(now_s + LOOK_SECONDS, lambda: self._next(number, due_s))
+            self.at(now_s + LOOK_SECONDS, lambda: self._next(number, due_s))
             return
         self._begin(faults.aimed(self, fault))
         if number + 1 < len(self.plan.faults):
             next_s = now_s + self.plan.faults[number + 1].at_s - fault.at_s
-            self._at(next_s, lambda: self._next(number + 1, next_s))
+            self.at(next_s, lambda: self._next(number + 1, next_s))
 
     def _begin(self, fault: Fault) -> None:
         self.say(f"fault: {fault}")
@@ -241,11 +241,11 @@ class World:
         end = faults.begin(self, fault)
 
         def over() -> None:
-            if not self._is_healing:
+            if not self.is_healing:
                 self.say(f"over: {fault.kind} of {fault.at_s:.2f} s")
                 end()
 
-        self._at(self.scheduler.now_s + fault.seconds, over)
+        self.at(self.scheduler.now_s + fault.seconds, over)
 
     def lacks_a_disk(self) -> bool:
         """True if a disk is lost, and the cluster does not know of it yet (workload.Site)."""
@@ -260,7 +260,7 @@ class World:
     def take_out(self, broker_id: int, seconds: float) -> None:
         """An operator stops a broker in order, and starts it again later; not one whose disks he has to mend."""
         machine = self.machines[broker_id]
-        if self._is_healing or self.disks.is_open(machine) or self.disks.why_not_stopped(machine):
+        if self.is_healing or self.disks.is_open(machine) or self.disks.why_not_stopped(machine):
             return
         self.say(f"{machine.name} is taken out of service for {seconds:.2f} s")
         machine.is_held = True
@@ -270,22 +270,22 @@ class World:
             machine.is_held = False
             machine.start()
 
-        self._at(self.scheduler.now_s + seconds, self.disks.began(machine, end))
+        self.at(self.scheduler.now_s + seconds, self.disks.began(machine, end))
 
-    _is_healing = False
+    is_healing = False
     rolls_under_way = 0
 
     def _supervise(self) -> None:
         """Starts what is down, now and then, as a service manager does."""
         for machine in self.machines:
             machine.start()
-        self._at(self.scheduler.now_s + RESTART_SECONDS, self._supervise)
+        self.at(self.scheduler.now_s + RESTART_SECONDS, self._supervise)
 
     def _heal(self) -> None:
         """Mends everything, and requires the cluster to become whole."""
         clients = self.clients
         began_s = self.scheduler.now_s
-        self._is_healing = True
+        self.is_healing = True
         self.say("everything is mended")
         self._supervise()
         names = [machine.name for machine in self.machines] + [clients.name]
@@ -301,8 +301,8 @@ class World:
             machine.go_on()
             machine.start()
         clients.is_mended = True
-        self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
-        self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
+        self._until(self.all_in_service, HEAL_SECONDS, "every node is in service again")
+        self._until(self.isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
         clients.whole_ms = clients.time.now_ms()
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
@@ -326,12 +326,12 @@ class World:
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
-    def _at(self, when_s: float, work: Callable[[], object]) -> None:
+    def at(self, when_s: float, work: Callable[[], object]) -> None:
         self.scheduler.at(when_s, self._story, work)
 
     def _run_to(self, when_s: float) -> None:
         reached: list[bool] = []
-        self._at(when_s, lambda: reached.append(True))
+        self.at(when_s, lambda: reached.append(True))
         self.scheduler.run(reached)
 
     def _until(self, has_come: Callable[[], bool], seconds: float, what: str) -> None:
@@ -352,12 +352,12 @@ class World:
                 yield f"{machine.name}: {node.status()}"
         yield from self._isr_troubles()
 
-    def _all_in_service(self) -> bool:
+    def all_in_service(self) -> bool:
         return all(machine.is_in_service for machine in self.machines)
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 
-    def _isrs_are_full(self) -> bool:
+    def isrs_are_full(self) -> bool:
         return not any(True for _ in self._isr_troubles())
 
     def _isr_troubles(self) -> Iterator[str]:
@@ -427,15 +427,15 @@ class World:
         left = list(self.machines)
 
         def turn() -> None:
-            if not left or self._is_healing:
+            if not left or self.is_healing:
                 self.rolls_under_way -= 1
                 return
-            if self._all_in_service():
+            if self.all_in_service():
                 left.pop(0).stop()
             else:
                 for machine in self.machines:
                     machine.start()
-            self._at(self.scheduler.now_s + 0.3, turn)
+            self.at(self.scheduler.now_s + 0.3, turn)
 
         self.rolls_under_way += 1
         turn()

@@ -159,7 +159,7 @@ class SimNode:
         return self.seen_committed
 
     def epoch_decided_at(self, offset: int) -> int:
-        return epochs.epoch_for_offset(self.core._log._entries, offset)
+        return epochs.epoch_for_offset(self.core.epoch_entries, offset)
 
     def _perform(self, ready: Ready) -> None:
         if ready.election_state is None:

@@ -24,6 +24,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
+from tests.simulation.cluster.clients.cores import core_of
 from tests.simulation.cluster.plan import OperatorPlan, Task
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Operator:
 
     async def _identify(self, admin: AsyncAdmin) -> None:
         """Asks a drawn broker first."""
-        cluster = admin._cluster
+        cluster = core_of(admin).cluster
         brokers = [broker.endpoint for broker in cluster.cache.brokers]
         for endpoint in self._draw.sample(brokers, self._draw.randrange(len(brokers) or 1)):
             cluster.choice.answered(endpoint)

@@ -24,6 +24,7 @@ from penstock.errors import (
     UndecodableBatchError,
 )
 from penstock.record.reader import RecordColumns, read_columns
+from tests.simulation.cluster.clients.cores import core_of
 from tests.simulation.cluster.clients.operators import require_deleted
 from tests.simulation.cluster.plan import ReaderKind, ReaderPlan, TopicKind
 
@@ -108,7 +109,7 @@ class Reader:
 
     def _be_short(self, consumer: AsyncConsumer) -> None:
         """From now on decoding finds no memory now and then."""
-        core = consumer._core
+        core = core_of(consumer)
         decode = core._read_columns
 
         def maybe_decode(records: bytes, from_offset: int) -> RecordColumns:
@@ -192,7 +193,7 @@ class Reader:
             self.clients.ledger.report("paused-read", f"{self.name} was given records of {given}, which are paused")
         if not self._is_current(log):
             return True
-        topic_id, states = self.clients.topic_ids[self.plan.topic], consumer._core.positions.states
+        topic_id, states = self.clients.topic_ids[self.plan.topic], core_of(consumer).positions.states
         if any(state.topic_id not in ("", topic_id) for state in states.values()):
             self.clients.calls["earlier topics read"] += 1
             return False

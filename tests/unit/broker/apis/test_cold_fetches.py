@@ -248,7 +248,7 @@ def test_a_log_that_is_deleted_during_a_cold_read_is_answered_as_deleted() -> No
         await broker.step(delete)
         (result,) = broker.answers[0].partitions
         assert isinstance(result.error, UnknownTopicOrPartitionError) and not result.records
-        assert broker.disk_errors == [] and not broker.fs._descriptors
+        assert broker.disk_errors == [] and not broker.fs.descriptors
 
     run(scenario)
 
@@ -256,12 +256,12 @@ def test_a_log_that_is_deleted_during_a_cold_read_is_answered_as_deleted() -> No
 def test_a_connection_that_ends_during_a_cold_read_leaves_nothing_behind() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        descriptors = len(broker.fs._descriptors)
+        descriptors = len(broker.fs.descriptors)
         broker.ask(at(0), at(1))
         broker.session.close()
         await broker.step()
         await broker.step()
-        assert broker.answers == [] and broker.fs.waited == [] and len(broker.fs._descriptors) == descriptors
+        assert broker.answers == [] and broker.fs.waited == [] and len(broker.fs.descriptors) == descriptors
 
     run(scenario, partitions=2)
 

@@ -107,7 +107,7 @@ def test_a_job_that_never_ran_has_no_duration() -> None:
         """Nothing."""
 
     statistics, _ = runs_of(job, interval_ms=1000, life_ms=10)
-    assert statistics == JobStatistics("log-retention", 0, 0, -1)
+    assert statistics == JobStatistics("log-retention", 0, 0, -1, False)
 
 
 def test_blocking_work_runs_in_a_thread_of_the_schedule() -> None:

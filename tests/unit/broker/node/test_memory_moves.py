@@ -114,7 +114,7 @@ class FillingDisk(LosingFileSystem):
 
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
         file = self._held(fd)
-        if self.full_below is None or all(file is not self._file(path) for path in self._files_below()):
+        if self.full_below is None or all(file is not self.file_at(path) for path in self._files_below()):
             return super().pwritev(fd, buffers, at)
         content = b"".join(buffers)[: max(0, len(file.data) - at) + self.left_bytes]
         if not content:

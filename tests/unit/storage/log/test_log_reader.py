@@ -58,7 +58,7 @@ def finished(log: Log, work: ColdRead, start: int = 0) -> Records | None:
 
 
 def open_files(fs: ColdFileSystem) -> int:
-    return len(fs._descriptors)
+    return len(fs.descriptors)
 
 
 def test_what_is_in_the_page_cache_is_read_at_once() -> None:
@@ -119,7 +119,7 @@ def test_an_index_that_lies_is_rebuilt_in_the_thread() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
     log.close()
-    index = fs._file("/d/orders-0/00000000000000000000.index")
+    index = fs.file_at("/d/orders-0/00000000000000000000.index")
     index.data[:] = index.data[:4] + bytes([0, 0, 0, 1]) + index.data[8:]
     log = reopened(fs, 30, clean=True, config=BIG)
     fs.go_cold()
@@ -221,7 +221,7 @@ def test_rot_is_found_in_the_thread() -> None:
     log = filled(fs)
     log.segments[0].distrust()
     work = cold(log, fs)
-    fs._file(log.segments[0].log_path).data[300] ^= 1
+    fs.file_at(log.segments[0].log_path).data[300] ^= 1
     in_thread(work)
     with pytest.raises(CorruptFileError, match="checksum"):
         finished(log, work)
@@ -232,7 +232,7 @@ def test_bytes_that_are_reported_bad_during_a_read_are_not_answered_and_stay_unc
     fs = ColdFileSystem()
     log = filled(fs)
     work = cold(log, fs)
-    fs._file(log.segments[0].log_path).data[300] ^= 1
+    fs.file_at(log.segments[0].log_path).data[300] ^= 1
     in_thread(work)
     log.segments[0].distrust()
     assert finished(log, work) is None
@@ -246,7 +246,7 @@ def test_a_file_that_is_shorter_than_it_was_is_damage() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
     work = cold(log, fs)
-    del fs._file(log.segments[0].log_path).data[-10:]
+    del fs.file_at(log.segments[0].log_path).data[-10:]
     in_thread(work)
     with pytest.raises(CorruptFileError, match="the file ends"):
         finished(log, work)

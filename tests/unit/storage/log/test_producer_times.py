@@ -85,7 +85,7 @@ def test_a_segment_that_was_written_anew_is_not_younger_than_the_one_behind_it()
     node = a_producer_each_minute(SMALL, count=20)
     node.log.flush()
     first, second = node.log.segments[:2]
-    node.fs._file(first.log_path).modified_ms = node.clock.wall_ms()
+    node.fs.file_at(first.log_path).modified_ms = node.clock.wall_ms()
     node.manager.close(False)
     for name in node.fs.listdir(node.log.directory):
         if name.endswith(".snapshot"):

@@ -38,7 +38,7 @@ def test_without_timestamps_the_age_is_that_of_the_file() -> None:
     log = new_log(fs)
     log.append_as_leader(batch(b"v", timestamp_ms=-1), 0, NOW_MS)
     file = SegmentSnapshot.of(log.segments[0])
-    fs._file(file.path).modified_ms = NOW_MS - 77
+    fs.file_at(file.path).modified_ms = NOW_MS - 77
     assert largest_time_ms(fs, file) == NOW_MS - 77
     log.close()
 

@@ -178,7 +178,7 @@ def test_lag_is_that_of_the_partition_furthest_behind_and_failed_ones_are_counte
     asked(made)
     made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=17), 1, 0)
     made.on_result(PartitionFetchResult(Q, "id", 10, high_watermark=12), 1, 0)
-    assert made.statistics() == FetcherStatistics(partitions=2, failed_partitions=0, delayed_partitions=0, lag_max=7)
+    assert made.statistics() == FetcherStatistics(2, 0, 0, lag_max=7, truncating_partitions=0)
     made.failed(P, "disk")
     made.delayed(Q, 0)
     found = made.statistics()
