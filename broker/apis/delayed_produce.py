@@ -62,12 +62,12 @@ class DelayedProduce:
         result = self._untold[len(self._untold)] = PartitionProduceResult(partition)
         return result
 
-    def wait(self, waiters: OffsetWaiters, offset: int) -> None:
-        """The partition that was added last is done when `offset` is reached."""
+    def wait(self, waiters: OffsetWaiters) -> Waiter:
+        """The partition that was added last is done when the waiter is told; it will be one of `waiters`."""
         index = len(self._untold) - 1
         waiter = partial(self._done, index)
         self._waiting[index] = waiters, waiter
-        waiters.add(offset, waiter)
+        return waiter
 
     def all_added(self, acks: int) -> None:
         """No other partition follows. acks=0 is answered without results, but its errors are counted."""

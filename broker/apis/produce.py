@@ -10,16 +10,15 @@ would come first in the log. A request counts as given up when its stream is gon
 was queued. Time that its bytes waited in the connection before they were read is not counted.
 
 A duplicate of an idempotent producer's batch is not appended. It is answered with the offsets of that batch, as if that
-had just been appended: it waits for the same acks.
+had just been appended: it waits for the same acks. Not here: appending, and acks (replication/leader/own_log.py).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from broker.apis.delayed_produce import DelayedProduce
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.own_log import ACKS_ALL, Flushes, OwnLogs, waiters_of
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from metadata.internal_topics import check_write
@@ -31,26 +30,19 @@ from penstock.errors import (
     NetworkError,
     RequestTimedOutError,
 )
-from penstock.messages.produce import PartitionProduceResult, ProduceRequest
+from penstock.messages.produce import ProduceRequest
 from penstock.tracebacks import without_frames
+from storage.append.append_origin import PRODUCER
 from storage.log.log_types import AppendInfo
 
 TIMEOUT_MS_MAX = 600_000
-ACKS_ALL = -1
-
-
-class Flushes(Protocol):
-    """Makes appended records durable; see durability.py."""
-
-    def request_flush(self, partition: Partition) -> None: ...
 
 
 class ProduceApi:
     """Handles produce requests."""
 
     def __init__(self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
-        """`traffic` counts appended records and bytes."""
-        self._partitions, self._flushes, self._traffic, self._clock = partitions, flushes, traffic, clock
+        self._partitions, self._logs = partitions, OwnLogs(flushes, traffic, clock)
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
         if body.acks not in (0, 1, ACKS_ALL):
@@ -64,7 +56,10 @@ class ProduceApi:
                 check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
                 info = self._appended(partition, records, body, index)
-                self._wait(partition, info, body.acks, result, answer)
+                result.base_offset, result.log_append_time_ms = info.first_offset, info.log_append_time_ms
+                result.log_start_offset = partition.log.log_start_offset
+                told = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
+                self._logs.when_acked(partition, info, body.acks, told)
             except ApiError as error:
                 result.error = without_frames(error)
         body.partitions = []  # the records are in the log: do not hold them until the ack
@@ -74,32 +69,11 @@ class ProduceApi:
         """A batch that was refused on its way here may be a duplicate of one that was accepted."""
         refusal = body.refused.get(index)
         if refusal is None:
-            info = partition.append_as_leader(records, body.acks, self._clock.now_ms(), self._clock.wall_ms())
-        else:
-            again = partition.answer_duplicate(records, body.acks)  # not leading is the answer to any records
-            if again is None:
-                raise refusal
-            info = again
-        if not info.is_duplicate:
-            self._traffic.count_in(partition.topic_partition.topic, info.size_bytes, info.record_count)
-        return info
-
-    def _wait(
-        self,
-        partition: Partition,
-        info: AppendInfo,
-        acks: int,
-        result: PartitionProduceResult,
-        answer: DelayedProduce,
-    ) -> None:
-        result.base_offset = info.first_offset
-        result.log_append_time_ms = info.log_append_time_ms
-        result.log_start_offset = partition.log.log_start_offset
-        if acks:
-            answer.wait(partition.acks_all if acks == ACKS_ALL else partition.acks_one, info.last_offset + 1)
-            if info.is_duplicate:
-                partition.answer_acked()
-        self._flushes.request_flush(partition)
+            return self._logs.append(partition, records, body.acks, PRODUCER)
+        again = partition.answer_duplicate(records, body.acks)  # not leading is the answer to any records
+        if again is None:
+            raise refusal
+        return again
 
 
 def _check_is_wanted(request: Request, body: ProduceRequest) -> float:

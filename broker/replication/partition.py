@@ -31,6 +31,7 @@ from penstock.errors import (
 )
 from penstock.record.batch import iter_headers
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
+from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
@@ -161,13 +162,15 @@ class Partition:
 
     # -- produce -------------------------------------------------------------------------------------------------------
 
-    def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
+    def append_as_leader(
+        self, records: bytes, acks: int, now_ms: int, wall_ms: int, origin: AppendOrigin = PRODUCER
+    ) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()
         self._must_have_enough(leading, acks)
         end_before = self.log.log_end_offset
         try:
-            info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
+            info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms, origin)
         except KafkaStorageError as error:
             if is_shortage(error):
                 self.reports.append_refused(self)
@@ -195,11 +198,6 @@ class Partition:
         if acks == -1 and not leading.may_commit(self.min_insync_replicas):
             too_few = leading.too_few_in_sync(self.min_insync_replicas)
             raise NotEnoughReplicasError(f"{self.topic_partition} {too_few}; nothing was written")
-
-    def answer_acked(self) -> None:
-        """Answers the waiting requests whose records were acked before: duplicates are."""
-        self.acks_one.reached(self.log.flushed_offset)
-        self.acks_all.reached(self.high_watermark)
 
     def flushed(self, _offset: int) -> None:
         """The log's flushed offset rose: acks=1 requests below it are answered, and the leader's copy counts to it."""

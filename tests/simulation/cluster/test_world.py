@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.apis.delayed_produce import DelayedProduce
+from broker.replication.leader.own_log import OwnLogs
 from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
@@ -19,7 +19,8 @@ from tests.simulation.cluster.world import World
 def test_a_cluster_that_is_whole_and_acks_nothing_is_found_as_it_works_and_as_it_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mutant = Mutant("nothing is acked", "", (Edit(DelayedProduce.wait, "waiters.add(offset, waiter)", "pass"),))
+    wait = "waiters_of(partition, acks).add(info.last_offset + 1, told)"
+    mutant = Mutant("nothing is acked", "", (Edit(OwnLogs.when_acked, wait, "pass"),))
     monkeypatch.setattr(NeighbourInvariants, "deep", lambda self, now_s: None)  # I55 would see it sooner
     with switched_on(mutant):
         assert World(small_plan(seconds=1.0)).run().failures[0].startswith("I34: ")

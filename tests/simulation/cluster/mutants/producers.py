@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.apis.produce import ProduceApi
 from broker.jobs.log_upkeep import LogUpkeep
+from broker.replication.leader.own_log import OwnLogs
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
 from storage.append.producer_state import KnownProducers, must_fit
@@ -119,9 +119,9 @@ PRODUCERS = (
         "KIP-98",
         (
             Edit(
-                ProduceApi._wait,
-                "info.last_offset + 1)",
-                "0 if info.is_duplicate else info.last_offset + 1)",
+                OwnLogs.when_acked,
+                "info.last_offset + 1",
+                "0 if info.is_duplicate else info.last_offset + 1",
             ),
         ),
         (Kind.BREAK,),

@@ -6,12 +6,13 @@ from errno import ENOSPC
 from itertools import permutations
 
 from broker.apis.delayed_produce import DelayedProduce
-from broker.apis.produce import ProduceApi, _check_is_wanted
+from broker.apis.produce import _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
+from broker.replication.leader import own_log
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import OffsetWaiters
 from broker.replication.partition import Partition
@@ -271,7 +272,7 @@ REPLICATION = (
         "seam: ack paths",
         (
             Edit(
-                ProduceApi._wait,
+                own_log.waiters_of,
                 "partition.acks_all if acks == ACKS_ALL else partition.acks_one",
                 "partition.acks_one",
             ),

@@ -1,0 +1,65 @@
+"""A log of one's own: appends to partitions that this broker leads, and tells when records are as durable as asked for.
+
+The only way of new records into a led partition: of clients (apis/produce.py), and of the parts of this broker that
+keep their state in a log. An append that is refused raises, and nothing was written. After one that was made, `told` is
+called once:
+
+    None     acks=1: this broker's disk has the records; acks=all: they are committed, which no clean election undoes
+    error    nobody knows yet whether they will be. The lead was lost, or the topic deleted: NOT_ENOUGH_REPLICAS_AFTER_
+             APPEND with the new leader if it is known, because an error that says "nothing was written" would be wrong.
+             The ISR is too small for acks=all: the same without a leader. The disk failed: KAFKA_STORAGE_ERROR
+
+`told` must not raise, and may be called before `when_acked` returns: a duplicate's records may be committed already.
+Not here: time-outs (a caller takes `told` out of `waiters_of`), and the rule which topics a client may write to.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from broker.replication.leader.purgatory import OffsetWaiters, Waiter
+from broker.replication.partition import Partition
+from broker.replication.replica_statistics import Traffic
+from penstock.clock import Clock
+from storage.append.append_origin import AppendOrigin
+from storage.log.log_types import AppendInfo
+
+ACKS_ALL: Final = -1
+
+
+class Flushes(Protocol):
+    """Makes appended records durable; see durability.py."""
+
+    def request_flush(self, partition: Partition) -> None: ...
+
+
+def waiters_of(partition: Partition, acks: int) -> OffsetWaiters:
+    """Those who wait for an append with these acks, 1 or all."""
+    return partition.acks_all if acks == ACKS_ALL else partition.acks_one
+
+
+class OwnLogs:
+    """See the module. One per user of logs, on the event loop."""
+
+    def __init__(self, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
+        """`traffic` counts appended records and bytes."""
+        self._flushes, self._traffic, self._clock = flushes, traffic, clock
+
+    def append(self, partition: Partition, records: bytes, acks: int, origin: AppendOrigin) -> AppendInfo:
+        """Append to the page cache, or answer a duplicate; `when_acked` must follow. Raises if nothing was written."""
+        info = partition.append_as_leader(records, acks, self._clock.now_ms(), self._clock.wall_ms(), origin)
+        if not info.is_duplicate:
+            self._traffic.count_in(partition.topic_partition.topic, info.size_bytes, info.record_count)
+        return info
+
+    def when_acked(self, partition: Partition, info: AppendInfo, acks: int, told: Waiter | None) -> None:
+        """Have the records flushed, and call `told` as the module says; None with acks=0."""
+        if told is not None:
+            waiters_of(partition, acks).add(info.last_offset + 1, told)
+            if info.is_duplicate:  # its records may have been acked before
+                partition.acks_one.reached(partition.log.flushed_offset)
+                partition.acks_all.reached(partition.high_watermark)
+        self._flushes.request_flush(partition)
+
+    def __repr__(self) -> str:
+        return f"OwnLogs({self._traffic!r})"
