@@ -32,12 +32,13 @@ class HostedPartitions:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self._replicas: dict[TopicPartition, Replica] = {}
+        self._partitions: dict[TopicPartition, Partition] = {}
+        """Of those replicas that have one; they alone change it."""
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 
     def find(self, partition: TopicPartition) -> Partition | None:
-        replica = self._replicas.get(partition)
-        return replica.partition if replica is not None else None
+        return self._partitions.get(partition)
 
     def get(self, partition: TopicPartition, topic_id: str) -> Partition:
         """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
@@ -45,7 +46,7 @@ class HostedPartitions:
         Every request that names a partition comes through here, a follower's too. A name alone is not enough: the topic
         may have been deleted and created again, and this node or the sender may not know it yet.
         """
-        found = self.find(partition)
+        found = self._partitions.get(partition)
         if found is not None and found.topic_id == topic_id:
             return found
         replica = self._replicas.get(partition) or Replica(partition)
@@ -60,7 +61,7 @@ class HostedPartitions:
         )
 
     def all(self) -> tuple[Partition, ...]:
-        return tuple(found for replica in self.replicas() if (found := replica.partition) is not None)
+        return tuple(self._partitions.values())
 
     # -- replicas ------------------------------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class HostedPartitions:
         """The replica; it is in the table from now on."""
         replica = self._replicas.get(key)
         if replica is None:
-            replica = self._replicas[key] = Replica(key)
+            replica = self._replicas[key] = Replica(key, self._partitions)
         return replica
 
     def state(self, key: TopicPartition) -> HostingState:

@@ -155,7 +155,7 @@ class ReplicaCreation:
 
     def __len__(self) -> int:
         """How many logs are still to be created."""
-        return sum(replica.state in TO_CREATE for replica in self._hosted.replicas())
+        return sum(replica.partition is None and replica.state in TO_CREATE for replica in self._hosted.replicas())
 
     def __repr__(self) -> str:
         return f"ReplicaCreation({self.to_create!r}, {self.creations!r}, {self.deletions!r})"

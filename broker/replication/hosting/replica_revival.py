@@ -61,7 +61,7 @@ class ReplicaRevival:
     def revive(self, replica: Replica) -> None:
         """See lost_replicas.py for when a damaged log may be given up."""
         lost, assignment = replica.lost, replica.assignment
-        if replica.state not in LOST or lost is None or assignment is None:
+        if lost is None or assignment is None or replica.state not in LOST:
             return
         if why := self._opener.why_not_empty(replica.key, assignment):
             self._lost.say(replica, why)

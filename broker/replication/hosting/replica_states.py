@@ -139,10 +139,11 @@ class LostReplica:
 class Replica:
     """See the module. On the event loop; its properties may be read in any thread."""
 
-    __slots__ = ("_held", "_lost", "_partition", "_postponed", "_state", "assignment", "key", "moved", "rebuilds",
+    __slots__ = ("_held", "_lost", "_partitions", "_postponed", "_state", "assignment", "key", "moved", "rebuilds",
                  "starts_empty")  # fmt: skip
 
-    def __init__(self, key: TopicPartition) -> None:
+    def __init__(self, key: TopicPartition, partitions: dict[TopicPartition, Partition] | None = None) -> None:
+        """`partitions` are those that are hosted here; the replica alone puts its own there, and takes it out."""
         self.key = key
         self.assignment: Assignment | None = None
         """The newest metadata; None if this broker should host no replica."""
@@ -153,7 +154,7 @@ class Replica:
         self.rebuilds = 0
         """How often its log was set aside for a new one, since the start."""
         self._state = HostingState.ABSENT
-        self._partition: Partition | None = None
+        self._partitions = partitions if partitions is not None else {}
         self._lost: LostReplica | None = None
         self._held: ApiError | None = None
         self._postponed: list[Callable[[], None]] = []
@@ -165,7 +166,7 @@ class Replica:
     @property
     def partition(self) -> Partition | None:
         """It is served, or held; or its disk failed, and it refuses every request."""
-        return self._partition
+        return self._partitions.get(self.key)
 
     @property
     def lost(self) -> LostReplica | None:
@@ -214,17 +215,16 @@ class Replica:
     def open(self, partition: Partition) -> None:
         """It has its log; a role is next."""
         self._on(HostingEvent.OPEN)
-        self._partition, self._lost = partition, None
+        self._partitions[self.key], self._lost = partition, None
 
     def leave(self, why: ApiError | None = None) -> Partition | None:
         """Nothing of it is here any more, or nothing that is its own; returns what was served. Requests that wait get
         `why`; None if it was stopped before."""
         self._on(HostingEvent.LEAVE)
-        partition = self._partition
+        partition, self._lost = self.partition, None
         if partition is not None and why is not None:
             partition.stop(why)
-        self._partition = self._lost = None
-        return partition
+        return self._partitions.pop(self.key, None)
 
     # -- roles ---------------------------------------------------------------------------------------------------------
 
@@ -240,8 +240,8 @@ class Replica:
         """Requests get `why`, and what the metadata says waits for `release`."""
         self._on(HostingEvent.HOLD)
         self._held = why
-        if self._partition is not None:
-            self._partition.hold(why)
+        if (partition := self.partition) is not None:
+            partition.hold(why)
 
     def postpones(self, change: Callable[[], None]) -> bool:
         """Whether the replica is held; `change` is then called when it is released."""
@@ -251,16 +251,17 @@ class Replica:
 
     def adopt(self, log: Log) -> None:
         """The held partition has this log from now on: the same, in another place."""
-        if self._held is None or self._partition is None:
+        partition = self.partition
+        if self._held is None or partition is None:
             raise InvariantViolation(f"{self.key} gets another log, and is {self._state.value}")
-        self._partition.log = log
+        partition.log = log
 
     def release(self) -> list[Callable[[], None]]:
         """It takes its role next, or stays lost; returns what was postponed."""
         is_rotten = self._lost is not None and self._lost.is_rot
         self._on(HostingEvent.RELEASE_ROTTEN if is_rotten else HostingEvent.RELEASE)
-        if self._partition is not None and self._state is HostingState.OPENED:
-            self._partition.release()
+        if (partition := self.partition) is not None and self._state is HostingState.OPENED:
+            partition.release()
         postponed, self._held, self._postponed = self._postponed, None, []
         return postponed
 
@@ -273,8 +274,8 @@ class Replica:
             lost = self._lost if lost.is_rot else lost
         self._on(HostingEvent.FIND_ROT if lost.is_rot else HostingEvent.FAIL)
         self._lost, self.starts_empty = lost, False
-        if self._partition is not None and why is not None:
-            self._partition.stop(why)
+        if (partition := self.partition) is not None and why is not None:
+            partition.stop(why)
 
     def give_up(self) -> None:
         """Its damaged log is to be set aside."""
@@ -287,10 +288,9 @@ class Replica:
     def set_aside(self) -> Partition | None:
         """Its damaged log stands aside; returns what was served over it."""
         self._on(HostingEvent.SET_ASIDE)
-        partition, self._partition = self._partition, None
         self.starts_empty = True
         self.rebuilds += 1
-        return partition
+        return self._partitions.pop(self.key, None)
 
     def __repr__(self) -> str:
         return f"Replica({self.key}, {self._state.value})"

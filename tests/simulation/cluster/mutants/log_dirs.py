@@ -100,7 +100,7 @@ LOG_DIRS = (
     Mutant(
         "a replica whose log dir has failed goes on taking requests",
         "this project's own: the state of a replica was a flag here and a dict there",
-        (Edit(Replica.lose, "self._partition.stop(why)", "pass"),),
+        (Edit(Replica.lose, "    partition.stop(why)", "    pass"),),
         (Kind.DEAD_DISK,),
         stories=directed(Fault(1.0, Kind.DEAD_DISK, 1, 0, 3.0, 0.5, Aim.LEADER), log_dirs=2),
     ),
