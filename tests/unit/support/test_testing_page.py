@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tests.battery.mutants import MUTANTS as BATTERY_MUTANTS
 from tests.simulation.raft.mutants import PATCHES
-from tests.simulation.replication.mutants import MUTANTS
-from tests.simulation.replication.rotting import ROT_MUTANTS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "testing.md").read_text(encoding="utf-8")
 
@@ -15,6 +13,4 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "testing.md").read_text(e
 def test_the_page_counts_the_mutants_of_each_suite() -> None:
     row = {line.split("`")[1]: line for line in PAGE.splitlines() if line.startswith("| ") and "`tests/" in line}
     assert f"; {len(PATCHES)} mutants |" in row["tests/simulation/raft/"]
-    replication = row["tests/simulation/replication/"]
-    assert f"; {len(MUTANTS)} mutants. `--rot`" in replication and f"; {len(ROT_MUTANTS)} mutants |" in replication
     assert f"and {len(BATTERY_MUTANTS)} mutants" in row["tests/property/storage/test_battery.py"]

@@ -185,11 +185,12 @@ class Operator:
         clients = self.clients
         tp = self._draw.choice(clients.partitions(self.topic.name))
         end = (await self._in_time("list_offsets", admin.list_offsets([tp])))[tp].offset
-        before = int(end * self._draw.random())
+        before, known = int(end * self._draw.random()), clients.deleted.get(tp, 0)
         clients.ledger.may_be_gone(clients.logs[tp.topic], tp.partition, before)
         low = (await self._in_time("delete_records", admin.delete_records({tp: before})))[tp]
-        if low < before:
-            self._report("undeleted", f"{tp}: the low watermark is {low}, deletion before {before} was acknowledged")
+        if low < max(before, known):
+            asked = f"deletion before {max(before, known)} was acknowledged"
+            self._report("undeleted", f"{tp}: the low watermark is {low}, {asked}")
         clients.deleted[tp] = max(low, clients.deleted.get(tp, 0))
 
     async def _alter(self, admin: AsyncAdmin) -> None:

@@ -25,6 +25,12 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     [
         "a request is complete before its partitions are",
         "acks=all waits for the leader alone",
+        "a follower truncates to its high watermark",
+        "a leader counts itself before its flush",
+        "a follower acknowledges before its flush",
+        "a proposed ISR member does not count",
+        "a damaged log is made anew under the epoch of its earlier fetches",
+        "a deletion is answered without the replicas that may be elected",
     ],
 )
 def test_a_mutant_dies_within_three_seeds(name: str) -> None:
