@@ -84,7 +84,7 @@ class ConfigKey:
     besides: int | None = None
     update: Update = Update.RESTART
     broker_key: str = ""
-    """Of a topic's key: the node's key that gives the default for all topics."""
+    """The node's key that gives the default for all topics, if this is a topic's key."""
 
     @property
     def attribute(self) -> str:
@@ -103,7 +103,7 @@ class ConfigKey:
 
     @property
     def range_text(self) -> str:
-        """What is accepted, in words."""
+        """The accepted values, in words."""
         if self.kind is Kind.BOOL:
             return "true or false"
         if self.kind is Kind.LIST:
@@ -126,7 +126,7 @@ class ConfigKey:
         return "" if self.besides is None else f", or {self.besides}"
 
     def fits(self, value: Any) -> bool:
-        """Whether a value of the right type is within range, or one of the choices."""
+        """True if a value of the right type is within range, or one of the choices."""
         if self.is_number:
             low, high = self.low, self.high
             return value == self.besides or ((low is None or value >= low) and (high is None or value <= high))

@@ -46,7 +46,7 @@ def epoch_for_offset(entries: Sequence[EpochEntry], offset: int) -> int:
 def diverging_epoch(
     entries: Sequence[EpochEntry], log_end_offset: int, fetch_offset: int, last_fetched_epoch: int
 ) -> EpochEndOffset | None:
-    """What a leader answers to a fetch whose position is not in the leader's log; None when the position is good.
+    """A leader's answer to a fetch whose position is not in the leader's log; None when the position is good.
 
     The position is good when this log's records of `last_fetched_epoch` reach at least to `fetch_offset`.
     """

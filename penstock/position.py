@@ -64,7 +64,7 @@ class Position:
     __index__ = __int__
 
     def _number(self, other: object) -> int | None:
-        """What is compared with the offset; None where nothing can be."""
+        """The number to compare with the offset; None where nothing can be compared."""
         if isinstance(other, Position):
             return other.offset if other.topic_id == self.topic_id else None
         return other if isinstance(other, int) else None

@@ -41,7 +41,8 @@ class PositionFile:
         self._path = Path(path)
 
     def load(self) -> dict[TopicPartition, Position]:
-        """What was saved last; empty where nothing was. CorruptFileError where the file is no such file."""
+        """The positions that were saved last; empty where none were. CorruptFileError where the file is no such
+        file."""
         try:
             text = self._path.read_bytes()
         except FileNotFoundError:
@@ -111,7 +112,7 @@ class SqlPositions:
         )
 
     def load(self) -> dict[TopicPartition, Position]:
-        """What was committed last under this reader's name."""
+        """The positions that were committed last under this reader's name."""
         found: dict[TopicPartition, str] = {}
         cursor = self._connection.cursor()
         try:

@@ -1,5 +1,4 @@
-"""Checks that compacted replicas hold the last value of each key: `python -m tests.compaction_check --data DIR --topic
-T …`
+"""Checks that compacted replicas hold each key's last value: python -m tests.compaction_check --data DIR --topic T …
 
 Knows nothing of Penstock: the .log files are read with aiokafka's record code, and what they must hold is folded from
 `git log --raw --reverse --no-renames` of the same repositories (or from a file of updates), by this program itself.

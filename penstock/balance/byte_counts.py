@@ -15,10 +15,10 @@ from typing import NamedTuple
 from penstock.balance.layout import ReplicaLayout
 
 BYTES_TOLERANCE = 0.1
-"""Of the mean: what brokers may have more or less. Closer is not worth a copy: sizes change while it goes on."""
+"""Share of the mean by which brokers may differ from it. Closer is not worth a copy: sizes change while it goes on."""
 GAIN_SHARE = 0.1
-"""Of the bytes that a step copies: so many must count, or it is not taken. The exchange of two replicas of nearly the
-same size would copy much and move little."""
+"""Share of the bytes that a step copies: so many must count, or it is not taken. The exchange of two replicas of nearly
+the same size would copy much and move little."""
 COUNTERWEIGHTS_MAX = 8
 NEIGHBOURS_MAX = 64
 """So many small replicas are tried in exchange, and so many of about the right size for each."""
@@ -53,7 +53,7 @@ def _take_one_step(layout: ReplicaLayout, sizes: _Sizes, mean: float, tolerance:
 
 
 def _pairs(layout: ReplicaLayout, mean: float, tolerance: float) -> Iterator[tuple[int, int]]:
-    """Those of which at least one broker is out of the tolerance, the furthest apart first."""
+    """The pairs of which at least one broker is out of the tolerance, the furthest apart first."""
     by_bytes = sorted(layout.takers, key=lambda broker_id: (layout.bytes[broker_id], broker_id))
     low, high = mean * (1 - tolerance), mean * (1 + tolerance)
     for heavy in reversed(by_bytes):
@@ -85,7 +85,8 @@ def _best(layout: ReplicaLayout, sizes: _Sizes, heavy: int, light: int, mean: fl
 def _counterweights(
     layout: ReplicaLayout, sizes: _Sizes, heavy: int, light: int, keep_counts: bool
 ) -> Iterator[tuple[int | None, int]]:
-    """What goes the other way, and its size: nothing where a move leaves the counts as even as they are."""
+    """Replicas that can go the other way, each with its size: none is needed where a move leaves the counts as even as
+    they are."""
     if not keep_counts or layout.counts[heavy] > layout.counts[light]:
         yield None, 0
         return

@@ -1,4 +1,4 @@
-"""What a plan is made from: brokers and partitions as they are, and what is to be evened.
+"""The input of a plan: brokers and partitions as they are, and the goals.
 
 The planner needs nothing else, so it runs in a command and in a test alike. Not here: where it comes from
 (penstock/cli/moves/), and what comes of it (plan.py).
@@ -13,7 +13,8 @@ from penstock.errors import PenstockError
 
 
 class Goal(enum.StrEnum):
-    """What is evened over the brokers in service; of DIRS, over the log dirs of each (dirs/dir_planner.py)."""
+    """A goal: the thing to even over the brokers in service; for DIRS, over the log dirs of each
+    (dirs/dir_planner.py)."""
 
     REPLICAS = "replicas"
     LEADERS = "leaders"

@@ -14,7 +14,7 @@ from penstock.balance.layout import ReplicaLayout
 from penstock.balance.paths import PathStep, next_path
 
 LOOKS_MAX = 32
-"""Of the partitions that could change their leader in the same way, so many are compared by topic."""
+"""So many of the partitions that could change their leader in the same way are compared by topic."""
 
 
 def even_leaders(layout: ReplicaLayout) -> None:

@@ -99,7 +99,7 @@ class ReplicaPaths:
         return True
 
     def _place_for(self, step: PathStep) -> int | None:
-        """Of the partitions that may take the step, one whose topic the source has most of."""
+        """The partition that takes the step: of those that may, one of the topic that the source has most of."""
         counts, layout = self._layout.topic_count, self._layout
         firsts = [
             next(iter(places))

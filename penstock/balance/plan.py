@@ -40,7 +40,7 @@ class PreferredElection:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What one broker has."""
+    """The load of one broker."""
 
     broker_id: int
     rack: str
@@ -52,7 +52,7 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done, and the load of each broker, by id, before and after."""
+    """The steps, and the load of each broker, by id, before and after."""
 
     reassignments: tuple[Reassignment, ...]
     elections: tuple[PreferredElection, ...]
@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def moves(self) -> tuple[Reassignment, ...]:
-        """Those that copy data."""
+        """The reassignments that copy data."""
         return tuple(each for each in self.reassignments if each.added)
 
     @property

@@ -20,7 +20,7 @@ def rack_count(replicas: Iterable[int], rack_of: Callable[[int], str]) -> int:
 
 
 def keeps_racks(replicas: Iterable[int], source: int, target: int, rack_of: Callable[[int], str]) -> bool:
-    """Whether the partition is in as many racks as before when the replica of `source` goes to `target`."""
+    """True if the partition is in as many racks as before when the replica of `source` goes to `target`."""
     before = set(map(rack_of, replicas))
     others = {rack_of(replica) for replica in replicas if replica != source}
     return rack_of(target) not in others or len(others) == len(before)

@@ -2,8 +2,8 @@
 
 Most moves are direct, from a broker with too many to one with too few. Without racks there is always one: of the more
 partitions that a broker has, at least one is not on the broker with fewer. Each such move brings every broker that is
-not yet even one nearer, so no plan has fewer. Of the replicas that may go, one of the topic goes that the broker has
-most of, compared with those that take: so a broker that joins gets its share of every topic.
+not yet even one nearer, so no plan has fewer. The replica that moves belongs to the topic of which its broker has the
+largest surplus over the brokers that take: so a broker that joins gets its share of every topic.
 
 Where racks forbid the direct move, a path of moves may do it (paths.py): 1 -> 2 and 2 -> 3 take one from 1 to 3.
 """
@@ -46,8 +46,8 @@ def _direct_moves(layout: ReplicaLayout) -> None:
 
 
 def _receivers(layout: ReplicaLayout, least: int, most: int) -> frozenset[int]:
-    """Those below the smaller of the two even numbers; if there are none, those at it, as long as one has more than
-    the larger."""
+    """The brokers below the smaller of the two even numbers; if there are none, the brokers at it, as long as one has
+    more than the larger."""
     under = frozenset(broker_id for broker_id in layout.takers if layout.counts[broker_id] < least)
     if under and most > least:
         return under
@@ -77,7 +77,7 @@ class _Received:
 
 
 class _Replicas:
-    """What one broker may give. What none of the brokers that take may have is not looked at again."""
+    """The replicas that one broker may give. A replica that no taking broker may have is not looked at again."""
 
     def __init__(self, layout: ReplicaLayout, donor: int, places: dict[str, deque[int]], received: _Received) -> None:
         self._layout = layout

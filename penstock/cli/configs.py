@@ -29,7 +29,7 @@ Pairs = list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What is described or changed: a topic, a broker, or with neither all brokers."""
+    """The resource that is described or changed: a topic, a broker, or with neither all brokers."""
 
     topic: str | None
     broker: int | None

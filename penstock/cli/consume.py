@@ -186,7 +186,7 @@ def _poll(consumer: Consumer, skip_undecodable: bool) -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What is printed of a record without a format: its value, and more before it."""
+    """The parts of a record that are printed without a format: its value, and more before it."""
 
     as_json: bool = False
     key: bool = False
@@ -194,7 +194,7 @@ class Columns:
 
 
 def _printer(text: str, null_marker: bytes, columns: Columns) -> Callable[[Sequence[Any]], bytes]:
-    """A function that makes many records what is printed of them."""
+    """A function that turns many records into the bytes to print."""
     if not text:
         return lambda records: _lines(records, null_marker, columns)
     if columns != Columns():

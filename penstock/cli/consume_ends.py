@@ -99,7 +99,7 @@ class Ends:
         self._stuck_since_ms: int | None = None
 
     def is_reached(self) -> bool:
-        """Whether every partition is read; LeaderNotAvailableError if the rest has no leader for PATIENCE_MS."""
+        """True if every partition is read; LeaderNotAvailableError if the rest has no leader for PATIENCE_MS."""
         offline = self._leaders.offline
         self._learn([tp for tp in self._left if tp not in self._ends and tp not in offline])
         for tp in [tp for tp in self._left if tp in self._ends and (tp in self._placed or tp not in offline)]:
@@ -113,14 +113,14 @@ class Ends:
         return not self._left
 
     def is_before(self, record: Any) -> bool:
-        """Whether the record is below the end of its partition."""
+        """True if the record is below the end of its partition."""
         tp = TopicPartition(record.topic, record.partition)
         if tp not in self._ends:  # the partition has a leader again since the last look
             self._learn([tp])
         return bool(record.offset < self._ends[tp])
 
     def _is_beyond(self, tp: TopicPartition, position: int) -> bool:
-        """Whether the log does not reach to `position`, where reading was to begin: not now either."""
+        """True if the log does not reach to `position`, where reading was to begin, not now either."""
         if position > self._log_ends[tp]:
             self._log_ends |= self._consumer.end_offsets([tp])
         return position > self._log_ends[tp]

@@ -25,7 +25,7 @@ TIME_FORMS = "ms since 1970, a time like 2026-01-31T12:00:00Z, or a time before 
 
 @dataclass(frozen=True, slots=True)
 class ConsumeRange:
-    """What a user asked for: `start` is BEGINNING, END, an offset, or -n for the last n of each partition."""
+    """The range that a user asked for: `start` is BEGINNING, END, an offset, or -n for the last n of each partition."""
 
     start: str | int = END
     from_ms: int | None = None

@@ -245,7 +245,7 @@ class FailureReport:
 
 
 def _has_written_nothing(error: PenstockError) -> bool:
-    """Whether nothing was written, given that `error` ended the producer's first call."""
+    """True if nothing was written, given that `error` ended the producer's first call."""
     return isinstance(error, BootstrapError) or (isinstance(error, ApiError) and error.nothing_written)
 
 

@@ -26,7 +26,7 @@ app = typer.Typer(
 CLUSTER_DEFAULT = -1
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "elr")
 NOT_ASSIGNED = "?"
-"""Of a log dir. The broker has not yet told the controller where the replica is."""
+"""Stands for a log dir. The broker has not yet told the controller where the replica is."""
 ReplicaAssignment = Annotated[
     str,
     typer.Option(

@@ -98,7 +98,7 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is on the loop: a callback of a future, say."""
+        """True if the caller is on the loop: a callback of a future, say."""
         return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:

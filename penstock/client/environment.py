@@ -44,7 +44,7 @@ class Background(Protocol):
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is on the loop: a callback of a future, say."""
+        """True if the caller is on the loop: a callback of a future, say."""
         ...
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:

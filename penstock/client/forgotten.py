@@ -30,7 +30,7 @@ class Home(Protocol):
 
 
 class Forgettable(Protocol):
-    """What a client is without its face."""
+    """The part of a client that is left without its face."""
 
     @property
     def closed(self) -> bool: ...

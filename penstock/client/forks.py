@@ -1,4 +1,4 @@
-"""What happens to clients when their process forks: gunicorn --preload, Celery, multiprocessing with "fork".
+"""Clients whose process forks: gunicorn --preload, Celery, multiprocessing with "fork".
 
 A client belongs to the process that made it: its thread and its event loop do not come along, and its sockets are
 shared with the parent. In a child, every client of the parent is made inert, with the promises of its sends. Each

@@ -42,7 +42,7 @@ class NodeListener:
 
 @dataclass(frozen=True, slots=True)
 class NodeStanding:
-    """What a broker knows by itself, without the controller: it is true when the rest of the answer is old."""
+    """A broker's own knowledge, without the controller: it is true when the rest of the answer is old."""
 
     node_id: int
     fenced: bool
@@ -59,14 +59,14 @@ class NodeStanding:
     """Replicas that the broker cannot serve: they are damaged, or their log dir failed."""
     failed_log_dirs: tuple[str, ...]
     unserved: int = 0
-    """Of the lost replicas, those that the broker should lead: nobody can read or write them."""
+    """The lost replicas that the broker should lead: nobody can read or write them."""
     refusing_appends: int = 0
     """Replicas whose last append found no room on the disk, or no file descriptor."""
     refusing_writes: int = 0
-    """Of these, those that the broker leads: producers are refused."""
+    """The part of `refusing_appends` that the broker leads: producers are refused."""
     silent_log_dirs: tuple[SilentLogDir, ...] = ()
     node_listeners: tuple[NodeListener, ...] = ()
-    """Those for nodes, of which every broker has one; none if it is older than this field."""
+    """The listeners for nodes, of which every broker has one; none if it is older than this field."""
 
 
 class PartitionTroubleKind(StrEnum):

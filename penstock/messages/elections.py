@@ -46,7 +46,7 @@ class ElectLeadersResult:
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersResponse:
-    """Of partitions that were not named one by one, those are left out that need no election."""
+    """The results. If partitions were not named one by one, those are left out that need no election."""
 
     partitions: tuple[ElectLeadersResult, ...] = ()
     metadata_offset: int = NO_OFFSET

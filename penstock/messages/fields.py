@@ -23,4 +23,4 @@ def none_if(flag: str) -> Mapping[str, Any]:
 
 
 NOT_ON_WIRE: Final[Mapping[str, Any]] = {WIRE_NAME: None}
-"""Whoever receives the record fills the field in."""
+"""Metadata of a field that is not sent: the receiver of the record fills it in."""

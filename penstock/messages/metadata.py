@@ -52,9 +52,9 @@ class PartitionInfo:
     """The `directory.id` of each replica's log dir, in the order of `replicas`; "" where it is not assigned yet
     (KIP-858). Empty if none is, and where nobody asked: only the Admin's descriptions have it."""
     adding_replicas: tuple[int, ...] = ()
-    """Of `replicas`, while the partition is being reassigned: those that come (KIP-455)."""
+    """The part of `replicas` that comes while the partition is being reassigned (KIP-455)."""
     removing_replicas: tuple[int, ...] = ()
-    """Likewise: those that go once all that come are in sync."""
+    """The part of `replicas` that goes once all that come are in sync."""
 
     @property
     def is_reassigning(self) -> bool:

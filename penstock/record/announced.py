@@ -52,7 +52,7 @@ _ANY_FRAME_BYTES = 8
 
 
 def announced_bytes(codec_id: int, data: Buffer, at: int, end: int) -> int:
-    """What the body `data[at:end]` says it unpacks to, at least; 0 where it says nothing.
+    """The least size that the body `data[at:end]` says it unpacks to; 0 where it says nothing.
 
     `NOT_A_STREAM` if no stream of the codec begins like that. For a truncated stream the answer means nothing.
     """

@@ -171,7 +171,7 @@ def iter_headers(buffer: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader
 
 
 def verify_crc(buffer: Buffer, at: int, header: BatchHeader) -> bool:
-    """Whether the batch at `at` is whole and is what its producer wrote."""
+    """True if the batch at `at` is whole and is what its producer wrote."""
     after = at + LENGTH_OVERHEAD_BYTES + header.batch_length
     if after > len(buffer):
         return False
@@ -180,7 +180,7 @@ def verify_crc(buffer: Buffer, at: int, header: BatchHeader) -> bool:
 
 
 class CheckedBatch(NamedTuple):
-    """What a log compares of a batch besides its checksum, and where the batch ends in the buffer."""
+    """The fields of a batch that a log compares besides its checksum, and where the batch ends in the buffer."""
 
     at: int
     after: int

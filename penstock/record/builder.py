@@ -37,7 +37,7 @@ from penstock.types import NO_EPOCH, NO_TIMESTAMP
 Headers = Sequence[tuple[str, bytes | None]]
 
 MAX_BATCH_BYTES = (1 << 31) - 1 + LENGTH_OVERHEAD_BYTES
-"""What the batch length field can say."""
+"""The largest batch that the batch length field can tell."""
 _NULL = VARINTS[-1]
 _NO_HEADERS = VARINTS[0]
 _ATTRIBUTES = b"\x00"

@@ -46,7 +46,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version 1, readable by version 1; then blocks: length int32, raw snappy."""
 XERIAL_BLOCK_BYTES = 32 * 1024
-"""What Kafka's Java clients put into one block."""
+"""Bytes that Kafka's Java clients put into one block."""
 GZIP_LEVEL = zlib.Z_DEFAULT_COMPRESSION
 ZSTD_LEVEL = 3
 LZ4_LEVEL = 9
@@ -96,7 +96,7 @@ def compress(codec: Codec, data: bytes | bytearray | memoryview, level: int | No
 
 
 def decompress(codec: Codec, data: bytes | memoryview, max_bytes: int) -> bytes:
-    """What `data` unpacks to, at most `max_bytes`."""
+    """The unpacked `data`, at most `max_bytes`."""
     if codec == Codec.NONE:
         _check_cap(len(data), max_bytes)
         return bytes(data)

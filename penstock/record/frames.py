@@ -60,7 +60,7 @@ def zstd_content_size(data: Buffer, at: int) -> tuple[int | None, int]:
 
 
 def _output_bound(data: Buffer, codec: str, frame_magic: int, frame: Callable[[Buffer, int], tuple[int, int]]) -> int:
-    """Of all frames together; `frame` tells the bound of one, and where it ends."""
+    """The bound of all frames together; `frame` tells the bound of one, and where it ends."""
     at = bound = 0
     while at < len(data):
         magic, body_at = _integer(data, at, MAGIC_BYTES), at + MAGIC_BYTES

@@ -65,4 +65,4 @@ class VarintTable(dict[int, bytes]):
 
 VARINTS = VarintTable({number: encode_varint(number) for number in range(-1, TABLE_LIMIT)})
 UNZIGZAG = tuple(zigzag >> 1 ^ -(zigzag & 1) for zigzag in range(2 * TABLE_LIMIT))
-"""What every varint of one or two bytes means, by its zig-zag number."""
+"""The value of every varint of one or two bytes, by its zig-zag number."""

@@ -30,7 +30,7 @@ from penstock.record.batch import MIN_RECORD_BYTES, BatchHeader
 from penstock.types import EpochEntry
 
 WRONG_CHECKSUM = "has a wrong checksum"
-"""What `batch.verify_crc` finds."""
+"""The words for the fault that `batch.verify_crc` finds."""
 
 
 def at_offset(offset: int, fault: str) -> str:

@@ -67,7 +67,7 @@ REFUSED_PREFIXES: dict[str, str] = {
 
 
 def is_harmless(key: str, value: str) -> bool:
-    """Whether the option is one of Kafka's that changes no row here; ConfigError if it would be missed."""
+    """True if the option is one of Kafka's that changes no row here; ConfigError if it would be missed."""
     if key == "kafka.security.protocol" and value.strip().upper() == "PLAINTEXT":
         return True
     for prefix, why in REFUSED_PREFIXES.items():
@@ -77,7 +77,7 @@ def is_harmless(key: str, value: str) -> bool:
 
 
 def reasons(given: Mapping[str, str]) -> tuple[str, ...]:
-    """What to say about each option without effect."""
+    """A sentence about each option without effect."""
     return tuple(
         f"option {key!r} has no effect: {HARMLESS.get(key, 'Penstock has no other')}"
         for key, value in sorted(given.items())
@@ -112,7 +112,7 @@ def checked_for_reading(client: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_of(config: type, client: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that this part of the client has."""
+    """The options that this part of the client has."""
     return {name: client[name] for name in keys_of(config) if name in client}
 
 

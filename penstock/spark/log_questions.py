@@ -1,4 +1,4 @@
-"""What the Spark source asks of a cluster: topics, offsets, where epochs end; on one event loop.
+"""The Spark source's questions to a cluster: topics, offsets, where epochs end; on one event loop.
 
 An answer that is older than a checkpoint is no answer. So what a checkpoint has seen is told to the client first
 (`remember`): from then on a broker that has heard less of the metadata, or leads in an older epoch, is passed over

@@ -192,8 +192,8 @@ def _begins(client: LogClient, start: SourcePositions, target: SourcePositions) 
 
 
 def _went_back(start: SourcePositions, end: SourcePositions, tp: TopicPartition) -> bool:
-    """Of a topic whose id the checkpoint lacks: it may be another one by now. With the id, an epoch that goes back is
-    an answer of a broker that is behind, which never comes here."""
+    """True if the epoch of a topic whose id the checkpoint lacks goes back: it may be another topic by now. With the
+    id, an epoch that goes back is an answer of a broker that is behind, which never comes here."""
     before, after = start.get(tp), end.get(tp)
     return before is not None and after is not None and NO_EPOCH < after.leader_epoch < before.leader_epoch
 
@@ -247,7 +247,7 @@ def behind(why: str) -> BrokerBehindError:
 
 
 def _may_be(span: PlannedRange, view: PlannedTopic) -> bool:
-    """Whether a range that was planned without a topic id may be of this topic."""
+    """True if a range that was planned without a topic id may be of this topic."""
     return not span.topic_id and span.partition < view.partition_count
 
 

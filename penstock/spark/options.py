@@ -74,11 +74,11 @@ class Subscription:
     partitions: tuple[TopicPartition, ...] = ()
 
     def wants(self, topic: str) -> bool:
-        """Whether a topic of the cluster belongs to a pattern."""
+        """True if a topic of the cluster belongs to a pattern."""
         return re.fullmatch(self.pattern, topic) is not None
 
     def names(self, tp: TopicPartition) -> bool:
-        """Whether the partition would be read if it existed."""
+        """True if the partition would be read if it existed."""
         if self.pattern:
             return self.wants(tp.topic)
         return tp in self.partitions if self.partitions else tp.topic in self.topics
@@ -295,5 +295,5 @@ def _bytes(given: Mapping[str, str], name: str) -> int:
 
 
 def includes_headers(options: Options) -> bool:
-    """Whether the schema has headers; asked before it is known whether Spark reads or writes."""
+    """True if the schema has headers; asked before it is known whether Spark reads or writes."""
     return flag({key.lower(): value for key, value in options.items()}, "includeHeaders", False)

@@ -74,7 +74,7 @@ class SourcePositions:
         return found.topic_id if found is not None else ""
 
     def same_topic(self, other: SourcePositions, topic: str) -> bool:
-        """Whether both speak of the same topic of that name. An id that was not written counts as the same."""
+        """True if both speak of the same topic of that name. An id that was not written counts as the same."""
         mine, theirs = self.topic_id(topic), other.topic_id(topic)
         return not mine or not theirs or mine == theirs
 
@@ -92,7 +92,7 @@ class SourcePositions:
         )
 
     def is_older_than(self, other: SourcePositions) -> str:
-        """What shows that these were seen before the other ones; "" if nothing does."""
+        """The proof that these were seen before the other ones; "" if there is none."""
         mine, theirs = self.metadata, other.metadata
         if mine.cluster_id == theirs.cluster_id and mine.offset < theirs.offset:
             return f"the metadata was heard up to offset {mine.offset}, and the checkpoint has {theirs.offset}"

@@ -160,7 +160,7 @@ class Cluster:
         return self._open_layout().config_path(index)
 
     def log_path(self, index: int) -> Path:
-        """What one node wrote to stdout and stderr."""
+        """The file with what one node wrote to stdout and stderr."""
         return self._open_layout().log_path(index)
 
     def log_tails(self) -> list[tuple[str, str]]:
@@ -190,15 +190,15 @@ class Cluster:
         inquiries.wait_in_sync(self.bootstrap, topic, self._start_timeout_s if timeout_s is None else timeout_s)
 
     def pid(self, index: int) -> int:
-        """Of one running node."""
+        """The process id of one running node."""
         return self._node(index).pid
 
     def is_running(self, index: int) -> bool:
-        """Whether one node's process lives; a paused one does."""
+        """True if one node's process lives; a paused one does."""
         return self._node(index).is_running
 
     def exit_code(self, index: int) -> int | None:
-        """Of one node's last process; None while it runs. Negative: the signal that ended it."""
+        """The exit code of one node's last process; None while it runs. Negative: the signal that ended it."""
         return self._node(index).exit_code
 
     # -- what a test does to it ----------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ CONTROLLER_PORT_STEP = 100
 METRICS_PORT_STEP = 200
 INTERNAL_PORT_STEP = 300
 LOCK = ".lock"
-"""Of a log dir, held by the node that uses it (storage/disk/file_names.py)."""
+"""The lock file of a log dir, held by the node that uses it (storage/disk/file_names.py)."""
 NODES_MAX = 50
 """Positions are added to a base port, and the steps above leave room for so many."""
 
@@ -135,7 +135,7 @@ class Layout:
             self._write_state()
 
     def write_node(self, index: int, config: Mapping[str, object]) -> None:
-        """Those of a node that is added; the configurations of the others stay as they are."""
+        """Writes the files of a node that is added; the configurations of the others stay as they are."""
         with self._writable():
             self._write_node(index, config)
             self._write_state()
@@ -269,7 +269,7 @@ def _state_path(directory: Path) -> Path:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether another process holds the lock file; to look is to hold it for a moment."""
+    """True if another process holds the lock file; to look is to hold it for a moment."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:  # no node was ever here, or it is not ours to read: the start says so

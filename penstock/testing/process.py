@@ -70,7 +70,7 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """Of the running process; NodeFailedError when there is none."""
+        """The process id; NodeFailedError when no process runs."""
         if self._process is None or not self.is_running:
             raise NodeFailedError(f"{self.name} is not running; start it first")
         return self._process.pid
@@ -95,7 +95,8 @@ class NodeProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Of the last process; None while it runs or when there was none. Negative: the signal that killed it."""
+        """The exit code of the last process; None while it runs or when there was none. Negative: the signal that
+        killed it."""
         if self._process is None or self._parent != os.getpid():
             return None if self._process is None else self._process.returncode
         return self._process.poll()
@@ -131,7 +132,7 @@ class NodeProcess:
         self._paused = False
 
     def _require_parent(self) -> None:
-        """What a test does to a node, it does in the process that started it."""
+        """Refuses a change of a node in any process but the one that started it."""
         if self._process is not None and self._parent != os.getpid():
             raise NodeFailedError(
                 f"{self.name} belongs to process {self._parent}, and this process ({os.getpid()}) is a fork of it:"

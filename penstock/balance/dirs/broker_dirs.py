@@ -53,7 +53,7 @@ class DirMove:
 
 @dataclass(frozen=True, slots=True)
 class DirLoad:
-    """What one log dir has."""
+    """The load of one log dir."""
 
     broker_id: int
     path: str
@@ -64,7 +64,7 @@ class DirLoad:
 
 @dataclass(frozen=True, slots=True)
 class DirPlan:
-    """What is to be moved, and the load of each log dir, by broker and path, before and after."""
+    """The moves, and the load of each log dir, by broker and path, before and after."""
 
     moves: tuple[DirMove, ...]
     before: tuple[DirLoad, ...]

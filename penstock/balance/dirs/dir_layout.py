@@ -14,7 +14,7 @@ from penstock.balance.dirs.broker_dirs import BrokerDirs, DirMove
 
 COUNTED_MIN = 1 << 20
 TOLERANCE_PERCENT = 10
-"""Of the mean: what log dirs may have more or less. Closer is not worth a copy: sizes change while it goes on."""
+"""Share of the mean by which log dirs may differ from it. Closer is not worth a copy: sizes change while it goes on."""
 
 
 class DirLayout:
@@ -25,7 +25,7 @@ class DirLayout:
         self.broker_id = broker.broker_id
         self.paths = [one.path for one in dirs]
         self.room = [one.room_bytes for one in dirs]
-        """What may still come; None: no limit is known."""
+        """Bytes that may still come; None: no limit is known."""
         found = [(replica, at) for at, one in enumerate(dirs) for replica in one.replicas]
         found.sort(key=lambda each: (each[0].topic, each[0].index))
         weights = [max(replica.size_bytes, COUNTED_MIN) for replica, _ in found]
@@ -62,7 +62,7 @@ class DirLayout:
         return [replica for replica, home in enumerate(self.homes) if self.at[replica] != home]
 
     def fits(self, replica: int, target: int) -> bool:
-        """Whether there is room for it; there is at home."""
+        """True if there is room for it; there is at home."""
         room = self.room[target]
         return room is None or target == self.homes[replica] or self.weights[replica] <= room
 

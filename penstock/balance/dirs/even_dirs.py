@@ -63,7 +63,7 @@ def _take_one_step(layout: DirLayout, weights: _Weights) -> bool:
 
 
 def _dir_pairs(layout: DirLayout) -> Iterator[tuple[int, int]]:
-    """Those of which at least one is not within the tolerance, the furthest apart first."""
+    """The pairs of which at least one is not within the tolerance, the furthest apart first."""
     by_load = sorted(range(len(layout.loads)), key=lambda log_dir: (layout.loads[log_dir], log_dir))
     for heavy in reversed(by_load):
         for light in by_load:

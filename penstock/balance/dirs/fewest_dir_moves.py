@@ -14,7 +14,7 @@ from penstock.balance.dirs.dir_layout import DirLayout
 SEARCHED_REPLICAS_MAX = 100
 SEARCHED_MOVES_MAX = 8
 STATES_MAX = 10_000
-"""Of one search: more than the 3^8 of eight replicas in three log dirs; a second at most."""
+"""Limit for one search: more than the 3^8 states of eight replicas in three log dirs; a second at most."""
 
 _Moves = tuple[tuple[int, int], ...]
 
@@ -87,7 +87,7 @@ class _Search:
 
     def _ways(self) -> Iterator[tuple[int, int]]:
         """The moves of which one at least is needed now: out of the log dir that has far too much, or into the one that
-        has far too little. Of the replicas of a log dir that count alike, one."""
+        has far too little. Replicas of a log dir that count alike are one choice."""
         layout = self._layout
         over = [load - layout.high if load > layout.high else layout.low - load for load in layout.loads]
         worst = max(range(len(over)), key=lambda log_dir: (over[log_dir], -log_dir))

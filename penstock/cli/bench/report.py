@@ -1,4 +1,4 @@
-"""What a bench saw, by intervals: a table, one JSON document, and the panels of a plot.
+"""The figures of a bench, by intervals: a table, one JSON document, and the panels of a plot.
 
 `Samples.add` is called for every acked chunk or every poll, from whatever thread; the rest is worked out at the end.
 """
@@ -31,7 +31,7 @@ class BenchSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What came between `start_s` and the next interval."""
+    """The records between `start_s` and the next interval."""
 
     start_s: float
     records_per_second: float
@@ -71,7 +71,7 @@ class Samples:
         return found
 
     def figures(self, seconds: float) -> dict[str, Any]:
-        """Of the whole run."""
+        """The figures of the whole run."""
         records, size_bytes = sum(s.records for s in self._samples), sum(s.size_bytes for s in self._samples)
         latencies = [s.latency_ms for s in self._samples if s.latency_ms is not None]
         figures: dict[str, Any] = {

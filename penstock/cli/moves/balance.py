@@ -39,7 +39,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its c
 
 @dataclass(frozen=True, slots=True)
 class BalancedDirs:
-    """What became of the log dirs."""
+    """The result of balancing log dirs."""
 
     plan: DirPlan
     read: ReadDirs  # before
@@ -87,7 +87,7 @@ def balance(
 
 
 def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: bool) -> BalancedDirs:
-    """What is there by now is read anew: the moves between brokers are done."""
+    """Balances the log dirs, after reading them anew: the moves between brokers are done."""
     from penstock import Admin
 
     with patient_admin(bootstrap) as admin:

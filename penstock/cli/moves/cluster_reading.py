@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 ASKED_FOR_EACH_MAX = 50
-"""Of more topics than that, all are asked for at once."""
+"""Limit for topics that are asked for one by one; of more topics, all are asked for at once."""
 
 
 class SizesUnknownError(PenstockError):
@@ -82,7 +82,7 @@ def _partition(
 
 
 def _size(tp: TopicPartition, topic_id: str, info: PartitionInfo, log_dirs: Mapping[int, BrokerLogDirs]) -> int | None:
-    """Of the leader's log; where its broker does not say, of the largest other replica's."""
+    """The size of the leader's log; where its broker does not say, of the largest other replica's."""
     known = {
         broker_id: log_dirs[broker_id].size_of(tp, topic_id) for broker_id in info.replicas if broker_id in log_dirs
     }

@@ -21,7 +21,7 @@ PACE_SAMPLES = 20
 
 
 def left_bytes(moves: Mapping[TopicPartition, ReassignmentProgress]) -> int:
-    """Of all copies that are known."""
+    """The bytes that all known copies lack."""
     return sum(left for move in moves.values() for left in move.left.values() if left is not None)
 
 

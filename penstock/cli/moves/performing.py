@@ -37,7 +37,7 @@ Failures = dict["TopicPartition", "ApiError"]
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """What could not be done of a plan; empty where everything was."""
+    """The part of a plan that could not be done; empty where everything was."""
 
     refused: Failures  # partitions that keep their replicas
     not_elected: Failures  # partitions that another replica leads than the preferred one
@@ -97,7 +97,8 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
 
 
 def _elsewhere(admin: Admin, begun: Sequence[Reassignment]) -> dict[TopicPartition, str]:
-    """Those that do not have the planned replicas at the end; a topic that was deleted is none of them."""
+    """The partitions that do not have the planned replicas at the end, in words; a topic that was deleted is none of
+    them."""
     present = read_partitions(admin, {each.topic for each in begun}) if begun else {}
     found: dict[TopicPartition, str] = {}
     for each in begun:
@@ -131,8 +132,9 @@ def _reassign(admin: Admin, batch: Sequence[Reassignment]) -> tuple[Failures, se
 
 
 def _unchanged(admin: Admin, batch: Sequence[Reassignment]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Those that are as they were when the plan was made, and what replicas they get. One that is not might lose the
-    replicas that somebody gave it since, or copy what the plan does not tell."""
+    """The partitions that are as they were when the plan was made, and the replicas that they get. A partition that has
+    changed might lose the replicas that somebody gave it since, or copy what the plan does not tell. One that is not
+    might lose the replicas that somebody gave it since, or copy what the plan does not tell."""
     present = read_partitions(admin, {each.topic for each in batch}) if batch else {}
     wanted: dict[TopicPartition, tuple[int, ...]] = {}
     for each in batch:
@@ -150,8 +152,9 @@ def _unchanged(admin: Admin, batch: Sequence[Reassignment]) -> dict[TopicPartiti
 
 
 def _elect(admin: Admin, plan: Plan, changed: set[TopicPartition]) -> Failures:
-    """Of partitions with other replicas too: their leader may have changed since the plan was made. Not of those that
-    were to get other replicas, and did not."""
+    """Elects preferred leaders, in partitions with other replicas too: their leader may have changed since the plan was
+    made. Partitions that were to get other replicas, and did not, are left out. Not of those that were to get other
+    replicas, and did not."""
     left_alone = {_named(each) for each in plan.reassignments} - changed
     named = changed | ({_named(each) for each in plan.elections} - left_alone)
     failed: Failures = {}

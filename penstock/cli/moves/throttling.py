@@ -76,7 +76,7 @@ def throttled(admin: Admin, bytes_per_second: int | None, keys: Sequence[str] = 
 
 
 def _values(admin: Admin, keys: Sequence[str]) -> dict[str, str | None]:
-    """What all brokers have; None: nothing."""
+    """The values for all brokers; None: nothing is set."""
     known = admin.describe_broker_config(None)
     return {key: known[key].value if key in known else None for key in keys}
 

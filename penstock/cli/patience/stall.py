@@ -48,7 +48,7 @@ class Stall:
             self._tell(self._reason(), now_ms - self._since_ms)
 
     def end(self, now_ms: int) -> None:
-        """The work is done. Tells that a wait of which a person was told is over; nothing is said after it."""
+        """Ends the watch: the work is done. If a person was told of a wait, says that it is over, and nothing more."""
         self._go_on(now_ms, is_over=True)
 
     def _tell(self, reason: str, waited_ms: int) -> None:

@@ -32,8 +32,8 @@ class ProduceWait:
 
 
 class ConsumeWait:
-    """Waits but while records are printed: the reader of a pipe may be slow. A consumer that has read everything says
-    so once, and not again between any two records."""
+    """Counts as waiting, except while it prints: the reader of the pipe may be slow. A consumer that has read
+    everything says so once, and not again between any two records."""
 
     def __init__(self, consumer: Consumer, bootstrap: str) -> None:
         self._consumer = consumer

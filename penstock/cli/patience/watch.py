@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 REASONS_MAX = 3
 FIRST_CONTACT_MS = 2_000
-"""Somebody waits at a command that asks once: a wrong address is told soon. Others have the client's time."""
+"""Time limit of commands that ask once: a person waits, so a wrong address is told soon. Others have the client's."""
 ASK_MS = 1_000
 """For the description of the cluster: a node that hangs is not waited for."""
 
@@ -86,7 +86,7 @@ class Reasons:
 
 
 def cluster_trouble(bootstrap: str) -> str:
-    """What is wrong with the cluster, by the description of it; "" if nothing is."""
+    """The trouble of the cluster, by its own description; "" if there is none."""
     from penstock import Admin
 
     try:

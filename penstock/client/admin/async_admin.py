@@ -162,7 +162,7 @@ class AsyncAdmin:
         return await reassignments.reassigned(self._cluster, await self._begin())
 
     async def reassignment_progress(self) -> dict[TopicPartition, ReassignmentProgress]:
-        """Of each partition that is being reassigned now: how many bytes its copies lack."""
+        """How many bytes its copies lack, for each partition that is being reassigned now."""
         return await reassignments.reassignment_progress(self._cluster, await self._begin())
 
     async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
@@ -225,7 +225,7 @@ class AsyncAdmin:
         await brokers.forget_broker(self._cluster, broker_id, await self._begin())
 
     async def cluster_health(self) -> ClusterHealth:
-        """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
+        """The faults of the cluster, by what every broker says of itself, and the remedy of each."""
         return judge(*await cluster_views.views_and_quorum(self._cluster, await self._begin()))
 
     async def describe_quorum(self) -> QuorumInfo:
@@ -250,7 +250,7 @@ class AsyncAdmin:
     async def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
     ) -> dict[int, BrokerLogDirs]:
-        """What brokers have in their log dirs: of these, or of all; of these topics, or of all."""
+        """The contents of brokers' log dirs: of these brokers, or of all; of these topics, or of all."""
         wanted = (
             None
             if broker_ids is None

@@ -23,7 +23,7 @@ VIEW_MS = METADATA_ATTEMPT_MS
 
 @dataclass(frozen=True, slots=True)
 class ClusterViews:
-    """What every broker said, and why the others said nothing."""
+    """The answer of every broker, and why the others gave none."""
 
     by_node: Mapping[int, ClusterInfo]
     """Not empty."""

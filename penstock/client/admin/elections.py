@@ -30,7 +30,7 @@ class ElectionResult:
 async def order_elections(
     cluster: ClusterClient, partitions: Iterable[TopicPartition] | None, unclean: bool, deadline_ms: int
 ) -> dict[TopicPartition, ElectionResult]:
-    """What became of each partition; of all (None), those are left out that need no election."""
+    """The result for each partition; of all (None), those are left out that need no election."""
     named = await _every_partition(cluster, deadline_ms) if partitions is None else list(partitions)
     if partitions is None and len(named) <= PARTITIONS_MAX:
         answer = await _elected(cluster, None, unclean, deadline_ms)

@@ -40,7 +40,7 @@ class HealthCheck:
     summary: str
     remedy: str = ""
     details: tuple[str, ...] = ()
-    """Of what is wrong, one by one; not all of many."""
+    """The faults, one by one; not all of many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a broker has in one log dir, as Admin returns it: replicas by their partitions."""
+"""The content of one log dir of a broker, as Admin returns it: replicas by their partitions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LogDirInfo:
 
     @property
     def size_bytes(self) -> int:
-        """Of all replicas shown."""
+        """The size of all replicas shown."""
         return sum(replica.size_bytes for replica in self.replicas.values())
 
 

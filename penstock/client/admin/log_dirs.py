@@ -25,7 +25,7 @@ from penstock.types import TopicPartition
 TOPICS_NAMED_MAX = 1_000
 """A broker takes this many names; above it, every topic is asked for."""
 REPLICAS_MAX = 100
-"""Of one request to move them: each costs the broker's disk some syncs before the answer."""
+"""Limit for one request to move replicas: each costs the broker's disk some syncs before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class BrokerLogDirs:
     error: ApiError | None = None
 
     def size_of(self, partition: TopicPartition, topic_id: str) -> int | None:
-        """Of its replica, in bytes: 0 where it has none, None where it does not say."""
+        """The size of the broker's replica, in bytes: 0 where it has none, None where it does not say."""
         found = (log_dir.replicas.get(partition) for log_dir in self.log_dirs)
         sizes = [replica.size_bytes for replica in found if replica is not None and replica.topic_id == topic_id]
         return None if self.error is not None else sum(sizes)
@@ -50,12 +50,12 @@ class ReassignmentProgress:
 
     partition: PartitionInfo
     size_bytes: int | None
-    """Of the leader's log."""
+    """The size of the leader's log."""
     left: Mapping[int, int | None]
 
     @property
     def left_bytes(self) -> int | None:
-        """Of all copies; None if one of them is not known."""
+        """The bytes that all copies lack; None if one of them is not known."""
         known = [size for size in self.left.values() if size is not None]
         return sum(known) if len(known) == len(self.left) else None
 
@@ -91,7 +91,7 @@ async def describe_log_dirs(
 
 
 def checked_moves(broker_id: int, wanted: Mapping[TopicPartition, str]) -> Mapping[TopicPartition, str]:
-    """What a user wants moved; TypeError, ValueError or ConfigError if it cannot be."""
+    """The moves that a user wants; TypeError, ValueError or ConfigError if they cannot be."""
     checked_number("broker_id", broker_id, 0, MAX_INT32)
     for tp, path in wanted.items():
         checked_topic(tp.topic)
@@ -150,8 +150,8 @@ def progress(
     topic_ids: Mapping[str, str],
     log_dirs: Mapping[int, BrokerLogDirs],
 ) -> dict[TopicPartition, ReassignmentProgress]:
-    """Of each partition that moves, by what the brokers say. Sizes are not exact where logs were compacted or begin at
-    other segments; a copy that is in sync has nothing left."""
+    """The progress of each partition that moves, by what the brokers say. Sizes are not exact where logs were compacted
+    or begin at other segments; a copy that is in sync has nothing left."""
 
     def size(broker_id: int, tp: TopicPartition) -> int | None:
         known = log_dirs.get(broker_id)

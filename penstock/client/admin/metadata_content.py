@@ -37,15 +37,15 @@ TRIES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class MetadataDigest:
-    """What the metadata of one broker is at an offset of the metadata log, or why the broker does not say."""
+    """A digest of one broker's metadata at an offset of the metadata log, or why the broker gives none."""
 
     node_id: int
     offset: int
     epoch: int = -1
-    """Of the record at the offset."""
+    """The epoch of the record at the offset."""
     records: int = 0
     sha256: str = ""
-    """Of all records, each as JSON with a newline behind it; in hexadecimal digits."""
+    """Hash of all records, each as JSON with a newline behind it; in hexadecimal digits."""
     error: str = ""
     """Why there is no digest; empty if there is one."""
 
@@ -99,7 +99,7 @@ def _row(node_id: int, offset: int, answer: DescribeMetadataResponse | ApiError 
 async def content_of_one(
     cluster: ClusterClient, at_offset: int | None, node_id: int | None, deadline_ms: int
 ) -> MetadataContent:
-    """Of this broker, or of any that can; BrokerIdNotRegisteredError."""
+    """The metadata of this broker, or of any that can answer; BrokerIdNotRegisteredError."""
     offset = NEWEST_OFFSET if at_offset is None else at_offset
     if node_id is None:
         return await cluster.ask_any(lambda c, _: _pages(cluster, c, offset, deadline_ms), deadline_ms)

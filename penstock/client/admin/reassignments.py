@@ -23,7 +23,7 @@ from penstock.types import NO_OFFSET, TopicPartition
 async def alter_reassignments(
     cluster: ClusterClient, wanted: Mapping[TopicPartition, Sequence[int] | None], deadline_ms: int
 ) -> dict[TopicPartition, ApiError | None]:
-    """What became of each partition: None, or why nothing did."""
+    """The result for each partition: None, or why it is not reassigned."""
     results: dict[TopicPartition, ApiError | None] = {}
     metadata_offset = NO_OFFSET
     for portion in portions(wanted, lambda tp: len(wanted[tp] or ())):

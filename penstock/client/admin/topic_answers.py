@@ -1,4 +1,4 @@
-"""What brokers say of one topic, as what Admin returns or raises. Not here: who is asked, and how often."""
+"""Brokers' answers about one topic, as Admin returns or raises them. Not here: who is asked, and how often."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def only_outcome(answer: TopicChange) -> TopicResult:
 
 
 def has_leaders(topic: TopicInfo, topic_id: str) -> bool:
-    """Whether every partition of the topic with this id ("": any) has one; an error that waiting does not mend is
+    """True if every partition of the topic with this id ("": any) has a leader; an error that waiting does not mend is
     raised."""
     if topic.error is not None:
         if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):

@@ -49,7 +49,7 @@ from penstock.messages.topics import (
 def new_topic(
     name: str, partitions: int | None, replication_factor: int, config: Mapping[str, Any] | None, assignments: Any
 ) -> NewTopic:
-    """What a user wants created; TypeError or ValueError if it cannot be a topic."""
+    """The topic that a user wants created; TypeError or ValueError if it cannot be one."""
     by_hand = checked_assignments(assignments)
     if partitions is None:
         partitions = -1 if by_hand else 1
@@ -64,7 +64,7 @@ def new_topic(
 
 
 class TopicChanges:
-    """What one admin client changes."""
+    """The changes of topics by one admin client."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster

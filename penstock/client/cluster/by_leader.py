@@ -29,7 +29,7 @@ from penstock.errors import (
 from penstock.types import TopicPartition
 
 PARTITIONS_PER_CALL_MAX = 1_000
-"""Of one call; a leader is asked for more in several calls at the same time."""
+"""Limit for one call; a leader is asked for more in several calls at the same time."""
 
 NAMED_MAX = 3
 
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 class LeaderQuestion(NamedTuple, Generic[W]):
-    """What is asked about one partition of exactly this topic, of the leader of this epoch."""
+    """A question about one partition of exactly this topic, to the leader of this epoch."""
 
     partition: TopicPartition
     topic_id: str
@@ -47,7 +47,7 @@ class LeaderQuestion(NamedTuple, Generic[W]):
 
 
 class Answer(NamedTuple, Generic[R]):
-    """What one leader says about one partition; `found` counts only without an error."""
+    """The answer of one leader about one partition; `found` counts only without an error."""
 
     partition: TopicPartition
     error: ApiError | None
@@ -55,7 +55,7 @@ class Answer(NamedTuple, Generic[R]):
 
 
 class Round(NamedTuple, Generic[R]):
-    """What became of each question: what its leader says, or why nothing is known."""
+    """The result of each question: the leader's answer, or why there is none."""
 
     found: dict[TopicPartition, R]
     failed: dict[TopicPartition, ApiError]
@@ -72,7 +72,7 @@ async def ask_leaders(
     timeout_ms: int,
     topic_ids: Mapping[str, str] | None = None,
 ) -> dict[TopicPartition, R]:
-    """What the leader of each partition says about it.
+    """The answers of the leaders of all partitions.
 
     A topic that is made anew meanwhile is asked under its new id; with `topic_ids` (by name) it is an error, because
     what is wanted is meant for those topics alone.

@@ -31,7 +31,7 @@ PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionConfig:
-    """What every client needs to reach a cluster."""
+    """The options that every client needs to reach a cluster."""
 
     client_id: str = option(
         "a name that every produce and fetch request carries; brokers show how many streams have it", "penstock"

@@ -32,10 +32,10 @@ leader that stopped leading after an append can only say that the append is not 
 
 
 def needs_metadata(error: ApiError) -> bool:
-    """Whether the next attempt should first learn who leads."""
+    """True if the next attempt should first learn who leads."""
     return isinstance(error, LEADERSHIP_ERRORS)
 
 
 def outcome_unknown(error: ApiError) -> bool:
-    """Whether the write may be in the log all the same; penstock/errors.py says which errors rule that out."""
+    """True if the write may be in the log all the same; penstock/errors.py says which errors rule that out."""
     return not error.nothing_written

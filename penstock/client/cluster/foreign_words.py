@@ -1,4 +1,4 @@
-"""What users of confluent-kafka, kafka-python and aiokafka write by habit, and what to write here.
+"""The words that users of confluent-kafka, kafka-python and aiokafka write by habit, and the line to write here.
 
 Such a word is refused, never taken for something else: the error has the line to write instead. The page
 docs/from-other-clients.md explains the same; a test holds it against these tables. Not here: which options there are
@@ -113,7 +113,8 @@ C = TypeVar("C")
 
 
 def foreign_option(client: str, key: str, value: Any, known: Collection[str]) -> str:
-    """What to write instead of an option that is not among the `known` ones, after '; '; '' where nothing is meant."""
+    """The line to write instead of an option that is not among the `known` ones, after '; '; '' where nothing is
+    meant."""
     name = key.replace(".", "_")
     if name in ADDRESSES:
         return f"; the addresses come first: {client}({value!r})"

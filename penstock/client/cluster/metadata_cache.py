@@ -82,7 +82,7 @@ class MetadataCache:
         return bool(self.why_stale(snapshot))
 
     def why_stale(self, snapshot: MetadataResponse) -> str:
-        """What shows that a snapshot is older than what was seen before; "" if nothing does."""
+        """The proof that a snapshot is older than what was seen before; "" if there is none."""
         if snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset:
             return f"metadata up to offset {snapshot.metadata_offset}, and {self.metadata_offset} was seen before"
         for topic in snapshot.topics if self._epochs_seen else ():
@@ -99,14 +99,14 @@ class MetadataCache:
         return MetadataOffset(self.cluster_id, self.metadata_offset)
 
     def note_offset(self, cluster_id: str, metadata_offset: int) -> None:
-        """Somebody has heard so far: from now on the metadata of a node that has heard less is stale."""
+        """Metadata up to this offset exists: from now on the metadata of a node that has heard less is stale."""
         if self.updated_ms < 0 and not self.cluster_id:
             self.cluster_id = cluster_id
         if cluster_id == self.cluster_id:
             self.metadata_offset = max(self.metadata_offset, metadata_offset)
 
     def note_epoch(self, tp: TopicPartition, topic_id: str, epoch: int) -> None:
-        """Somebody has seen the partition of exactly this topic led in this epoch: no lower one counts from now on."""
+        """The partition of exactly this topic was led in this epoch: no lower epoch counts from now on."""
         if epoch <= self._epochs_seen.get((topic_id, tp.partition), NO_EPOCH) or not topic_id:
             return
         self._epochs_seen[topic_id, tp.partition] = epoch

@@ -61,7 +61,7 @@ class NodeChoice:
             self._answered = None
 
     def _pass_over(self, endpoint: Endpoint, live: Iterable[Endpoint]) -> None:
-        """What is no address of the cluster any more is forgotten."""
+        """Passes over an address, and forgets those that are none of the cluster any more."""
         self._turn += 1
         known = {endpoint, *self._bootstrap, *live}
         self._passed = {at: turn for at, turn in self._passed.items() if at in known}

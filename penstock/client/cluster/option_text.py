@@ -1,4 +1,4 @@
-"""What people read about options, from the table that also checks them (config.py): for `help()` and for the docs."""
+"""Texts about options, from the table that also checks them (config.py): for `help()` and for the docs."""
 
 from __future__ import annotations
 

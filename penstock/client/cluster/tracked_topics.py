@@ -1,8 +1,8 @@
 """The topics that every refresh of the metadata asks for, and when one is forgotten (KIP-526).
 
 A topic that nobody has used for `metadata_max_idle_ms` is forgotten, and one that does not exist any more as soon as
-nothing waits for it: otherwise a program that writes to a topic an hour would ask for all of them for ever. Who uses it
-again asks for it anew, as at first. Pure, but for the clock. Not here: what the users keep of a topic.
+nothing waits for it: otherwise a program that writes to a topic an hour would ask for all of them for ever. The next
+use of it asks for it anew, as at first. Pure, but for the clock. Not here: what the users keep of a topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class TopicUser(Protocol):
     """A part of a client that keeps something of topics."""
 
     def topics_in_use(self, since_ms: int) -> Collection[str]:
-        """Those that something waits for, or that were used since then."""
+        """The topics that something waits for, or that were used since then."""
         ...
 
     def forget_topic(self, topic: str) -> None:

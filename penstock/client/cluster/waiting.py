@@ -1,4 +1,4 @@
-"""What a client waits for, as a value for people: partitions that wait for the same, and what that is.
+"""The things that a client waits for, for people: each with the partitions that wait for it.
 
 A client that makes no progress retries in silence until a time-out ends that. `waiting_for` of producers and consumers
 says meanwhile what is missing. Not here: what a producer or a consumer looks at (producer/stalled.py,

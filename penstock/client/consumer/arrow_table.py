@@ -41,7 +41,7 @@ NO_LIMIT = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ArrowOptions:
-    """What a poll for a table is asked for."""
+    """The arguments of a poll for a table."""
 
     max_records: int | None = None
     include_headers: bool = False
@@ -52,7 +52,7 @@ class ArrowOptions:
 
 
 def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
-    """What the buffer holds as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
+    """The buffer's records as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
     batches: list[Any] = []
     rows = size_bytes = 0
     rows_max = NO_LIMIT if options.max_records is None else checked_number("max_records", options.max_records, 0)

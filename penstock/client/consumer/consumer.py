@@ -99,7 +99,7 @@ class Consumer:
         return found[0]
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None, **others: Never) -> list[ConsumerRecord]:
-        """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
+        """The next records, in order within each partition; waits at most `timeout_ms` for the first record.
 
         The error of a partition is raised when there is nothing to return, and again by every poll that would end
         empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
@@ -162,7 +162,7 @@ class Consumer:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def waiting_for(self) -> tuple[Waiting, ...]:
-        """What keeps assigned partitions from being read, for a person; empty while every broker answers.
+        """The reasons why assigned partitions are not read, for a person; empty while every broker answers.
 
         May be called in any thread.
         """

@@ -1,4 +1,4 @@
-"""What a user may ask of a consumer besides records: where to read, positions, offsets, and how far behind it is.
+"""A consumer's calls besides polls: where to read, positions, offsets, and how far behind it is.
 
 Both faces are made from it (faces.py). What is async runs on the loop, because it changes what is fetched; the rest
 runs in the caller's thread. Not here: polls (consumer_core.py, and each face, which waits in its own way).
@@ -203,7 +203,7 @@ class ConsumerCalls:
     # -- what it does --------------------------------------------------------------------------------------------------
 
     async def waiting_for(self) -> tuple[Waiting, ...]:
-        """What keeps assigned partitions from being read, for a person; empty while every broker answers."""
+        """The reasons why assigned partitions are not read, for a person; empty while every broker answers."""
         return self._fetcher.waiting_for()
 
     def metrics(self) -> dict[str, int]:

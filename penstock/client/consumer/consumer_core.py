@@ -50,7 +50,7 @@ class ConsumerStatistics:
 
 @dataclass(slots=True)
 class _Leftover:
-    """What a poll has decoded and not given: the records of `piece` from row `at` on."""
+    """The records that a poll has decoded and not given: those of `piece` from row `at` on."""
 
     piece: Deliver
     records: list[ConsumerRecord]
@@ -126,7 +126,7 @@ class ConsumerCore:
             raise ValueError("nothing is assigned, so no record comes; assign(partitions_for(topic)) first")
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
-        """What is there, at most `max_records`; empty when nothing is."""
+        """The records that are there, at most `max_records`; empty when there are none."""
         limit = self.config.max_poll_records if max_records is None else checked_number("max_records", max_records, 0)
         taken: list[ConsumerRecord] = []
         size_bytes = 0

@@ -41,7 +41,7 @@ class Decoded(NamedTuple, Generic[C]):
 
 
 def decode_good(records: bytes, from_offset: int, next_offset: int, decoder: Decoder[C]) -> Decoded[C]:
-    """What can be decoded of a piece that reaches to `next_offset`, from its first byte on."""
+    """The records that can be decoded of a piece that reaches to `next_offset`, from its first byte on."""
     try:
         return Decoded(decoder(records, from_offset), next_offset, len(records), None)
     except MemoryError:

@@ -1,4 +1,5 @@
-"""What follows from an answer to a fetch: positions.py decides it, fetcher.py performs it, reader.py hands it over."""
+"""The consequences of an answer to a fetch: positions.py decides them, fetcher.py performs them, reader.py hands them
+over."""
 
 from __future__ import annotations
 

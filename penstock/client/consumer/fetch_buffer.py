@@ -68,7 +68,7 @@ class FetchBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is too little room to ask for more."""
+        """True if there is too little room to ask for more."""
         return self._used * FREE_SHARE > self.limit_bytes * (FREE_SHARE - 1)
 
     @property

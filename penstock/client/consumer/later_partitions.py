@@ -13,7 +13,7 @@ from penstock.types import TopicPartition
 
 
 class LaterPartitions:
-    """Of each topic its id, and how many partitions it had when its reader began with it."""
+    """The id of each topic, and how many partitions it had when its reader began with it."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[str, int]] = {}

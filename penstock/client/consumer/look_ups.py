@@ -27,7 +27,7 @@ NAMED_MAX = 3
 
 
 class LookUpOwner(Protocol):
-    """Who has positions looked up."""
+    """The owner of the positions that are looked up."""
 
     def on_looked_up(self) -> None:
         """A round is over: some positions are known, others back off."""

@@ -126,7 +126,7 @@ class Reader:
         return found
 
     def pause(self, state: PartitionState) -> None:
-        """What was taken out of the buffer of the partition stays, in order, and is not handed over."""
+        """Holds back, in order, what was taken out of the buffer for the partition."""
         tp = state.topic_partition
         state.paused = True
         self._resumed.pop(tp, None)
@@ -142,7 +142,7 @@ class Reader:
             self._resumed.pop(gone, None)
 
     def resume(self, state: PartitionState) -> None:
-        """What is held of the partition is next."""
+        """Hands over next what is held of the partition."""
         state.paused = False
         if state.topic_partition in self._held:
             self._resumed[state.topic_partition] = None

@@ -1,4 +1,4 @@
-"""What the partitions of a consumer wait for that get no answer. Pure; runs on the loop.
+"""The reasons why partitions of a consumer get no answer. Pure; runs on the loop.
 
 A partition whose broker answers, and has no new record, waits for nobody: it is left out.
 """

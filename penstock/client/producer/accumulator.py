@@ -341,7 +341,7 @@ class Accumulator:
 
     @property
     def has_ready(self) -> bool:
-        """Whether a closed batch waits to be sent."""
+        """True if a closed batch waits to be sent."""
         return any(queue.ready for queue in self.queues())
 
     def unfinished(self) -> list[ProducerBatch]:

@@ -236,7 +236,7 @@ class ProducerBatch:
             yield from half.parts()
 
     def error_of(self, index: int) -> PenstockError | None:
-        """What became of one record: the halves of a split batch may fare differently, and a record may be refused."""
+        """The error of one record: the halves of a split batch may fare differently, and a record may be refused."""
         if index in self.refused:
             return self.refused[index]
         if not self.halves:

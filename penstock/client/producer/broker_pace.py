@@ -1,4 +1,4 @@
-"""Whether a small request may go to a broker before it has answered the one before.
+"""Decides when a small request may go to a broker that has not answered the one before.
 
 On a quick link waiting for the answer costs next to nothing, and larger batches cost everybody less. On a link that is
 slow by itself the wait only makes records late. What tells the two apart is the shortest answer of the last seconds to
@@ -21,7 +21,7 @@ WINDOW_MS = 10_000
 
 
 class BrokerPace:
-    """What the answers of one broker tell."""
+    """The pace of one broker's answers."""
 
     __slots__ = ("_before_ms", "_last_ms", "_now_ms", "_sent_bytes", "_sent_ms", "_since_ms")
 

@@ -21,7 +21,7 @@ from penstock.types import RecordMetadata, TopicPartition
 
 
 class PendingBatch(Protocol):
-    """What a future asks of the batch that has its records (batch.py)."""
+    """The part of a batch (batch.py) that the futures of its records call."""
 
     topic_partition: TopicPartition
     threads: Threads
@@ -87,7 +87,7 @@ class RecordFuture(tuple[PendingBatch, int]):
         return batch.error_of(index)
 
     def done(self) -> bool:
-        """Whether the record was acked or has failed."""
+        """True if the record was acked or has failed."""
         return self[0].done
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
@@ -144,7 +144,7 @@ class BulkFuture:
         return next((batch.error for batch, _, _ in self._batches if batch.error is not None), None)
 
     def done(self) -> bool:
-        """Whether every record was acked or has failed."""
+        """True if every record was acked or has failed."""
         return all(batch.done for batch, _, _ in self._batches)
 
     def add_done_callback(self, callback: Callable[[BulkFuture], object]) -> None:

@@ -1,7 +1,7 @@
 """The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
 
-Taking never blocks, and the batch knows what it has from the moment that it is taken: Ctrl-C in a caller, which Python
-raises behind a call, leaves no memory that nobody gives back. A caller that gets none waits with `wait` (a thread) or
+Taking never blocks. Ctrl-C cannot leak memory: the batch records its grant in the step that takes it, and Python raises
+Ctrl-C behind a call. A caller that gets none waits with `wait` (a thread) or
 `subscribe` (an event loop), and tries again. Waiting callers have no order: each time that memory is given back, all of
 them are woken.
 
@@ -28,7 +28,7 @@ NEVER_MS = -(2**62)
 
 
 class Holder(Protocol):
-    """What takes memory: a batch."""
+    """A holder of memory: a batch."""
 
     granted_bytes: int
 
@@ -118,14 +118,14 @@ def stands_still(queue: PartitionQueue, now_ms: int) -> bool:
 
 
 class BufferShare:
-    """What the partitions that stand still may hold together."""
+    """Limits what the partitions that stand still may hold together."""
 
     def __init__(self, queues: Callable[[], Iterable[PartitionQueue]], buffer_bytes: int) -> None:
         self._queues, self._bytes_max = queues, buffer_bytes // SHARE
         self._acked_ms = NEVER_MS
 
     def note_ack(self, now_ms: int) -> None:
-        """Of any partition."""
+        """Notes an ack of any partition."""
         self._acked_ms = now_ms
 
     def allows(self, queue: PartitionQueue, size_bytes: int, now_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""What the dispatcher decides, as data: a request to send, what became of each batch of one, and with which error."""
+"""The dispatcher's decisions, as data: a request to send, the outcome of each batch of one, and its error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OutboundRequest:
     deadline_ms: int
     entries: tuple[Entry, ...]
     size_bytes: int
-    """Of the records."""
+    """The size of the records."""
     part_ms: int | None = None
     """When the last part of its answer came; None as long as nothing was answered."""
     _untold: dict[tuple[str, int], Entry] | None = None

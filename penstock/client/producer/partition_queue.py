@@ -85,7 +85,7 @@ class PartitionQueue:
 
     @property
     def held_bytes(self) -> int:
-        """What its batches have of the buffer. Copies: batches move in other threads meanwhile."""
+        """The bytes of the buffer that its batches hold. Copies: batches move in other threads meanwhile."""
         opened = self.open
         batches = (*self.in_flight.copy(), *self.ready.copy())
         return sum(batch.granted_bytes for batch in batches) + (opened.granted_bytes if opened is not None else 0)
@@ -115,7 +115,7 @@ class PartitionQueue:
         return not self.lacks_producer_id
 
     def may_send(self, batch: ProducerBatch) -> bool:
-        """Whether the order of the partition lets the head of the queue go to the broker now."""
+        """True if the order of the partition lets the head of the queue go to the broker now."""
         return not self.in_flight if self.sequences is None else self.sequences.may_send(batch.place)
 
     def send(self, batch: ProducerBatch, request: int, now_ms: int) -> None:
@@ -180,7 +180,7 @@ class PartitionQueue:
         return rest
 
     def put_back(self, batches: Sequence[ProducerBatch]) -> None:
-        """What is to be tried again, a batch or its halves, before whatever is behind it."""
+        """Puts back a batch that is to be tried again, or its halves, before whatever is behind it."""
         at = 0
         while self._is_before(at, batches[0]):
             at += 1

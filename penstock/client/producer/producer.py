@@ -206,7 +206,7 @@ class Producer:
             wait_done(batches, None if timeout is None else timeout - waited)
 
     def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
-        """What a flush waits for, seen from the loop, where batches move."""
+        """The batches that a flush waits for, seen from the loop, where batches move."""
         if not self._background.alive:
             return self._core.accumulator.unfinished()
         try:
@@ -215,7 +215,7 @@ class Producer:
             raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
 
     def waiting_for(self) -> tuple[Waiting, ...]:
-        """What the records that are sent and not acked wait for, for a person."""
+        """The reasons why records that are sent are not acked, for a person."""
         return self._background.run(self._core.waiting_for())
 
     def close(self, timeout: float | None = None) -> None:

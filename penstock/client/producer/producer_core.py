@@ -166,7 +166,7 @@ class ProducerCore:
     # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
     def knows(self, topic: str, partition: Any) -> bool:
-        """Whether the topic is known, with the partition if one is given."""
+        """True if the topic is known, with the partition if one is given."""
         info = self.cluster.cache.topic(topic)
         return info is not None and not _is_beyond(info, partition)
 

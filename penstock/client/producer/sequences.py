@@ -42,7 +42,7 @@ SequenceError = OutOfOrderSequenceError | UnknownProducerIdError | InvalidProduc
 
 
 class Refusal(Enum):
-    """What a batch does next whose sequence was refused."""
+    """The next step of a batch whose sequence was refused."""
 
     WAITS = "for an older batch: this attempt was sent behind it, so the refusal tells nothing"
     DOUBTED = "asks whoever leads now: it may be written, and a leader that is none any more would not know"
@@ -50,7 +50,7 @@ class Refusal(Enum):
 
 
 class SequencePlace:
-    """What is known of one batch that was sent at least once."""
+    """The state of one batch that was sent at least once."""
 
     __slots__ = (
         "as_oldest",
@@ -145,7 +145,7 @@ class PartitionSequences:
         return sequence
 
     def may_send(self, place: SequencePlace | None) -> bool:
-        """Whether the batch may go to the broker now; None: a batch that was not sent yet."""
+        """True if the batch may go to the broker now; None: a batch that was not sent yet."""
         if self._is_over or self._identity is None:
             return False
         if place is not None:
@@ -192,8 +192,8 @@ class PartitionSequences:
         return Refusal.BEGINS_EPOCH
 
     def on_failed(self, place: SequencePlace) -> None:
-        """It will not be sent again. If it was not written, nothing behind it follows what the log has: what is sent
-        next will tell, if that is not known yet."""
+        """The batch will not be sent again. Unless it was written, no later batch of this epoch can follow its gap. If
+        that is unknown, the answer to the next batch tells."""
         place.leaves_gap |= not place.may_be_written
         self._resolve(place)
 

@@ -1,4 +1,4 @@
-"""What the batches of a producer wait for that are not acked yet, and the lines in the log that say so.
+"""The reasons why batches of a producer are not acked, and the lines in the log that say so.
 
 Runs on the loop, where batches move. Pure but for the log.
 """
@@ -74,7 +74,7 @@ class StallNotice:
 
 
 def producer_waits(queues: Iterable[PartitionQueue], cache: MetadataCache, acks: int) -> tuple[Waiting, ...]:
-    """Of each partition: its oldest batch. A batch that is still being filled waits for nobody."""
+    """The reasons why the oldest batch of each partition waits. A batch that is still being filled waits for nobody."""
     return grouped(_each(queues, cache, acks))
 
 

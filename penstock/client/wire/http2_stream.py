@@ -45,7 +45,7 @@ _BY_HTTP_STATUS |= dict.fromkeys(("429", "502", "503", "504"), "UNAVAILABLE")
 
 
 class CallCarrier(Protocol):
-    """What a call asks of its connection."""
+    """The part of a connection that a call uses."""
 
     def room(self, stream_id: int) -> int:
         """How many bytes may be sent now."""

@@ -1,4 +1,4 @@
-"""What a client has met at one address: whether anybody ever answered there, and why nobody does now. Pure.
+"""Remembers of one address whether anybody ever answered there, and why nobody does now. Pure.
 
 A broker tells its clients the address that its `advertised.listeners` gives. Where that address does not exist at the
 client (a container's name, another network), the bootstrap address answers and nothing else works. So an error of an
@@ -11,7 +11,7 @@ from penstock.errors import ApiError, NetworkError, RequestTimedOutError
 
 
 class Reachability:
-    """Of one address; `origin` says who told it, and is empty for one that the user gave."""
+    """The reachability of one address; `origin` says who told it, and is empty for one that the user gave."""
 
     __slots__ = ("_is_reached", "_origin", "trouble")
 

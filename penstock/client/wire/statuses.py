@@ -40,9 +40,9 @@ _BY_STATUS: dict[str, type[ApiError]] = {
     "PERMISSION_DENIED": ClusterAuthorizationFailedError,
 }
 _BROKEN_SIGNS = ("RST_STREAM", "GOAWAY", "Internal error from Core")
-"""What gRPC says, under codes that vary, when a connection died in mid-call."""
+"""The words of gRPC, under codes that vary, when a connection died in mid-call."""
 _NO_GRPC_SIGNS = ("Failed parsing HTTP/2", "http1.x server")
-"""What gRPC says where the peer speaks something else."""
+"""The words of gRPC where the peer speaks something else."""
 
 
 def error_of_status(

@@ -1,4 +1,4 @@
-"""What a pipeline must find in a click-stream, computed from the records' kinds with plain Python: no parser, no Spark.
+"""The right answers for a click-stream, computed from the records' kinds with plain Python: no parser, no Spark.
 
 `Answers.of(records)` counts every kind and sums the good events by page and window. A window of a stream that ended is
 final when the watermark has passed its end; `final_windows` gives those.

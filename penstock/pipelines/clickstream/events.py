@@ -39,7 +39,7 @@ PRICE_CENTS_MAX = 20_000
 
 
 class ClickKind(Enum):
-    """What a pipeline must do with a record: count it, drop it, or set it aside."""
+    """A pipeline's duty with a record: count it, drop it, or set it aside."""
 
     GOOD = "good"
     DUPLICATE = "duplicate"

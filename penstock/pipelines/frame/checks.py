@@ -1,4 +1,4 @@
-"""What jobs check before Spark starts: a topic exists, and is compacted where it must be; a table is there."""
+"""The checks of jobs before Spark starts: a topic exists, and is compacted where it must be; a table is there."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LABELS = ("pipeline", "query")
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """What one micro-batch did; `lag` is None where the source does not count in records."""
+    """The figures of one micro-batch; `lag` is None where the source does not count in records."""
 
     rows: int
     seconds: float
@@ -32,7 +32,7 @@ class BatchFigures:
     dead_letters: Mapping[str, int] = field(default_factory=dict)
     """By kind (silver.py)."""
     topics: tuple[str, ...] = ()
-    """What the source reads, where it is topics."""
+    """The topics that the source reads, if it reads topics."""
 
 
 class Figures:

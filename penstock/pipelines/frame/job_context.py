@@ -1,4 +1,5 @@
-"""What a running job gets besides its own conf: Spark, the table `[run]`, a stop flag, and a place for progress."""
+"""The context of a running job, besides its own conf: Spark, the table `[run]`, a stop flag, and a place for
+progress."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ STOP_LOOK_S = 0.1
 
 
 def _silent(_: str) -> None:
-    """Nobody watches."""
+    """Reports nothing: the default where no person watches."""
 
 
 def _leave_log() -> None:

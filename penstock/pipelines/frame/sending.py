@@ -17,7 +17,7 @@ CHUNK = 500
 
 
 class Sendable(Protocol):
-    """What a record needs to be sent."""
+    """The parts of a record that are needed to send it."""
 
     @property
     def timestamp_ms(self) -> int: ...

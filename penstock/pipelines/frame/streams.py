@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
 
 EXIT_LEFT_OUT = 5
-"""Of a job that is done, but whose watermark has dropped rows: they are in no result, and no later run brings them."""
+"""Exit code of a job that is done, but whose watermark has dropped rows: they are in no result, and no later run brings
+them."""
 DEAD_LETTERS = "dead-letters"
 """The name under which a query observes how many dead letters of each kind it writes."""
 LOOK_EVERY_S = 0.2
@@ -36,7 +37,7 @@ STOP_WAIT_S = 60.0
 
 @dataclass(slots=True)
 class Totals:
-    """What one query did in this run."""
+    """The figures of one query in this run."""
 
     batches: int = 0
     rows: int = 0

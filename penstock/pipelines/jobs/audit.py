@@ -181,7 +181,7 @@ def _aggregates(content: str) -> list[Any]:
 
 
 def _odd_ones(replicas: list[Any]) -> list[Any]:
-    """Those that differ from the majority; all of them without one."""
+    """The replicas that differ from the majority; all of them without one."""
     content, count = Counter(replica.content for replica in replicas).most_common(1)[0]
     return [one for one in replicas if one.content != content] if 2 * count > len(replicas) else list(replicas)
 

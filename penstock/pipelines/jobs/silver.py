@@ -40,7 +40,7 @@ GOOD, DEAD = "silver", DEAD_LETTERS
 NOT_JSON, MISSING = "not JSON of the columns", "is missing"
 LATER_THAN, AHEAD_BY = "later than", "ahead of its record by more than"
 KINDS = {"malformed": NOT_JSON, "missing": MISSING, "late": LATER_THAN, "early": AHEAD_BY}
-"""What the reason of such a row has in it."""
+"""The words in the reason of a row of each kind."""
 _CORRUPT, _EVENT, _REASON = "_corrupt", "_event", "_reason"
 SOURCE_COLUMNS = {"_topic": "topic", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
 """Where a row came from, beside its own columns."""

@@ -39,7 +39,7 @@ class WalkedBatch:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFault:
-    """What is wrong in a file, and from which offset to which; `kind` is a word for scripts."""
+    """A fault in a file, and from which offset to which; `kind` is a word for scripts."""
 
     kind: str
     position: int

@@ -40,4 +40,4 @@ def _objects() -> int:
 
 
 WORKER_MEMORY = WorkerMemory()
-"""Of this process."""
+"""The memory of this process."""

@@ -28,7 +28,7 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class DirsPerformed:
-    """What could not be done of a plan."""
+    """The part of a plan that could not be done."""
 
     failed: Mapping[tuple[int, TopicPartition], str]  # by broker: why
     under_way: int  # of these, moves that go on by themselves

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 DIR_MOVES_MAX = 50
-"""Of each broker at a time. It copies one replica to each log dir; the others wait there, so that it never waits."""
+"""Limit for the moves of each broker at a time. It copies one replica to each log dir; the others wait there, so that
+it never waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class _Place:
 
 
 class DirQueue:
-    """Of one broker. The time is any clock's, in seconds."""
+    """The moves of one broker. The time is any clock's, in seconds."""
 
     def __init__(self, broker_id: int, moves: Iterable[DirMove], at_seconds: float) -> None:
         from penstock import TopicPartition
@@ -72,7 +73,8 @@ class DirQueue:
         return next((why for why in found if why), "")
 
     def saw(self, found: BrokerLogDirs, at_seconds: float) -> None:
-        """What the broker says now. Settles the moves that have ended, and all of them after a standstill."""
+        """Takes a new description by the broker. Settles the moves that have ended, and all of them after a
+        standstill."""
         if found.error is not None:
             self._silent_since = at_seconds if self._silent_since is None else self._silent_since
             self._could_not_ask(found.error, at_seconds - self._silent_since)
@@ -98,7 +100,7 @@ class DirQueue:
             self._give_up(f"its broker waits: {self.waits_for}")
 
     def next_moves(self) -> dict[TopicPartition, str]:
-        """What is to begin now, by what was seen last: the log dir of each. `answered` must follow."""
+        """The moves that are to begin now, by the last description: the log dir of each. `answered` must follow."""
         room = {one.path: room_in(one) for one in self._log_dirs}
         wanted: dict[TopicPartition, str] = {}
         while self.waiting and len(self.moving) < DIR_MOVES_MAX and not self.trouble:
@@ -113,7 +115,7 @@ class DirQueue:
         return wanted
 
     def answered(self, results: Mapping[TopicPartition, ApiError | None], at_seconds: float) -> None:
-        """What the broker said of the moves that were to begin."""
+        """Takes the broker's answer about the moves that were to begin."""
         self._since, self._unanswered_since = at_seconds, None
         for tp, error in results.items():
             if error is None:
@@ -129,7 +131,7 @@ class DirQueue:
                 self.failed[tp] = f"{tp} stays in {move.source} of broker {self.broker_id}: {error}"
 
     def not_begun(self, wanted: Iterable[TopicPartition], error: PenstockError, at_seconds: float) -> None:
-        """Nobody knows whether the moves have begun; the next look tells."""
+        """The request failed, so the moves may have begun or not; the next look tells."""
         for tp in sorted(wanted, reverse=True):
             self.waiting.appendleft((tp, self.moving.pop(tp)))
         self._unanswered_since = at_seconds if self._unanswered_since is None else self._unanswered_since

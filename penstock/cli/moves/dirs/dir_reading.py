@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 ROOM_KEPT_PERCENT = 5
-"""Of a disk: replicas grow while they are copied, and what leaves a log dir takes its room for a while yet."""
+"""Share of a disk that stays free: replicas grow while they are copied, and what leaves a log dir takes its room for a
+while yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def read_dirs(admin: Admin, state: ClusterState) -> ReadDirs:
 
 
 def room_in(log_dir: LogDirInfo) -> int | None:
-    """What may come to it beside what comes already, in bytes; None where its broker does not know its disk."""
+    """Bytes that may come to it in addition to what comes already; None where its broker does not know its disk."""
     if log_dir.usable_bytes < 0:
         return None
     kept = max(log_dir.total_bytes, 0) * ROOM_KEPT_PERCENT // 100

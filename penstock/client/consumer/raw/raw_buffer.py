@@ -19,7 +19,7 @@ class RawBuffer(NamedTuple):
 
 
 class RawRange(NamedTuple):
-    """What is read: the offsets from one to before another, of the topic with this id (empty: of today's).
+    """The range to read: the offsets from one to before another, of the topic with this id (empty: of today's).
 
     `leader_epoch` is the one in which the end was seen: a record below the end that is of a later epoch has replaced
     another one. No answer counts that is older than it, or than the metadata in `seen`.

@@ -31,7 +31,7 @@ MAX_KEYED_ROWS = 200_000
 
 
 class ArrowPlan(Protocol):
-    """What is asked of one send_many (bulk_plan.py): where records go, and how large a batch may be."""
+    """The part of one send_many's plan (bulk_plan.py) that says where records go, and how large a batch may be."""
 
     @property
     def limit_bytes(self) -> int: ...

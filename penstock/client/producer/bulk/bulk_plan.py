@@ -68,7 +68,7 @@ class BulkPlan:
 
     @property
     def has_partition(self) -> bool:
-        """Whether the caller has named the partition."""
+        """True if the caller has named the partition."""
         return self._partition is not None
 
     @property

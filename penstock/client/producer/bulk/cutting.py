@@ -30,7 +30,7 @@ class Run:
 
 
 def is_arrow(values: Any) -> bool:
-    """Whether `values` is a pyarrow array, without importing pyarrow."""
+    """True if `values` is a pyarrow array; does not import pyarrow."""
     return type(values).__module__.startswith("pyarrow")
 
 
