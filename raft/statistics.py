@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.metric_fields import counter, measured
 from raft.quorum_state import Forgotten, State
 from raft.shared import Shared
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class RaftStatistics:
     """One core: where it stands, and monotonic counts since the start of the process."""
 
@@ -21,18 +22,29 @@ class RaftStatistics:
     flushed_offset: int
     last_contact_ms: int
     uncommitted_bytes: int
-    pre_vote_rounds: int
-    elections: int
-    elections_won: int
-    resignations: int
-    truncations: int
-    fetches_answered: int
-    requests_rejected: int
-    epoch_jumps_refused: int
-    answers_dropped: int
-    answers_malformed: int
-    snapshots_installed: int
-    snapshots_refused: int
+    pre_vote_rounds: int = counter(
+        "penstock_quorum_pre_votes", "Rounds of pre-votes that this node asked for: it had heard of no leader."
+    )
+    elections: int = counter("penstock_quorum_elections", "Elections of the quorum in which this node stood.")
+    elections_won: int = counter("penstock_quorum_elections_won", "Elections of the quorum that this node won.")
+    resignations: int = counter("penstock_quorum_resignations", "How often this node resigned as the quorum's leader.")
+    truncations: int = counter(
+        "penstock_quorum_truncations", "How often the metadata log was truncated to the leader's."
+    )
+    snapshots_installed: int = counter(
+        "penstock_quorum_snapshots_installed",
+        "Snapshots of the metadata that came from the leader and replaced the log here.",
+    )
+    snapshots_refused: int = counter(
+        "penstock_quorum_snapshots_refused", "Snapshots of the metadata that came from the leader and were damaged."
+    )
+    fetches_answered: int = counter("penstock_quorum_fetches_answered", "Fetches of other nodes from the metadata log.")
+    requests_rejected: int = counter("penstock_quorum_requests_rejected", "Requests of the quorum that were refused.")
+    epoch_jumps_refused: int = counter(
+        "penstock_quorum_epoch_jumps_refused", "Requests refused for an epoch far above this node's."
+    )
+    answers_dropped: int = counter("penstock_quorum_answers_dropped", "Answers to requests that this node had dropped.")
+    answers_malformed: int = counter("penstock_quorum_answers_malformed", "Malformed answers of other voters.")
 
     @classmethod
     def of(cls, shared: Shared, uncommitted_bytes: int) -> RaftStatistics:
@@ -73,7 +85,7 @@ class QuorumDescription:
     observers: tuple[ReplicaDescription, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class DriverStatistics:
     """The statistics of the core and of the driver around it."""
 
@@ -83,6 +95,10 @@ class DriverStatistics:
     proposals_waiting: int
     requests_waiting: int
     sends_in_flight: int
-    flushes: int
-    election_state_saves: int
-    send_failures: int
+    flushes: int = counter("penstock_quorum_flushes", "Flushes of the metadata log.")
+    election_state_saves: int = counter(
+        "penstock_quorum_election_states_saved", "How often the epoch and the vote were written."
+    )
+    send_failures: int = counter(
+        "penstock_quorum_send_failures", "Messages to other voters that could not be sent or got no answer."
+    )

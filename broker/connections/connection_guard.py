@@ -13,21 +13,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from broker.connections.accepted_sockets import Peer
 from broker.connections.shared_connections import CreationRate, SharedWith
+from penstock.metric_fields import counter, gauge, measured
+
+_CUT = ("penstock_tcp_connections_cut", "Connections that were cut, by the listener and the reason.")
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class ConnectionGuardStatistics:
-    """Connections open when last looked, the most there may be, and how many were cut, by the reason."""
+    """The connections of one listener; those cut are counted since the start."""
 
-    open: int
-    connections_max: int
-    cut_over_limit: int
-    cut_stalled: int
-    cut_over_rate: int = 0
+    open: int = gauge("penstock_tcp_connections", "TCP connections at a listener of the broker, when last looked.")
+    connections_max: int = gauge(
+        "penstock_tcp_connections_max",
+        "TCP connections that there may be at a listener of the broker; those for clients share this number.",
+    )
+    cut_over_limit: int = counter(*_CUT, reason="limit")
+    cut_over_rate: int = counter(*_CUT, reason="rate")
+    cut_stalled: int = counter(*_CUT, reason="stalled")
 
 
 class ConnectionGuard:
@@ -104,7 +109,7 @@ class ConnectionGuard:
 
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = self._max if self._shared is None else min(self._max, self._shared.connections_max)
-        cut = (self._cut_over_limit, self._cut_stalled, self._cut_over_rate)
+        cut = (self._cut_over_limit, self._cut_over_rate, self._cut_stalled)
         return ConnectionGuardStatistics(len(self._since), connections_max, *cut)
 
     def __repr__(self) -> str:

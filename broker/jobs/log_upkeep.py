@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
@@ -25,6 +24,7 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.metric_fields import counter, gauge, measured
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log.retention import DeletionReason, LogBounds, SegmentFacts, expired
@@ -41,14 +41,17 @@ EXPIRY_MS = 600_000
 """How often producers are looked for that were silent for `producer.id.expiration.ms`; Kafka's default."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LogUpkeepStatistics:
     """Since the start."""
 
     segments_deleted: dict[DeletionReason, int]
-    bytes_deleted: int
-    clock_jumps: int
-    clock_is_believed: bool
+    bytes_deleted: int = counter("penstock_log_bytes_deleted", "Bytes of the segments that retention has deleted.")
+    clock_jumps: int = counter("penstock_wall_clock_jumps", "How often the clock has jumped.")
+    clock_is_believed: bool = gauge(
+        "penstock_wall_clock_believed",
+        "0 after the clock has jumped: nothing is deleted by age until the clock is right again.",
+    )
 
 
 class LogUpkeep:

@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.metric_fields import counter, gauge, in_seconds, measured
 from penstock.tasks import watch
 from penstock.threads import Threads
 from storage.disk.stop_wait import StopWait
@@ -35,14 +36,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class JobStatistics:
     """A snapshot of one job."""
 
     name: str
-    runs: int
-    failures: int
-    last_duration_ms: int
+    runs: int = counter("penstock_scheduled_runs", "Runs of a periodic job.")
+    failures: int = counter("penstock_scheduled_failures", "Runs of a periodic job that a disk made fail.")
+    last_duration_ms: int = gauge(
+        "penstock_scheduled_last_run_seconds", "How long the last run of a periodic job took.", in_seconds
+    )
     """-1 before the first run has ended."""
     is_running: bool
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from broker.load.busy_time import WorkKind
 from broker.load.thread_times import ThreadTime
+from penstock.metric_fields import gauge, measured
 
 WINDOW_NS = 60_000_000_000
 THREADS_BY_NAME = {
@@ -51,14 +52,22 @@ class _Slice:
     """Of it, what neither was idle nor went to this node."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LoadStatistics:
     """Shares of the last minute, or since the start; processor seconds since the start."""
 
     handler_idle_ratio: float = 1.0
     processor_idle_ratio: float = 1.0
-    loop_busy_ratio: float = 0.0
-    neighbours_busy_ratio: float = 0.0
+    loop_busy_ratio: float = gauge(
+        "penstock_event_loop_busy_ratio",
+        "Share of the last minute (0 to 1) in which the event loop ran or waited for a processor.",
+        default=0.0,
+    )
+    neighbours_busy_ratio: float = gauge(
+        "penstock_neighbours_busy_ratio",
+        "Share of the last minute (0 to 1) of the node's processors that others than this node took.",
+        default=0.0,
+    )
     cpu_seconds: Mapping[WorkKind, float] = field(default_factory=lambda: dict.fromkeys(WorkKind, 0.0))
 
 

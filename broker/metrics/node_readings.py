@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.metrics.door_readings import door_readings
+from broker.metrics.field_readings import labelled, readings
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView, NodeView
 from broker.metrics.quorum_readings import quorum_readings
 from broker.metrics.storage_readings import storage_readings
 from broker.network.io_threads import IoWork
-from broker.replication.topic_traffic import TOPICS_MAX
 
 APIS_THAT_WAIT = (
     "Produce",
@@ -59,11 +59,7 @@ def _request_path(broker: BrokerView) -> Iterator[Reading]:
         )
     yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
     io = broker.io_threads.statistics()
-    yield Reading("penstock_io_threads", "Threads for what may wait for a disk (num.io.threads).", io.threads)
-    yield Reading("penstock_io_threads_busy", "I/O threads that wait for a disk or work.", io.busy)
-    yield Reading("penstock_io_queue_size", "Reads and look-ups that wait for an I/O thread.", io.queued)
-    help_text = "Times that work was not given to an I/O thread because its queue was full."
-    yield Reading("penstock_io_queue_refusals", help_text, io.refused, True)
+    yield from readings(io)
     help_text = "Reads by an I/O thread because the page cache did not have it: records of a fetch, look-ups by time."
     for kind in IoWork:
         yield Reading("penstock_cold_reads", help_text, io.done.get(kind, 0), True, (("work", kind.value),))
@@ -83,48 +79,16 @@ def _load(node: NodeView) -> Iterator[Reading]:
             "Share of the last minute (0 to 1) that was left for handling requests.",
             load.handler_idle_ratio,
         )
-    help_text = "Share of the last minute (0 to 1) in which the event loop ran or waited for a processor."
-    yield Reading("penstock_event_loop_busy_ratio", help_text, load.loop_busy_ratio)
-    help_text = "Share of the last minute (0 to 1) of the node's processors that others than this node took."
-    yield Reading("penstock_neighbours_busy_ratio", help_text, load.neighbours_busy_ratio)
+    yield from readings(load)
     for kind, seconds in load.cpu_seconds.items():
         help_text = "Processor time of the node by what it was for; together the process's own."
         yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))
 
 
 def _replication(broker: BrokerView) -> Iterator[Reading]:
+    yield from readings(broker.lifecycle.statistics())
     replicas = broker.replicas.statistics()
-    standing = broker.lifecycle.statistics()
-    yield Reading(
-        "penstock_broker_fenced",
-        "1 while the controller keeps this broker fenced or none answers it, else 0.",
-        standing.is_fenced,
-    )
-    yield Reading(
-        "penstock_broker_registrations_anew",
-        "Registrations repeated while this broker ran: its epoch was stale, others stopped it, or a replica was lost.",
-        standing.registrations_anew,
-        True,
-    )
-    yield Reading("penstock_partitions", "Partitions that this broker hosts.", replicas.partitions)
-    help_text = "Partitions of this broker whose logs are still to be created."
-    yield Reading("penstock_partitions_to_create", help_text, replicas.to_create)
-    yield Reading("penstock_leaders", "Partitions that this broker leads.", replicas.leaders)
-    yield Reading(
-        "penstock_under_replicated_partitions",
-        "Led partitions with replicas out of the ISR, or in it and not heard of for replica.lag.time.max.ms.",
-        replicas.troubles.under_replicated,
-    )
-    yield Reading(
-        "penstock_under_min_isr_partitions",
-        "Led partitions with fewer replicas in sync than min.insync.replicas, as this leader knows it.",
-        replicas.troubles.under_min_isr,
-    )
-    yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
-    yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)
-    yield Reading("penstock_messages_in", "Records appended for producers.", replicas.messages_in, True)
-    yield Reading("penstock_bytes_in", "Record bytes appended for producers.", replicas.bytes_in, True)
-    yield Reading("penstock_bytes_out", "Record bytes sent to consumers.", replicas.bytes_out, True)
+    yield from readings(replicas)
     yield Reading(
         "penstock_replication_bytes_in", "Record bytes fetched from leaders.", broker.fetchers.bytes_in(), True
     )
@@ -141,20 +105,8 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     held = "Times that such a copy was held by {}.replication.throttled.rate."
     yield Reading("penstock_follower_throttled_copies", held.format("follower"), into.holds, True)
     yield Reading("penstock_leader_throttled_copies", held.format("leader"), out.holds, True)
-    yield from _topics(broker)
+    yield from labelled("topic", broker.replicas.traffic.by_topic.statistics())
     yield from _fetchers(broker)
-
-
-def _topics(broker: BrokerView) -> Iterator[Reading]:
-    found = broker.replicas.traffic.by_topic.statistics()
-    limit = f"beyond {TOPICS_MAX} topics, together."
-    for name, help_text, counts in (
-        ("messages_in", "Records appended for producers by topic", [row.messages_in for row in found.values()]),
-        ("bytes_in", "Record bytes appended for producers by topic", [row.bytes_in for row in found.values()]),
-        ("bytes_out", "Record bytes sent to consumers by topic", [row.bytes_out for row in found.values()]),
-    ):
-        for topic, count in zip(found, counts, strict=True):
-            yield Reading(f"penstock_topic_{name}", f"{help_text}; {limit}", count, True, (("topic", topic),))
 
 
 def _fetchers(broker: BrokerView) -> Iterator[Reading]:

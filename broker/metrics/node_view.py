@@ -32,20 +32,11 @@ from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 
 
-class StandingView(Protocol):
-    """How the broker stands with the controller, and how often it had to register again since the start."""
-
-    @property
-    def is_fenced(self) -> bool: ...
-
-    @property
-    def registrations_anew(self) -> int: ...
-
-
 class LifecycleView(Protocol):
     """Registers the broker and keeps it in service."""
 
-    def statistics(self) -> StandingView: ...
+    def statistics(self) -> object:
+        """Its record of statistics, with the metrics at the fields."""
 
 
 class BrokerView(Protocol):

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from penstock.metric_fields import counter, gauge
+
 NAMES_MAX = 100
 """Names with counts of their own: each is some series in a monitoring system."""
 NAME_CHARS_MAX = 64
@@ -23,10 +25,16 @@ class ClientTraffic:
     """Open streams now; requests and bytes since the start of the node."""
 
     name: str
-    streams: int = 0
-    requests: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
+    streams: int = gauge(
+        "penstock_client_streams",
+        f"Open produce and fetch streams by the client_id of their requests; beyond {NAMES_MAX} names, together.",
+        default=0,
+    )
+    requests: int = counter("penstock_client_requests", "Produce and fetch requests by client_id.", default=0)
+    bytes_in: int = counter(
+        "penstock_client_bytes_in", "Bytes of the produce and fetch requests by client_id.", default=0
+    )
+    bytes_out: int = counter("penstock_client_bytes_out", "Bytes of the answers to them by client_id.", default=0)
 
     def count_in(self, size_bytes: int) -> None:
         """A request has come."""

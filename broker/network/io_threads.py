@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from broker.load.busy_time import BusyTime
+from penstock.metric_fields import counter, gauge, measured
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError
 
@@ -43,15 +43,17 @@ class IoPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class IoThreadsStatistics:
-    """Now: threads there may be, how many of them work, work that waits for one. Since the start: what was done."""
+    """Threads and queued work now, and what was done and refused since the start."""
 
-    threads: int
-    busy: int
-    queued: int
+    threads: int = gauge("penstock_io_threads", "Threads for what may wait for a disk (num.io.threads).")
+    busy: int = gauge("penstock_io_threads_busy", "I/O threads that wait for a disk or work.")
+    queued: int = gauge("penstock_io_queue_size", "Reads and look-ups that wait for an I/O thread.")
     done: Mapping[IoWork, int]
-    refused: int
+    refused: int = counter(
+        "penstock_io_queue_refusals", "Times that work was not given to an I/O thread because its queue was full."
+    )
 
 
 class IoThreads:

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from penstock.metric_fields import counter, gauge, measured
+
 HOST_SHARE = 2
 """Divides the budget: one address gets at most half of it, so the others always have the other half."""
 
@@ -101,14 +103,21 @@ class _Host:
         self.waiting: deque[_Waiter] = deque()
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class MemoryStatistics:
-    """Bytes in use and their limit, waiting streams, and how often one had to wait since the node's start."""
+    """A budget now; `pauses` is since the node's start."""
 
-    used_bytes: int
-    bytes_max: int
-    waiting: int
-    pauses: int
+    used_bytes: int = gauge(
+        "penstock_memory_used_bytes", "Bytes of requests, of built answers and of fetch sessions in memory."
+    )
+    bytes_max: int = gauge(
+        "penstock_memory_max_bytes",
+        "Bytes of requests, of built answers and of fetch sessions that there may be in memory.",
+    )
+    waiting: int = gauge(
+        "penstock_memory_waiting_streams", "Streams that wait for room before they are read or answered."
+    )
+    pauses: int = counter("penstock_memory_pauses", "How often a stream had to wait for room.")
 
 
 class MemoryBudget:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from broker.node.replica_losses import ReplicaLosses
@@ -49,6 +49,7 @@ from penstock.messages.brokers import (
     HostedReplicas,
     RegisterBrokerRequest,
 )
+from penstock.metric_fields import counter, gauge, measured
 from penstock.types import NO_EPOCH, NO_OFFSET
 
 _log = logging.getLogger(__name__)
@@ -63,13 +64,19 @@ CONTROLLED_SHUTDOWN_MS_MAX = 20_000
 (`storage/disk/stop_wait.py`); both are shorter than the TimeoutStopSec=2min of the systemd unit."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LifecycleStatistics:
-    """Whether this broker is fenced now, its registration's epoch (-1: none), and how often it registered again."""
+    """Where this broker stands with the controller."""
 
-    is_fenced: bool
+    is_fenced: bool = gauge(
+        "penstock_broker_fenced", "1 while the controller keeps this broker fenced or none answers it, else 0."
+    )
     broker_epoch: int
-    registrations_anew: int
+    """Its registration's; -1 without one."""
+    registrations_anew: int = counter(
+        "penstock_broker_registrations_anew",
+        "Registrations repeated while this broker ran: its epoch was stale, others stopped it, or a replica was lost.",
+    )
 
 
 class BrokerLifecycle:

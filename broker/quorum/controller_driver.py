@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from broker.quorum.leader_change_log import leader_change_lines
@@ -28,6 +28,7 @@ from penstock.messages.brokers import (
     UnregisterBrokerResponse,
 )
 from penstock.messages.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
+from penstock.metric_fields import counter, measured
 from penstock.tasks import watch
 from penstock.types import LeaderHint
 from raft.driver.driver import RaftDriver
@@ -41,15 +42,27 @@ NO_ROOM_ANSWER_MS = 5_000
 NO_ROOM_LOOK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class ControllerDriverStatistics:
     """The work of this node as the active controller, summed over all its epochs as leader since its start."""
 
-    leader_elections: int
-    unclean_elections: int
-    sessions_expired: int
-    unclean_registrations: int
-    scheduled_elections: int  # of `leader_elections`: leaderships given back to the preferred leaders by schedule
+    leader_elections: int = counter(
+        "penstock_leader_elections", "Leaders of partitions that this node elected, unclean ones counted."
+    )
+    unclean_elections: int = counter(
+        "penstock_unclean_leader_elections",
+        "Leaders that this node elected from outside the ISR: acked records may be lost.",
+    )
+    scheduled_elections: int = counter(
+        "penstock_scheduled_leader_elections",
+        "Leaderships that this node gave back to the preferred leaders by schedule.",
+    )
+    sessions_expired: int = counter(
+        "penstock_broker_sessions_expired", "Brokers that this node fenced because no heartbeat came."
+    )
+    unclean_registrations: int = counter(
+        "penstock_unclean_registrations", "Brokers that registered with this node after an unclean stop."
+    )
     controller: ControllerStatistics | None
     """As it is now; None while another node is the active one."""
 
@@ -115,9 +128,9 @@ class ControllerDriver:
         return ControllerDriverStatistics(
             self._leader_elections,
             self._unclean_elections,
+            self._scheduled_elections,
             self._sessions_expired,
             self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
-            self._scheduled_elections,
             now,
         )
 

@@ -21,6 +21,7 @@ from broker.quorum.metadata_log import MetadataLog
 from broker.quorum.metadata_snapshots import KeptSnapshot, MetadataSnapshots
 from metadata.image import MetadataImage
 from penstock.clock import Clock
+from penstock.metric_fields import counter, gauge, measured
 from penstock.tasks import watch
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING
@@ -43,14 +44,15 @@ class SnapshotLimits:
     retention_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class SnapshotStatistics:
-    """`written` and `failed` count since the start; `newest` is `BEGINNING` without a file, and `kept` counts files."""
+    """Counts since the start, and the files that there are now."""
 
-    written: int
-    failed: int
     newest: KeptSnapshot
-    kept: int
+    """`BEGINNING` without a file."""
+    kept: int = gauge("penstock_metadata_snapshots", "Snapshots of the metadata that this node keeps.")
+    written: int = counter("penstock_metadata_snapshots_written", "Snapshots of the metadata that this node wrote.")
+    failed: int = counter("penstock_metadata_snapshot_failures", "Snapshots of the metadata that could not be written.")
 
 
 class Quorum(Protocol):
@@ -175,7 +177,7 @@ class MetadataSnapshotter:
         """Any thread."""
         kept = self._kept
         files = sum(one.snapshot_id != BEGINNING for one in kept)
-        return SnapshotStatistics(self._written, self._failed, kept[-1], files)
+        return SnapshotStatistics(kept[-1], files, self._written, self._failed)
 
     def __repr__(self) -> str:
         return f"MetadataSnapshotter({self._kept[-1].snapshot_id}, {self._bytes} bytes behind it)"

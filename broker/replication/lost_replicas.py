@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
 from enum import Enum
 
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -34,6 +33,7 @@ from broker.replication.hosting.replica_states import HostingState, LostReplica,
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError
+from penstock.metric_fields import counter, gauge, measured
 from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ _log = logging.getLogger(__name__)
 REBUILDS_MAX = 3
 """The limit for one replica until the node is started again. Each rebuild sets aside a directory with the old log."""
 _WITH_LOG = (HostingState.BROKEN, HostingState.DAMAGED, HostingState.GIVEN_UP, HostingState.OUT_OF_USE)
+_LOST = ("penstock_lost_replicas", "Replicas that this broker should serve and cannot, by the reason.")
 _MUST_REGISTER = "this broker has to register anew first, and does so by itself"
 
 
@@ -52,14 +53,16 @@ class Verdict(Enum):
     HOST = "try again to create the log"
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LostReplicasStatistics:
     """The numbers of lost replicas now; `rebuilt` counts the logs that were set aside for a new one since the start."""
 
-    damaged: int
-    out_of_use: int
-    without_log: int
-    rebuilt: int
+    damaged: int = gauge(*_LOST, why="damaged")
+    out_of_use: int = gauge(*_LOST, why="out_of_use")
+    without_log: int = gauge(*_LOST, why="without_log")
+    rebuilt: int = counter(
+        "penstock_replicas_rebuilt", "Damaged logs that were set aside since the start, and fetched anew."
+    )
 
 
 class LostReplicas:

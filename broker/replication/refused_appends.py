@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
+from penstock.metric_fields import counter, gauge, measured
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_disk_full
 
@@ -21,12 +21,17 @@ REFUSING_MS_MAX = 5 * 60_000
 """Longer than a client waits before it sends a batch again, and than an alert waits before it fires."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class RefusedAppendsStatistics:
     """Refused appends since the start, and partitions whose last append was refused lately."""
 
-    appends: int
-    partitions: int
+    appends: int = counter(
+        "penstock_appends_refused", "Appends that found no room or no descriptor, a leader's or a follower's."
+    )
+    partitions: int = gauge(
+        "penstock_partitions_refusing_appends",
+        "Partitions whose last append found no room or no descriptor, less than 5 minutes ago.",
+    )
     led: int = 0
     """Of these partitions, those that this broker leads: producers are refused."""
 

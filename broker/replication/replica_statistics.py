@@ -13,6 +13,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_troubles import ReplicaTroubles
 from broker.replication.topic_traffic import TrafficByTopic
 from penstock.messages.fetch import PartitionFetchResult
+from penstock.metric_fields import counter, gauge, inner, measured
 
 
 @dataclass(slots=True)
@@ -45,22 +46,24 @@ class Traffic:
                 self.by_topic.of(result.partition.topic).bytes_out += len(result.records)
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class ReplicaStatistics:
     """All partitions of the broker now, and what went through it since its start."""
 
-    partitions: int
-    to_create: int
-    """Partitions whose log is still to be created; not among `partitions`."""
-    leaders: int
-    troubles: ReplicaTroubles
-    """Those led here that have too few replicas in sync."""
+    partitions: int = gauge("penstock_partitions", "Partitions that this broker hosts.")
+    to_create: int = gauge(
+        "penstock_partitions_to_create", "Partitions of this broker whose logs are still to be created."
+    )
+    """Not among `partitions`."""
+    leaders: int = gauge("penstock_leaders", "Partitions that this broker leads.")
+    troubles: ReplicaTroubles = inner(ReplicaTroubles)
+    """Partitions led here that have too few replicas in sync."""
     offline: int
-    isr_shrinks: int
-    isr_expands: int
-    bytes_in: int
-    bytes_out: int
-    messages_in: int
+    isr_shrinks: int = counter("penstock_isr_shrinks", "Members that left an ISR led here.")
+    isr_expands: int = counter("penstock_isr_expands", "Members that joined an ISR led here.")
+    messages_in: int = counter("penstock_messages_in", "Records appended for producers.")
+    bytes_in: int = counter("penstock_bytes_in", "Record bytes appended for producers.")
+    bytes_out: int = counter("penstock_bytes_out", "Record bytes sent to consumers.")
     replication_bytes_out: int
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.partition import Partition
+from penstock.metric_fields import gauge, measured
 from penstock.types import TopicPartition
 
 NAMED_MAX = 20
@@ -32,12 +33,18 @@ class ShortPartition:
         return len(self.in_sync) < self.min_insync_replicas
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class ReplicaTroubles:
     """The counts, and the first partitions: those below min.insync.replicas come first."""
 
-    under_replicated: int
-    under_min_isr: int
+    under_replicated: int = gauge(
+        "penstock_under_replicated_partitions",
+        "Led partitions with replicas out of the ISR, or in it and not heard of for replica.lag.time.max.ms.",
+    )
+    under_min_isr: int = gauge(
+        "penstock_under_min_isr_partitions",
+        "Led partitions with fewer replicas in sync than min.insync.replicas, as this leader knows it.",
+    )
     named: tuple[ShortPartition, ...]
 
 

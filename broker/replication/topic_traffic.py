@@ -13,20 +13,28 @@ from dataclasses import dataclass
 
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
+from penstock.metric_fields import counter
 
 TOPICS_MAX = 200
 """Topics with counts of their own: three series each."""
 OTHERS = "(others)"
 """No topic can have this name."""
+_LIMIT = f"beyond {TOPICS_MAX} topics, together."
 
 
 @dataclass(slots=True)
 class TopicTraffic:
     """Since the start of the node."""
 
-    bytes_in: int = 0
-    messages_in: int = 0
-    bytes_out: int = 0
+    messages_in: int = counter(
+        "penstock_topic_messages_in", f"Records appended for producers by topic; {_LIMIT}", default=0
+    )
+    bytes_in: int = counter(
+        "penstock_topic_bytes_in", f"Record bytes appended for producers by topic; {_LIMIT}", default=0
+    )
+    bytes_out: int = counter(
+        "penstock_topic_bytes_out", f"Record bytes sent to consumers by topic; {_LIMIT}", default=0
+    )
 
 
 class TrafficByTopic:

@@ -11,7 +11,6 @@ Not here: election, commit and forwarding (broker/), and the rules of each decis
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 from metadata.controller import (
     directories,
@@ -65,25 +64,43 @@ from penstock.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from penstock.metric_fields import gauge, measured
 from penstock.types import NO_OFFSET
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class ControllerStatistics:
     """Figures for operators. Counters begin when this node became the controller."""
 
-    brokers: int
-    active_brokers: int
-    fenced_brokers: int
-    topics: int
-    partitions: int
-    leaderless_partitions: int
-    unclean_elections: int
-    session_expirations: int
-    unclean_registrations: int  # processes that came back without their clean-shutdown marker
-    reassigning_partitions: int = 0
-    led_elsewhere: int = 0  # partitions that their preferred leader does not lead
-    replica_spread: int = 0  # the most replicas of a broker in service, minus the fewest
+    brokers: int = 0
+    active_brokers: int = gauge(
+        "penstock_controller_active_brokers", "Brokers in service, by the active controller; 0 elsewhere.", default=0
+    )
+    fenced_brokers: int = 0
+    led_elsewhere: int = gauge(
+        "penstock_preferred_replica_imbalance",
+        "Partitions that their preferred leader does not lead, by the active controller; 0 elsewhere.",
+        default=0,
+    )
+    replica_spread: int = gauge(
+        "penstock_replica_spread",
+        "The most replicas of a broker in service minus the fewest, by the active controller; 0 elsewhere.",
+        default=0,
+    )
+    reassigning_partitions: int = gauge(
+        "penstock_reassigning_partitions",
+        "Partitions whose replicas move to other brokers, by the active controller; 0 elsewhere.",
+        default=0,
+    )
+    topics: int = gauge("penstock_controller_topics", "Topics, by the active controller; 0 elsewhere.", default=0)
+    partitions: int = gauge(
+        "penstock_controller_partitions", "Partitions, by the active controller; 0 elsewhere.", default=0
+    )
+    leaderless_partitions: int = 0
+    unclean_elections: int = 0
+    session_expirations: int = 0
+    unclean_registrations: int = 0
+    """Processes that came back without their clean-shutdown marker."""
 
 
 class Controller:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from penstock.metric_fields import counter, gauge, measured
 from penstock.types import EpochEntry, TopicPartition
 from storage.log_config import LogConfig
 
@@ -93,26 +94,36 @@ class PassStatistics:
     """When the first remaining tombstone may be removed; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class CleanerStatistics:
     """A snapshot of a node's cleaner."""
 
-    passes: int
+    passes: int = counter("penstock_cleaner_passes", "Passes of the cleaner that ended well.")
     horizon_scans: int
     aborted: int
     deferred: int
     """Given up for lack of room or descriptors, to be tried again."""
-    bytes_read: int
-    bytes_written: int
+    given_up: int = counter(
+        "penstock_cleaner_passes_given_up", "Passes of the cleaner that were given up. They are tried again."
+    )
+    """Aborted or deferred."""
+    bytes_read: int = counter(
+        "penstock_cleaner_bytes_read", "Bytes that the cleaner read, for its map of keys and for filtering."
+    )
+    bytes_written: int = counter("penstock_cleaner_bytes_written", "Bytes that the cleaner wrote.")
     records_read: int
     records_kept: int
-    tombstones_removed: int
-    undecodable_batches: int
-    """Met by passes, and kept as they are."""
+    tombstones_removed: int = counter("penstock_cleaner_tombstones_removed", "Delete markers that the cleaner removed.")
+    undecodable_batches: int = counter(
+        "penstock_cleaner_undecodable_batches",
+        "Batches whose records could not be decoded, and that passes kept as they were.",
+    )
     throttled_ms: int
     max_dirty_ratio: float
     """The highest dirty ratio of any log, as of the last search for a log to clean."""
     running: tuple[TopicPartition, ...]
-    uncleanable: tuple[tuple[TopicPartition, str], ...]
-    """Logs that are not cleaned any more until a restart, and why."""
+    uncleanable: tuple[tuple[TopicPartition, str], ...] = gauge(
+        "penstock_cleaner_uncleanable_partitions", "Compacted logs that are not cleaned any more until a restart.", len
+    )
+    """Each with the reason."""
     last_pass: PassStatistics | None

@@ -270,6 +270,7 @@ class LogCleaner:
             horizon_scans=totals.horizon_scans,
             aborted=totals.aborted,
             deferred=totals.deferred,
+            given_up=totals.aborted + totals.deferred,
             bytes_read=totals.bytes_read,
             bytes_written=totals.bytes_written,
             records_read=totals.records_read,

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.errors import KafkaStorageError
+from penstock.metric_fields import counter, gauge, measured
 from penstock.threads import Threads
 from storage.disk.dir_threads import DirThreads, NoThreadError
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
@@ -44,18 +45,19 @@ OnAnswer = Callable[[BaseException | None], None]
 OnFailure = Callable[[str, OSError], None]
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class GroupCommitStatistics:
     """A snapshot; `requests / flushes` is how many waiters one fdatasync serves."""
 
     requests: int
-    flushes: int
+    flushes: int = counter("penstock_log_flushes", "Group commits (fdatasync) since the start.")
     in_flight: int
     queued: int
     failed_log_dirs: tuple[str, ...]
-    deferred: int = 0
-    """Logs that wait for room on their disk now."""
-    deferrals: int = 0
+    deferrals: int = counter(
+        "penstock_log_flushes_deferred", "Flushes that found no room on the disk, and were tried again."
+    )
+    deferred: int = gauge("penstock_logs_without_room", "Logs whose flush waits for room on the disk.")
 
 
 @dataclass(slots=True, eq=False)

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
+from penstock.metric_fields import counter
 from penstock.threads import Threads
 from storage.log_config import DAY_MS
 
@@ -48,25 +49,39 @@ class KnowsProducers(Protocol):
     def forget_oldest(self) -> None: ...
 
 
+_REFUSED = ("penstock_producer_batches_refused", "Batches of idempotent producers that did not fit, by the error.")
+
+
 @dataclass(slots=True)
 class ProducerIdCounts:
     """Counts for all logs, since the start of the node."""
 
-    duplicates: int = 0
-    """Batches that were in the log already: answered as the first time, not written."""
-    out_of_order: int = 0
-    """Batches refused with OUT_OF_ORDER_SEQUENCE_NUMBER."""
-    fenced: int = 0
-    """Refused with INVALID_PRODUCER_EPOCH."""
-    unknown: int = 0
-    """Refused with UNKNOWN_PRODUCER_ID."""
-    refused_full: int = 0
-    """New producers refused at a bound."""
-    expired: int = 0
-    evicted: int = 0
-    """Producers that made room at a bound."""
-    snapshots_left_out: int = 0
-    """Snapshots that were not written, for lack of room or descriptors."""
+    duplicates: int = counter(
+        "penstock_producer_duplicates",
+        "Batches that were in the log already: answered with their first offsets, not written again.",
+        default=0,
+    )
+    out_of_order: int = counter(*_REFUSED, why="out_of_order_sequence_number", default=0)
+    fenced: int = counter(*_REFUSED, why="invalid_producer_epoch", default=0)
+    unknown: int = counter(*_REFUSED, why="unknown_producer_id", default=0)
+    refused_full: int = counter(
+        "penstock_producers_refused",
+        "New producers that were refused at producer.id.max.per.partition or producer.id.max.per.node.",
+        default=0,
+    )
+    expired: int = counter(
+        "penstock_producers_expired", "Producers that were forgotten after producer.id.expiration.ms.", default=0
+    )
+    evicted: int = counter(
+        "penstock_producers_evicted",
+        "Producers that were silent for 10 minutes and made room for new ones at a bound.",
+        default=0,
+    )
+    snapshots_left_out: int = counter(
+        "penstock_producer_snapshots_left_out",
+        "Snapshots of producers that found no room or no descriptor; a start then reads more of the log.",
+        default=0,
+    )
 
 
 class ProducerIds:

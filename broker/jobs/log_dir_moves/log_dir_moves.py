@@ -316,6 +316,7 @@ class LogDirMoves:
             completed=self._completed,
             failed_attempts=self._failed_attempts,
             put_off=self._swapping.put_off,
+            throttled=self.throttle.holds,
             held_ms_max=self._swapping.held_ms_max,
         )
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from broker.replication.hosting.directory_reports import Announcement
+from penstock.metric_fields import counter, gauge, in_seconds, measured
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory
 
@@ -59,16 +60,26 @@ class MoveView:
     """Why it does not go on now; "" if it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LogDirMovesStatistics:
     """Of one broker; the counts are since its start."""
 
-    under_way: int
-    bytes_left: int
-    copied_bytes: int
-    completed: int
-    failed_attempts: int
-    put_off: int
-    """Swaps that took too long, and were tried again later."""
-    held_ms_max: int
-    """The longest time for which a partition was held for its swap."""
+    under_way: int = gauge("penstock_log_dir_moves", "Replicas that move to another log dir of this broker.")
+    bytes_left: int = gauge("penstock_log_dir_move_bytes_left", "Bytes that such moves have to copy yet.")
+    copied_bytes: int = counter("penstock_log_dir_move_bytes", "Bytes that such moves have copied.")
+    completed: int = counter("penstock_log_dir_moves_completed", "Such moves that are done.")
+    failed_attempts: int = counter(
+        "penstock_log_dir_move_failures", "Attempts of such moves that a full or a broken disk ended."
+    )
+    put_off: int = counter(
+        "penstock_log_dir_moves_put_off", "Times that a move put its last step off, because the disk was slow."
+    )
+    throttled: int = counter(
+        "penstock_log_dir_moves_throttled",
+        "Times that a copy was held by replica.alter.log.dirs.io.max.bytes.per.second.",
+    )
+    held_ms_max: int = gauge(
+        "penstock_log_dir_move_held_seconds_max",
+        "The longest time for which a replica refused requests at the end of its move, since the start.",
+        in_seconds,
+    )

@@ -12,22 +12,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 
 from penstock.errors import ApiError, KafkaStorageError
+from penstock.metric_fields import counter, measured
 from storage.disk.stop_wait import StopWait
 
 Waiter = Callable[[ApiError | None], None]
 
 
-@dataclass(frozen=True, slots=True)
+@measured
 class LogStartCommitStatistics:
     """A snapshot; `requests / writes` is how many waiters one write serves."""
 
-    requests: int
-    writes: int
-    failures: int
+    writes: int = counter(
+        "penstock_log_start_commits", "Checkpoint writes that made log starts durable for deletions and followers."
+    )
+    requests: int = counter(
+        "penstock_log_start_commit_requests",
+        "Deletions and followers that waited for a write of log starts; a write serves all that wait.",
+    )
+    failures: int = counter("penstock_log_start_commit_failures", "Checkpoint writes of log starts that failed.")
     waiting: int
 
 
@@ -79,7 +84,7 @@ class LogStartCommit:
     def statistics(self) -> LogStartCommitStatistics:
         """May be called in any thread."""
         waiting = sum(map(len, tuple(self._waiting.values())))
-        return LogStartCommitStatistics(self._requests, self._writes, self._failures, waiting)
+        return LogStartCommitStatistics(self._writes, self._requests, self._failures, waiting)
 
     def __repr__(self) -> str:
         writing = ", ".join(self._under_way) or "nothing"

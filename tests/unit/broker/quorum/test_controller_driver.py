@@ -57,7 +57,7 @@ class FakeController:
         self.expires: tuple[int, ...] = ()
         self.gives_back = 0
         self.changes: list[LeaderChange] = []
-        self.counted = ControllerStatistics(3, 2, 1, 4, 24, 0, 0, 0, unclean_registrations=5)
+        self.counted = ControllerStatistics(brokers=3, topics=4, partitions=24, unclean_registrations=5)
 
     def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return ControllerResult(() if self.is_done else (TopicRecord("t", "id"),), CreateTopicsResponse())

@@ -149,7 +149,7 @@ def test_a_snapshot_is_written_after_so_many_bytes_from_the_image_of_that_moment
         first = EpochEndOffset(1, 5)
         assert node.kept[0] == (BEGINNING, first)
         assert len(node.snapshots.load(first).topics_by_id) == 5 and node.snapshots.kept(first).time_ms == NOW_MS
-        assert node.snapshotter.statistics() == SnapshotStatistics(1, 0, node.snapshots.kept(first), 1)
+        assert node.snapshotter.statistics() == SnapshotStatistics(node.snapshots.kept(first), 1, 1, 0)
         assert not node.snapshotter.is_writing
 
     with_node(story, SnapshotLimits(300, 0, 1 << 20, 1 << 40))

@@ -46,7 +46,7 @@ class JudgingController:
         return None
 
     def statistics(self) -> ControllerStatistics:
-        return ControllerStatistics(0, 0, 0, 0, 0, 0, 0, 0, unclean_registrations=0)
+        return ControllerStatistics()
 
 
 def test_a_stall_is_forgiven_before_the_sessions_are_judged() -> None:
