@@ -24,7 +24,7 @@ log may be here for which there is no replica:
 | A log is | when |
 | --- | --- |
 | in use | its replica is Opened, Led, Followed or Held; or the start found it, and the metadata is not read yet |
-| offline | its replica is Broken, Damaged, GivenUp or OutOfUse |
+| offline | its replica is Broken, Damaged, GivenUp or OutOfUse; if only a change of the log failed, it stays in use |
 | left behind | its log dir has failed, and its replica was deleted or moved away since |
 | vanished | its directory held flushed records, and is gone: the replica is WithoutLog, if it must not begin empty |
 """
