@@ -27,7 +27,7 @@ Answered = TypeVar("Answered", contravariant=True)
 
 
 class CallCore(Protocol[Asked, Answered]):
-    """What a queue needs of its core. `attempt` counts the calls without progress in a row, this one included."""
+    """The core of a queue. `attempt` counts the calls without progress in a row, this one included."""
 
     def next_request(self) -> Asked | None:
         """The request to send now; None if there is nothing to ask."""

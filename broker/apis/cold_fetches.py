@@ -48,11 +48,11 @@ class ColdFetches:
 
     @property
     def is_reading(self) -> bool:
-        """Whether records are being read, or wait for their turn."""
+        """True if records are being read, or wait for their turn."""
         return any(not reading.is_done for reading in self._readings.values()) or any(self._later.values())
 
     def is_awaited(self, partition: TopicPartition) -> bool:
-        """Whether there is nothing to answer before `ready`."""
+        """True if there is nothing to answer before `ready`."""
         reading = self._readings.get(partition)
         if reading is not None:
             return not reading.is_done
@@ -73,7 +73,7 @@ class ColdFetches:
 
     @property
     def has_found(self) -> bool:
-        """Whether finished reads are kept: their memory is free again when they are sent."""
+        """True if finished reads are kept: their memory is free again when they are sent."""
         return any(reading.is_done for reading in self._readings.values())
 
     def begin(

@@ -39,7 +39,7 @@ class ForwardedRequests:
         self._start(request, self._asked(asked, timeout_ms, otherwise), DESCRIBE_QUORUM)
 
     def handlers(self) -> dict[str, Handle]:
-        """Those of the APIs that change the cluster's metadata, by name."""
+        """The handlers of the APIs that change the cluster's metadata, by name."""
         return {api.name: self._handler(api) for api in APIS.values() if api.kind is ApiKind.FORWARDED}
 
     def _handler(self, api: Api[Any, Any]) -> Handle:

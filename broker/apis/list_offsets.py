@@ -36,7 +36,7 @@ from storage.log.log_reader import ColdLookUp
 from storage.segment.timestamp_lookup import TimeLookUp
 
 TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
-"""Of a request that gives none, and the most that counts."""
+"""The time-out of a request that gives none, and the longest that counts."""
 BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 """Known without a look into the log."""
 

@@ -39,7 +39,7 @@ from storage.segment.cold_read import ColdRead
 SESSION_PARTITIONS_MAX = 100_000
 """Partitions of one session."""
 SESSION_PARTITION_BYTES = 800
-"""What one of them costs: its entry here, its names, and the session's place among the partition's watchers."""
+"""The cost of one partition: its entry here, its names, and the session's place among the partition's watchers."""
 
 GetPartition = Callable[[TopicPartition, str], Partition]
 """`HostedPartitions.get`."""
@@ -58,7 +58,7 @@ class _Watched:
     doubted_at: int = -1
     source: Partition | None = None
     is_copy: bool = False
-    """Whether the records of the last look go to a replica that moves."""
+    """True if the records of the last look go to a replica that moves."""
 
 
 class SessionPartitions:
@@ -89,7 +89,7 @@ class SessionPartitions:
 
     @property
     def is_replica(self) -> bool:
-        """Whether the fetcher is a follower."""
+        """True if the fetcher is a follower."""
         return self._replica_id >= 0
 
     # -- what the fetcher wants ----------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class SessionPartitions:
         return told != (result.high_watermark, result.log_start_offset)
 
     def _is_late(self, watched: _Watched, result: PartitionFetchResult) -> bool:
-        """Whether the follower has not been told of the new log start: a deletion waits for it."""
+        """True if the follower has not been told of the new log start: a deletion waits for it."""
         known = watched.sent_log_start_offset
         return self.is_replica and NO_OFFSET < known < result.log_start_offset
 

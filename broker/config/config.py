@@ -29,9 +29,10 @@ from penstock.types import Endpoint
 NODE_ID_MAX = 2**31 - 1
 PORT_MAX = 65_535
 NUMBER_DIGITS_MAX = 19
-"""Of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300 digits."""
+"""Limit for the digits of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300
+digits."""
 HOST_LENGTH_MAX, LABEL_LENGTH_MAX = 253, 63
-"""Of a name in the DNS, and of what is between its dots (RFC 1035)."""
+"""Limits for a name in the DNS, and for the part between its dots (RFC 1035)."""
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
@@ -270,7 +271,7 @@ def _endpoint(key: str, item: str, host: str, port: str) -> Endpoint:
 
 
 def _is_host(host: str) -> bool:
-    """Whether one could ask for its address: a name has labels of 1 to 63 characters, and brackets hold IPv6."""
+    """True if one could ask for its address: a name has labels of 1 to 63 characters, and brackets hold IPv6."""
     try:
         if host.startswith("["):
             ipaddress.IPv6Address(host.strip("[]"))

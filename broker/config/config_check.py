@@ -16,7 +16,7 @@ from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint
 
 DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
-"""Of one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
+"""Limit for one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
 
 
 def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
@@ -37,9 +37,9 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
 
 
 def conflicts(config: NodeConfig) -> list[str]:
-    """What does not go together of the values in force, of which some come from the metadata: the controller knows no
-    node's file, so it cannot refuse them. `min.insync.replicas` counts for topics with more replicas than the file's
-    default too, so it is none of them."""
+    """Conflicts between the values in force, of which some come from the metadata: the controller knows no node's file,
+    so it cannot refuse them. `min.insync.replicas` counts for topics with more replicas than the file's default too, so
+    it is none of them."""
     found = []
     for check in _OF_CHANGING_KEYS:
         try:

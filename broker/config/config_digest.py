@@ -20,7 +20,7 @@ OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER))
 
 
 def settings_digest(config: NodeConfig) -> str:
-    """Of every key with its value in force, given or default."""
+    """Digest of every key with its value in force, given or default."""
     lines = [f"{key.name}={_text(config, key)}" for key in KEYS.values() if key.name not in OWN]
     lines = sorted(lines + [f"{name}={limits}" for name, limits in config.listener_limits.items()])
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]

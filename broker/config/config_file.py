@@ -29,7 +29,7 @@ _LINE = re.compile(r"at line (\d+)")
 
 
 def read_config_file(path: str) -> bytes:
-    """What is in the file; ConfigError if it cannot be read."""
+    """The content of the file; ConfigError if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             return file.read(FILE_BYTES_MAX + 1)

@@ -7,7 +7,7 @@ A part that reads a key each time when it needs it asks for `current`. A part th
     dynamic.listen(lambda config: quota.set_rate(config.leader_replication_throttled_rate),
                    "leader.replication.throttled.rate")
 
-Whoever makes the part listens for it, after it has given the part the value of `current`. The callback comes on the
+The maker of the part listens for it, after it has given the part the value of `current`. The callback comes on the
 event loop, AFTER `current` is the new one, once for each change however many of its keys changed. It only takes values:
 it does not wait, and raises nothing. Only keys that may change while a node runs can be listened to.
 
@@ -50,7 +50,7 @@ class DynamicBrokerConfig:
         self.file = file
         """As it was read last, and applied."""
         self.current = file
-        """What is in force now."""
+        """The configuration in force."""
         self._own_resource = ConfigResource(BROKER_RESOURCE, str(file.node_id))
         self._for_all: Mapping[str, ConfigValue] = {}
         self._own: Mapping[str, ConfigValue] = {}
@@ -91,7 +91,7 @@ class DynamicBrokerConfig:
         return changed
 
     def is_set_in_metadata(self, key: str) -> bool:
-        """Whether a value of the file would not count."""
+        """True if a value of the file would not count."""
         return key in self._own or key in self._for_all
 
     def source_of(self, key: str) -> ConfigSource:

@@ -44,4 +44,4 @@ BROKER_CONFIGS: Final = BrokerConfigs(
         _not_above("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
     ),
 )
-"""What the controller is given."""
+"""The keys and rules that the controller is given."""

@@ -119,7 +119,7 @@ KAFKA_KEYS = (
 
 
 def hint(name: str) -> str:
-    """What to do about a key of Kafka's that is not ours; "" for a key that is not Kafka's either."""
+    """The remedy for a key of Kafka's that is not ours; "" for a key that is not Kafka's either."""
     for key in KAFKA_KEYS:
         if name == key.name or (key.name.endswith("*") and name.startswith(key.name[:-1])):
             return f"Kafka's {name} is {key.ours} here: {key.why}" if key.ours else f"no such key here: {key.why}"

@@ -23,7 +23,7 @@ OF_ONE_LISTENER = ("max.connections", "max.connection.creation.rate", "connectio
 
 
 def is_listener_key(name: str) -> bool:
-    """Whether it is one of these keys, of whichever listener."""
+    """True if it is one of these keys, of whichever listener."""
     listener, _, key = name.removeprefix(PREFIX).partition(".")
     return name.startswith(PREFIX) and bool(listener) and key in OF_ONE_LISTENER
 

@@ -15,7 +15,7 @@ from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 
 @dataclass(frozen=True, slots=True)
 class ListenerOverrides:
-    """What listener.name.<name>.… sets for one listener; None where it sets nothing."""
+    """The values of listener.name.<name>.… for one listener; None where it sets nothing."""
 
     max_connections: int | None = None
     max_connection_creation_rate: int | None = None
@@ -169,7 +169,7 @@ class NodeConfig:
         return tuple(ListenerEndpoint(name, self.advertised_listeners[name]) for name in names)
 
     def overrides(self, listener: str) -> ListenerOverrides:
-        """What is set for this listener alone."""
+        """The values that are set for this listener alone."""
         return self.listener_limits.get(listener, NO_OVERRIDES)
 
     @property

@@ -54,7 +54,7 @@ def listener_limits(config: NodeConfig, listener: str, descriptors_share: int) -
 
 
 def shared_by_clients(config: NodeConfig, descriptors_share: int) -> SharedConnections:
-    """What the listeners for clients have together."""
+    """The limits that the listeners for clients have together."""
     return SharedConnections(
         min(config.max_connections, descriptors_share), CreationRate(config.max_connection_creation_rate)
     )

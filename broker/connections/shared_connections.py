@@ -1,4 +1,4 @@
-"""What several listeners share: how many connections there may be, and how many new ones in a second. Pure.
+"""The limits that several listeners share: how many connections there may be, and how many new ones in a second. Pure.
 
 Listeners that have more connections together than they may are brought down alike: the one with the most loses some
 first. So a flood at one of them takes no connection from another that has few. The shared rate of new connections goes

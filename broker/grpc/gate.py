@@ -1,4 +1,4 @@
-"""Who may ask at a listener, and from when on. An edge; it decides by values alone."""
+"""Decides who may ask at a listener, and from when on. An edge; it decides by values alone."""
 
 from __future__ import annotations
 

@@ -140,13 +140,13 @@ class ServesCalls(Protocol):
 
 
 def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
-    """What a listener for clients serves."""
+    """Adds the calls and streams of a listener for clients."""
     calls, held = client_calls(channel, served.gate), served.held
     server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, served.door.busy)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener) -> None:
-    """What the inter-broker listener serves."""
+    """Adds the streams of the inter-broker listener."""
     held, streams = served.held, served.door.replica_streams
     server.add(REPLICATION_SERVICE, {}, streams, held.decoders, held.node_requests, served.door.busy)
 
@@ -154,7 +154,7 @@ def add_broker_apis(server: ServesCalls, served: ServedListener) -> None:
 def add_controller_apis(
     server: ServesCalls, limits: ListenerLimits, quorum: Handle, controller: Handle, clock: Clock
 ) -> None:
-    """What the controller listener serves."""
+    """Adds the calls of the controller listener."""
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
     for service, calls in ((QUORUM_SERVICE, quorum_calls(quorum)), (CONTROLLER_SERVICE, controller_calls(controller))):
         server.add(service, calls, {}, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own

@@ -20,7 +20,7 @@ from storage.disk.file_system import DiskRoom, FileSystem
 
 INTERVAL_MS = 10_000
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN)
-"""What a disk answers when the log dir is gone for good; after another error it is asked again."""
+"""The errors of a disk whose log dir is gone for good; after another error it is asked again."""
 
 
 class DiskRooms:

@@ -233,7 +233,7 @@ class LogUpkeep:
 
 
 def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> bool:
-    """Whether the log still begins with these segments, but for what was appended."""
+    """True if the log still begins with these segments, but for what was appended."""
     full, now = files[:-1], partition_log.segments
     return [file.segment for file in full] == list(now[: len(full)]) and all(file.is_unchanged() for file in full)
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class WorkKind(StrEnum):
-    """What a node spends its processor time on."""
+    """The kinds of work on which a node spends its processor time."""
 
     NETWORK = "network"
     """Decoding requests and encoding answers."""
@@ -33,7 +33,7 @@ class WorkKind(StrEnum):
 
 
 class BusyTime:
-    """Of one kind. Only rises."""
+    """The time of one kind of work. Only rises."""
 
     __slots__ = ("now_ns", "total_ns")
 

@@ -49,7 +49,7 @@ class _Slice:
     processors_ns: int
     """The time of all processors together; 0 where that is not known."""
     others_ns: float
-    """Of it, what neither was idle nor went to this node."""
+    """The part of it that neither was idle nor went to this node."""
 
 
 @measured

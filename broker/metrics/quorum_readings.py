@@ -52,7 +52,7 @@ def quorum_readings(node: NodeView) -> Iterator[Reading]:
 
 
 def _snapshots(found: SnapshotStatistics) -> Iterator[Reading]:
-    """Of the metadata, that this node wrote."""
+    """The snapshots of the metadata that this node wrote."""
     newest = found.newest
     help_text = "Bytes of the newest snapshot of the metadata here; 0 without one."
     yield Reading("penstock_metadata_snapshot_bytes", help_text, newest.size_bytes)
@@ -62,7 +62,7 @@ def _snapshots(found: SnapshotStatistics) -> Iterator[Reading]:
 
 
 def _elections(driver: DriverStatistics) -> Iterator[Reading]:
-    """Of the quorum: what this node's part of it did since its start."""
+    """The quorum, and the work of this node's part of it since its start."""
     core = driver.core
     yield Reading("penstock_quorum_leader_id", "The quorum's leader; -1 when unknown.", core.leader_id)
     help_text = "The next offset of the metadata log here."

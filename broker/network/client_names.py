@@ -43,7 +43,7 @@ class ClientTraffic:
 
 
 class ClientNames:
-    """Of the clients' listener. Changed on the event loop."""
+    """The names at the clients' listener. Changed on the event loop."""
 
     def __init__(self) -> None:
         self._others = ClientTraffic(OTHERS)

@@ -31,11 +31,11 @@ class IoWork(StrEnum):
     READ = "read"
     """Records that a fetch wants and that are not in the page cache."""
     LOOK_UP = "look_up"
-    """Of a record by its time."""
+    """A look-up of a record by its time."""
 
 
 class IoPort(Protocol):
-    """What the APIs need of the I/O threads."""
+    """The I/O threads, as the APIs use them."""
 
     def submit(self, log_dir: str, kind: IoWork, work: Callable[[], object], then: Callable[[], object]) -> bool:
         """Have `work` done in a thread of the log dir, and `then` on the loop. False: the queue is full, and neither

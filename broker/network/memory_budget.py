@@ -68,7 +68,7 @@ class Account:
         return None
 
     def has_room(self, size: int, *, without: int = 0) -> bool:
-        """Whether this many bytes could be taken now, if the account had not `without` bytes of those that it has."""
+        """True if this many bytes could be taken now, if the account had not `without` bytes of those that it has."""
         return self.budget.has_room(self, size, without)
 
     def room(self) -> int:
@@ -132,7 +132,7 @@ class MemoryBudget:
         self._turns: dict[str, _Host] = {}
         """Addresses with streams that wait, in the order of their turns."""
         self._is_awaited = False
-        """Whether the one whose turn it is waits for the budget as a whole."""
+        """True if the account whose turn it is waits for the budget as a whole."""
         self._is_granting = False
 
     def open(self, host_name: str) -> Account:
@@ -144,7 +144,7 @@ class MemoryBudget:
         return Account(self, host)
 
     def has_room(self, account: Account, size: int, without: int = 0) -> bool:
-        """Whether `size` more bytes are within all limits, and no other account is first."""
+        """True if `size` more bytes are within all limits, and no other account is first."""
         return not self._is_awaited and not account.host.waiting and self._fits(account, size, without)
 
     def room(self, account: Account) -> int:

@@ -1,4 +1,4 @@
-"""What a broker tells the controller of its log dirs: who it is, which replicas they hold, and why it was refused.
+"""The content of a broker's registration: who it is, which replicas its log dirs hold, and why it was refused.
 
 Kafka's BrokerRegistrationRequest (KIP-631), with the directory ids of KIP-858. Not here: when it registers, and what
 follows from the answer (broker_lifecycle.py).

@@ -43,7 +43,7 @@ class BrokerStanding(Protocol):
 
 
 def checks(config: NodeConfig, leader_id: int, metadata_offset: int, standing: BrokerStanding | None) -> list[Check]:
-    """Of a node whose logs are open; `standing` is None without the broker role."""
+    """The checks of a node whose logs are open; `standing` is None without the broker role."""
     if standing is None:
         return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(config))]
     if not standing.is_fenced:

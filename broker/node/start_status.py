@@ -1,4 +1,4 @@
-"""What the service manager hears while a node opens its logs: how many are left, in which log dir, and that it gets on.
+"""Tells the service manager, while a node opens its logs, how many are left, in which log dir, and that it gets on.
 
 After a crash each log is checked from its recovery point on. That may take minutes, and nothing else of the node runs
 before it is done. Kafka shows the same as remainingLogsToRecover. A recovery may also take longer than a start may; it

@@ -38,7 +38,7 @@ class Notifier:
 
     @property
     def has_listener(self) -> bool:
-        """Whether there is a listener."""
+        """True if there is a service manager that listens."""
         return self._socket is not None
 
     def ready(self) -> None:

@@ -58,7 +58,7 @@ class ProducerIdBlocks(Generic[W]):
 
     @property
     def wants_block(self) -> bool:
-        """Whether the controller is to be asked for a block, if it is not being asked already."""
+        """True if the controller is to be asked for a block, if it is not being asked already."""
         return self._is_used and self._left * AHEAD_SHARE <= self._newest_size
 
     @property
@@ -105,7 +105,7 @@ class ProducerIdBlocks(Generic[W]):
         self._refusal = error
 
     def expired(self, now_ms: int) -> list[tuple[W, ApiError]]:
-        """Who has waited too long, and gets which error."""
+        """The waiters whose time is over, each with its error."""
         expired: list[tuple[W, ApiError]] = []
         why = self._refusal or "the controller has not answered"
         while self._waiting and self._waiting[0].deadline_ms <= now_ms:

@@ -26,7 +26,7 @@ CALL_TIMEOUT_MS = 10_000
 
 
 class KnownLeader(Protocol):
-    """What the channel needs of the raft driver."""
+    """The raft driver, as the channel uses it."""
 
     @property
     def leader_id(self) -> int: ...

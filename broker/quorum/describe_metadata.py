@@ -38,7 +38,7 @@ from storage.disk.file_system import FileSystem
 
 NEWEST = -1
 PAGE_BYTES_MAX = 1 << 20
-"""Of one answer: far below the 4 MiB that gRPC takes where nothing else is set."""
+"""Limit for one answer: far below the 4 MiB that gRPC takes where nothing else is set."""
 KEPT_MS = 10_000
 """How long lines wait for the question for the next page; the caller may be gone."""
 
@@ -130,7 +130,7 @@ class DescribeMetadataApi:
         self._reading = request
 
     def _told(self, error: BaseException, offset: int) -> BaseException:
-        """What the caller gets of what the thread has met; anything unexpected as it is."""
+        """Turns the reader thread's error into the caller's. Unexpected errors are returned unchanged."""
         if isinstance(error, InsideDecisionError):
             return InvalidRequestError(str(error))
         if isinstance(error, MemoryError):

@@ -180,7 +180,7 @@ class MetadataLog:
             _log.warning("the beginning of the metadata log is %s later: %s", what, error)
 
     def bytes_from(self, offset: int) -> int:
-        """Of the segments that have records at or above it; any thread."""
+        """Bytes of the segments that have records at or above it; any thread."""
         return sum(segment.size_bytes for segment in self._log.segments if segment.next_offset > offset)
 
     def _own_snapshots(self) -> MetadataSnapshots:

@@ -106,7 +106,7 @@ def cut_false_epoch(log: Log, snapshots: Sequence[EpochEndOffset], before_cut: D
 
 
 def _goes_on(log: Log, entry: EpochEntry, snapshots: Sequence[EpochEndOffset]) -> bool:
-    """Whether the log may start in the middle of this epoch: a snapshot ends there in the same one, or ends behind it
+    """True if the log may start in the middle of this epoch: a snapshot ends there in the same one, or ends behind it
     in no older one."""
     if entry.start_offset != log.log_start_offset:
         return False
@@ -117,7 +117,7 @@ def _goes_on(log: Log, entry: EpochEntry, snapshots: Sequence[EpochEndOffset]) -
 
 
 def _begins(log: Log, entry: EpochEntry) -> bool:
-    """Whether the batch at the beginning of an epoch says that it begins it."""
+    """True if the batch at the beginning of an epoch says that it begins it."""
     first = next(iter(read_records(log.read(entry.start_offset, 1).records)), None)
     if first is None or first.offset != entry.start_offset or first.value is None:
         return False

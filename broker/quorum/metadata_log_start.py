@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 def find_beginning(
     log: Log, snapshots: MetadataSnapshots, before_cut: Callable[[], None] = nothing_to_note
 ) -> LogBeginning:
-    """What the log begins with, AFTER the log was made to fit. CorruptFileError if records are missing. `before_cut` is
-    called BEFORE the log goes without its beginning, or goes on without it.
+    """Finds the snapshots with which the log begins, AFTER the log was made to fit. CorruptFileError if records are
+    missing. `before_cut` is called BEFORE the log goes without its beginning, or goes on without it.
 
     A voter has found out BEFORE what it forgot (`voter_memory.py`): a log that was cut or lost reaches the end of the
     snapshot here, but not what was acked behind it.
@@ -75,7 +75,7 @@ def _newest_sound(found: tuple[EpochEndOffset, ...], snapshots: MetadataSnapshot
 
 
 def _has(log: Log, snapshot_id: EpochEndOffset) -> bool:
-    """Whether the log reaches the snapshot's end, and has the record before it, or begins there."""
+    """True if the log reaches the snapshot's end, and has the record before it, or begins there."""
     epoch, end_offset = snapshot_id
     if log.log_start_offset == end_offset:
         return True

@@ -184,7 +184,7 @@ def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:
 
 
 def topic_defaults(config: NodeConfig) -> dict[str, ConfigValue]:
-    """What the node's configuration says for its topics, under Kafka's broker keys."""
+    """The values for its topics in the node's configuration, under Kafka's broker keys."""
     found: dict[str, ConfigValue] = {}
     for definition in TOPIC_CONFIGS.values():
         key = definition.broker_key

@@ -80,7 +80,7 @@ def _newest_snapshot(fs: FileSystem, directory: str, at_offset: int | None) -> M
 
 
 def _batches(fs: FileSystem, directory: str, from_offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Those of the log from the one that begins there on; the last may be cut off."""
+    """The batches of the log from the one that begins there on; the last may be cut off."""
     found = sorted(
         parsed[0] for name in fs.listdir(directory) if (parsed := parse_segment_file(name)) and parsed[1] == LOG_SUFFIX
     )

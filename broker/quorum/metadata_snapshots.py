@@ -50,7 +50,7 @@ class KeptSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LogBeginning:
-    """What stands for the beginning of the metadata log: snapshots, oldest first, and what the newest one says."""
+    """The beginning of the metadata log: snapshots, oldest first, and the content of the newest one."""
 
     kept: tuple[KeptSnapshot, ...] = (KeptSnapshot(BEGINNING, 0, 0),)
     loaded: LoadedSnapshot | None = None
@@ -71,7 +71,7 @@ class MetadataSnapshots:
                 fs.unlink(f"{directory}/{name}")
 
     def found(self) -> tuple[EpochEndOffset, ...]:
-        """What is in the directory, good or damaged, oldest first. OSError."""
+        """The ids of the snapshots in the directory, good or damaged, oldest first. OSError."""
         ids = (parse_metadata_snapshot(name) for name in self._fs.listdir(self.directory))
         return tuple(sorted((one for one in ids if one is not None), key=lambda one: (one.end_offset, one.epoch)))
 

@@ -184,7 +184,7 @@ class MetadataSnapshotter:
 
 
 def is_snapshot_due(limits: SnapshotLimits, bytes_since: int, ms_since: int) -> bool:
-    """Whether a snapshot is to be written, if anything was committed since the last one."""
+    """True if a snapshot is to be written, if anything was committed since the last one."""
     return bytes_since >= limits.between_bytes or 0 < limits.interval_ms <= ms_since
 
 

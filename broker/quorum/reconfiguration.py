@@ -33,7 +33,7 @@ class Reconfiguration:
         self._waiting: dict[str, None] = {}
         self._current: tuple[str, Iterator[None]] | None = None
         self._is_due = False
-        """Whether the next slice is under way, or the loop will begin it."""
+        """True if the next slice is under way, or the loop will begin it."""
         self._stopped = False
 
     def submit(self, topic_ids: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ class Reconfiguration:
             asyncio.get_running_loop().call_later((self._now_ms() - began_ms) / 1000, self._slice)
 
     def _step(self) -> bool:
-        """Whether anything was left to do."""
+        """Does one step; False if nothing was left to do."""
         if self._current is None:
             topic_id = next(iter(self._waiting), None)
             if topic_id is None:

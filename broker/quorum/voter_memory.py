@@ -39,7 +39,7 @@ _REMEDY = f"see `A quorum that cannot elect` in {REPAIRS}"
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What the voter has ever done, before this start too."""
+    """The deeds of the voter, before this start too."""
 
     has_voted: bool = False
     has_records: bool = False
@@ -155,7 +155,7 @@ class VoterMemory:
 
 
 def _ids(found: object) -> tuple[int, ...] | None:
-    """None for what no release writes, and for what an older one leaves out."""
+    """The voters' ids; None if the file of an older release has none, or they have a form that no release writes."""
     ids = found if isinstance(found, list) else []
     return tuple(sorted(ids)) if ids and all(type(each) is int for each in ids) else None
 

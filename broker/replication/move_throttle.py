@@ -42,7 +42,7 @@ class MoveThrottle:
         return self._rate < NO_LIMIT
 
     def set_rate(self, bytes_per_second: int) -> None:
-        """From now on; what was saved up for the rate before is forgotten, and what is missing is not."""
+        """Changes the rate from now on. Bytes that were saved up at the old rate are lost; a debt is kept."""
         if bytes_per_second != self._rate:
             self._rate, self._room = bytes_per_second, min(self._room, 0)
 

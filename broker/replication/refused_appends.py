@@ -33,7 +33,7 @@ class RefusedAppendsStatistics:
         "Partitions whose last append found no room or no descriptor, less than 5 minutes ago.",
     )
     led: int = 0
-    """Of these partitions, those that this broker leads: producers are refused."""
+    """The part of these partitions that this broker leads: producers are refused."""
 
 
 class RefusedAppends:

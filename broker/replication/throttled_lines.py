@@ -22,7 +22,7 @@ class ThrottledLines:
         """When the last line was written, and how many were left out since."""
 
     def due(self, subject: Hashable) -> str | None:
-        """What the line adds about those that were left out before it; None: leave this one out, too."""
+        """The line's addition about those that were left out before it; None: leave this one out, too."""
         now_ms = self._now_ms()
         said_ms, unsaid = self._said.get(subject, (now_ms - SAY_INTERVAL_MS, 0))
         if now_ms - said_ms < SAY_INTERVAL_MS:

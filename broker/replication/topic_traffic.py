@@ -38,7 +38,7 @@ class TopicTraffic:
 
 
 class TrafficByTopic:
-    """Of one broker."""
+    """The traffic of one broker."""
 
     def __init__(self) -> None:
         self._others = TopicTraffic()

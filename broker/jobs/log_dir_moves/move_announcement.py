@@ -51,7 +51,7 @@ class MoveAnnouncements:
         return False
 
     def use(self, move: Move) -> bool:
-        """Whether the swap may begin now: the controller still has the new log dir, and from now on nothing but `end`
+        """True if the swap may begin now: the controller still has the new log dir, and from now on nothing but `end`
         takes the announcement back."""
         if move.announcement is None or not self._directories.holds(move.announcement):
             return False

@@ -39,7 +39,7 @@ class NodeLog:
 
 
 def with_log_options(config: NodeConfig, level: str, form: str) -> NodeConfig:
-    """What the command line says of the log goes before the file, until that is read again; "" says nothing."""
+    """Puts the command line's log options before the file, until that is read again; "" says nothing."""
     forms = KEYS["logger.format"].choices
     if form and form not in forms:
         raise ConfigError(f"--log-format {form}: must be one of {', '.join(forms)}")

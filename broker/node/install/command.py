@@ -59,7 +59,8 @@ def this_machine(name: str, etc: Path = Path(ETC)) -> ServiceHost:
 
 
 def interpreter_paths() -> tuple[str, ...]:
-    """What a process of this interpreter opens: the executable behind all links, its library, and this package."""
+    """The paths that a process of this interpreter opens: the executable behind all links, its library, and this
+    package."""
     paths = (sys.executable, sys.base_prefix, os.__file__, __file__)
     return tuple(dict.fromkeys(os.path.realpath(path) for path in paths))
 

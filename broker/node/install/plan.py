@@ -51,7 +51,8 @@ class ServiceHost:
     """Files and folders that the service needs to run Python, with their links followed: a virtual environment may
     stand on an interpreter in somebody's home (pyenv, uv)."""
     closed: Mapping[str, str] = field(default_factory=dict)
-    """Of the interpreter and the command: those that the service's user cannot reach, with the folder that stops it."""
+    """The paths of the interpreter and the command that the service's user cannot reach, with the folder that stops
+    it."""
 
 
 def instance(config_path: str) -> str:

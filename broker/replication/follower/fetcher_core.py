@@ -213,7 +213,7 @@ class FetcherCore:
 
     @property
     def has_others_to_ask_for(self) -> bool:
-        """Whether anything is followed besides the partitions that are being appended to."""
+        """True if anything is followed besides the partitions that are being appended to."""
         return len(self._states) > len(self._appending)
 
     def next_turn(self, now_ms: int) -> FetchTurn:
@@ -254,13 +254,13 @@ class FetcherCore:
         return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
 
     def _is_throttled(self, partition: TopicPartition, state: FetchState) -> bool:
-        """A copy, unless it has all that is committed: the leader may count it as in sync before this node hears of it,
-        and then no high watermark is above what it has."""
+        """A moving replica is throttled only while it lacks committed records. The leader may count it as in sync
+        before this node hears of it; such a replica lacks none."""
         return state.lag != 0 and self._copies.is_moving(partition)
 
     def _hold(self, partition: TopicPartition, state: FetchState, now_ms: int) -> None:
-        """Asked for when the throttle has room; out of the session until then, or the leader would go on sending the
-        records from its old position."""
+        """Takes the partition out of the session until the throttle has room, or the leader would go on sending its
+        records from the old position."""
         self.held_ms = self._copies.throttle.hold_ms(now_ms)
         self._copies.throttle.note_hold()
         state.retry_at_ms = now_ms + self.held_ms

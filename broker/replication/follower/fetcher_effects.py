@@ -49,8 +49,8 @@ def perform(effect: Effect, partition: Partition) -> bool:
 def prepare(
     effect: Truncate | StartOver, partition: Partition, expect_cut: Callable[[int], None]
 ) -> PreparedCut | None:
-    """What a thread should do before the truncation is performed; None: nothing. `expect_cut` is told the offset of a
-    cut that leaves records."""
+    """The work for a thread before the truncation is performed; None: nothing. `expect_cut` is told the offset of a cut
+    that leaves records."""
     if isinstance(effect, StartOver):
         return None
     offset = cut_offset(effect.answer, partition)

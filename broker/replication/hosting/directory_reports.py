@@ -45,7 +45,7 @@ class Announcement:
     partition: Partition
     log_dir: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Nobody need wait any longer: it was acknowledged, or it will not be."""
+    """Set when it was acknowledged, or will not be: waiters need not wait any longer."""
     broker_epoch: int | None = None
     """Under which the controller has acknowledged it: the next registration names the dirs anew."""
 
@@ -102,7 +102,7 @@ class DirectoryReports:
         return announcement
 
     def holds(self, announcement: Announcement) -> bool:
-        """Whether the metadata has the announced log dir, by the controller's answer."""
+        """True if the metadata has the announced log dir, by the controller's answer."""
         is_made = self._announced.get(announcement.partition.topic_partition) is announcement
         return is_made and announcement.broker_epoch == self._broker_epoch()
 

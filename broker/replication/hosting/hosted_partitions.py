@@ -33,7 +33,7 @@ class HostedPartitions:
         self.broker_id = broker_id
         self._replicas: dict[TopicPartition, Replica] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
-        """Of those replicas that have one; they alone change it."""
+        """The partitions of those replicas that have one; the replicas alone change it."""
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 

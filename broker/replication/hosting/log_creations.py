@@ -32,7 +32,7 @@ BATCH_MAX = 32
 
 Created = Callable[[NewLog, Log | Exception], None]
 REFUSALS = (ApiError, CorruptFileError, OSError)
-"""Of a disk or a name; any other error is a bug."""
+"""The errors of a disk or a name; any other error is a bug."""
 
 
 class LogCreations:
@@ -52,7 +52,7 @@ class LogCreations:
         self._is_stopped = False
 
     def create(self, new: NewLog) -> None:
-        """What `LogCreation.begin` has returned."""
+        """Creates the log that `LogCreation.begin` has returned."""
         self._waiting.setdefault(new.log_dir, []).append(new)
         self._start(new.log_dir)
 

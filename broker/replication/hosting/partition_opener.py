@@ -44,7 +44,7 @@ class PartitionOpener:
         self._dismissed = tuple(dismissed)
 
     def has_log(self, key: TopicPartition, topic_id: str) -> bool:
-        """Whether a log dir that is in use holds the topic's log."""
+        """True if a log dir that is in use holds the topic's log."""
         return self._log_manager.get(key, topic_id) is not None
 
     def why_not_empty(self, key: TopicPartition, assignment: Assignment) -> str:

@@ -106,7 +106,7 @@ class ReplicaAssignments:
             self._opener.dismiss(partition)
 
     def hosts(self, key: TopicPartition) -> bool:
-        """Whether this broker serves the partition, or would if it could."""
+        """True if this broker serves the partition, or would if it could."""
         return self._hosted.state(key) is not HostingState.ABSENT
 
     def brokers_changed(

@@ -106,7 +106,7 @@ class ReplicaRevival:
         self._to_create.submit(replica, starts_empty=True)
 
     def sets_others_aside(self, replica: Replica, topic_id: str) -> bool:
-        """Whether only logs of other topics, which had this name before, were out of use: they are set aside, and the
+        """True if only logs of other topics, which had this name before, were out of use: they are set aside, and the
         replica is not lost. A log that is offline is kept for its own topic."""
         key, partition, offline = replica.key, replica.partition, self._logs.offline
         if partition is not None and partition.topic_id == topic_id:

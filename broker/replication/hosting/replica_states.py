@@ -244,7 +244,7 @@ class Replica:
             partition.hold(why)
 
     def postpones(self, change: Callable[[], None]) -> bool:
-        """Whether the replica is held; `change` is then called when it is released."""
+        """True if the replica is held; `change` is then called when it is released."""
         if self._held is not None:
             self._postponed.append(change)
         return self._held is not None

@@ -16,7 +16,7 @@ from penstock.errors import (
 from penstock.types import LeaderHint, TopicPartition
 
 _SHOWN_CHARACTERS = 64
-"""Of a topic id that a client made up."""
+"""Limit for the shown characters of a topic id that a client made up."""
 
 
 def unknown_partition(

@@ -27,7 +27,7 @@ class FollowerContacts:
         self._fetched_ms[broker_id] = self._now_ms()
 
     def in_sync(self, leading: Iterable[LeaderState]) -> list[frozenset[int]]:
-        """Of each partition led here, in the order given: the ISR without the members that this leader misses."""
+        """The ISR of each partition led here, in the order given, without the members that this leader misses."""
         since_ms = self._now_ms() - self._lag_time_ms_max
         heard = {broker_id for broker_id, fetched_ms in list(self._fetched_ms.items()) if fetched_ms >= since_ms}
         heard.add(self._broker_id)

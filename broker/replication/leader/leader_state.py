@@ -121,11 +121,11 @@ class LeaderState:
         return self.isr | self.proposed.ids if self.proposed else self.isr
 
     def is_moving(self, broker_id: int) -> bool:
-        """Whether a reassignment adds this replica, and it is not in sync yet."""
+        """True if a reassignment adds this replica, and it is not in sync yet."""
         return broker_id in self.adding and broker_id not in self.maximal_isr
 
     def may_commit(self, min_insync_replicas: int) -> bool:
-        """Whether the high watermark may rise: what it passes is safe with the ISR, and the ISR is large enough."""
+        """True if the high watermark may rise: what it passes is safe with the ISR, and the ISR is large enough."""
         return not self.elr and len(self.isr) >= min_insync_replicas
 
     def too_few_in_sync(self, min_insync_replicas: int) -> str:
