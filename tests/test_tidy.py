@@ -47,8 +47,8 @@ NAMED_TWICE = {
 }
 """Why a name stands in more than one module."""
 WITH_SUBJECTS = ("raft", "metadata", "storage", "ops", "protos", "examples", "benchmarks", "tests")
-NAMESPACES = ("penstock/cli/", "broker/grpc/codec/")
-"""Whose functions are called through their modules: commands are named for what users type, codecs for what they do."""
+NAMESPACES = ("penstock/cli/",)
+"""Modules whose functions are called through them: commands are named for what users type."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 

@@ -32,7 +32,6 @@ class DelayedProduce:
 
     __slots__ = (
         "_all_added",
-        "_correlation_id",
         "_in_parts",
         "_known",
         "_left_ms",
@@ -46,7 +45,7 @@ class DelayedProduce:
     def __init__(self, request: Request, body: ProduceRequest, left_ms: float) -> None:
         """`left_ms` of the request's time."""
         self._request = request
-        self._correlation_id, self._timeout_ms = body.correlation_id, body.timeout_ms
+        self._timeout_ms = body.timeout_ms
         self._in_parts, self._left_ms = body.answer_in_parts, left_ms
         self._untold: dict[int, PartitionProduceResult] = {}
         """By the partition's place in the request."""
@@ -73,7 +72,7 @@ class DelayedProduce:
         """No other partition follows. acks=0 is answered without results, but its errors are counted."""
         self._all_added = True
         if not acks:
-            self._request.complete(ProduceResponse(self._correlation_id, []), self._untold.values())
+            self._request.complete(ProduceResponse(), self._untold.values())
         elif not self._waiting:
             self._complete()
         elif self._in_parts and self._left_ms > PART_AFTER_MS:
@@ -118,7 +117,7 @@ class DelayedProduce:
             self._timer.cancel()
             self._timer = None
         untold = [result for _, result in sorted(self._untold.items())]
-        self._request.complete(ProduceResponse(self._correlation_id, untold), untold)
+        self._request.complete(ProduceResponse(untold), untold)
 
     # -- parts: `broker.network.request_channel.AnswerParts` -----------------------------------------------------------
 
@@ -130,7 +129,7 @@ class DelayedProduce:
         known, self._known = self._known or [], []
         told = [self._untold.pop(index) for index in known]
         self._request.count_failures(told)
-        return ProduceResponse(self._correlation_id, told, more_follows=True)
+        return ProduceResponse(told, more_follows=True)
 
     def __repr__(self) -> str:
-        return f"DelayedProduce({self._correlation_id}, {len(self._untold)} results to tell, {self.open} not known)"
+        return f"DelayedProduce({self._request!r}, {len(self._untold)} results to tell, {self.open} not known)"

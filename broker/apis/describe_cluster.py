@@ -58,7 +58,9 @@ class DescribeClusterApi:
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
-        brokers = tuple(node_view(image.brokers[broker_id], request.listener) for broker_id in sorted(image.brokers))
+        brokers = tuple(
+            node_view(image.brokers[broker_id], request.caller.listener) for broker_id in sorted(image.brokers)
+        )
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted

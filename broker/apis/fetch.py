@@ -18,7 +18,7 @@ from penstock.types import CONSUMER_REPLICA_ID
 
 
 class FetchApi:
-    """Handles fetch requests; `request.context` is the stream's session."""
+    """Handles fetch requests; `request.session` is the stream's session."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class FetchApi:
         self._cluster_id = cluster_id
 
     def handle(self, request: Request, body: FetchRequest) -> None:
-        session = request.context
+        session = request.session
         if not isinstance(session, FetchSession):
             raise InvalidRequestError("a fetch must come on a fetch stream")
         if body.replica_id != CONSUMER_REPLICA_ID:

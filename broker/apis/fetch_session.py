@@ -228,7 +228,7 @@ class FetchSession:
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
         self._partitions.sent(results)
         self._count_out(results, size, self.is_replica)
-        request.complete(FetchResponse(body.correlation_id, results), results)
+        request.complete(FetchResponse(results), results)
 
     def close(self) -> None:
         """The stream is gone."""

@@ -61,7 +61,7 @@ class MetadataApi:
     def handle(self, request: Request, body: MetadataRequest) -> None:
         image = self._image()
         names = sorted(image.topics_by_name) if body.topics is None else dict.fromkeys(body.topics)
-        listener, brokers = request.listener, image.brokers.values()
+        listener, brokers = request.caller.listener, image.brokers.values()
         nowhere = _Nowhere(listener, frozenset(b.broker_id for b in brokers if b.endpoint_at(listener) is None))
         topics = tuple(self._topic_view(image, name, body.include_log_dirs, nowhere) for name in names)
         request.complete(

@@ -15,6 +15,8 @@ had just been appended: it waits for the same acks. Not here: appending, and ack
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from broker.apis.delayed_produce import DelayedProduce
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
@@ -49,13 +51,14 @@ class ProduceApi:
             raise InvalidRequiredAcksError(f"acks is {body.acks}; it must be 0, 1 or -1 (all)")
         if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
+        refused: Mapping[int, ApiError] = request.prepared or {}  # type: ignore[assignment]
         answer = DelayedProduce(request, body, _check_is_wanted(request, body))
         for index, (key, topic_id, records) in enumerate(body.partitions):
             result = answer.add(key)
             try:
                 check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
-                info = self._appended(partition, records, body, index)
+                info = self._appended(partition, records, body, index, refused)
                 result.base_offset, result.log_append_time_ms = info.first_offset, info.log_append_time_ms
                 result.log_start_offset = partition.log.log_start_offset
                 told = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
@@ -65,9 +68,11 @@ class ProduceApi:
         body.partitions = []  # the records are in the log: do not hold them until the ack
         answer.all_added(body.acks)
 
-    def _appended(self, partition: Partition, records: bytes, body: ProduceRequest, index: int) -> AppendInfo:
+    def _appended(
+        self, partition: Partition, records: bytes, body: ProduceRequest, index: int, refused: Mapping[int, ApiError]
+    ) -> AppendInfo:
         """A batch that was refused on its way here may be a duplicate of one that was accepted."""
-        refusal = body.refused.get(index)
+        refusal = refused.get(index)
         if refusal is None:
             return self._logs.append(partition, records, body.acks, PRODUCER)
         again = partition.answer_duplicate(records, body.acks)  # not leading is the answer to any records

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
@@ -81,14 +82,18 @@ class ProduceConverter:
         self._executor = executor
         self._requests = self._bytes_before = self._bytes_after = self._refused = 0
 
-    def begin(self, body: ProduceRequest) -> Awaitable[None] | None:
-        """An awaitable that ends when the request may be queued; None if nothing has to be converted."""
+    def begin(self, request: Request) -> Awaitable[None] | None:
+        """An awaitable that ends when the request may be queued; None if nothing has to be converted. What is refused
+        is found in `request.prepared`, by the partition's place in the request."""
+        body = request.body
+        if not isinstance(body, ProduceRequest):
+            return None
         work, now_ms = [], self._clock.wall_ms()
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
             if config is not None and (is_due(records, config) or has_bad_times(records, config, now_ms)):
                 work.append(_Work(index, records, config))
-        return self._convert(body, work) if work else None
+        return self._convert(request, body, work) if work else None
 
     def _config_of(self, key: TopicPartition, topic_id: str) -> LogConfig | None:
         partition = self._find(key)
@@ -96,14 +101,16 @@ class ProduceConverter:
             return None
         return partition.log.config
 
-    async def _convert(self, body: ProduceRequest, work: list[_Work]) -> None:
+    async def _convert(self, request: Request, body: ProduceRequest, work: list[_Work]) -> None:
         loop = asyncio.get_running_loop()
         self._requests += 1
         outcomes = await loop.run_in_executor(self._executor, self._run, work, self._clock.wall_ms())
+        refused: dict[int, ApiError] = {}
+        request.prepared = refused
         for one, outcome in zip(work, outcomes, strict=True):
             if isinstance(outcome, ApiError):
                 self._refused += 1
-                body.refused[one.index] = outcome
+                refused[one.index] = outcome
             else:
                 self._bytes_before += len(one.records)
                 self._bytes_after += len(outcome)

@@ -17,26 +17,19 @@ import socket
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 from urllib.parse import unquote
 
+from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
 _MAPPED = "::ffff:"
 
 
-class Peer(NamedTuple):
-    """The far end of a connection. No two open connections have the same."""
-
-    host: str
-    port: int
-
-
-def peer_of(address: str) -> Peer:
+def peer_of(address: str) -> Endpoint:
     """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
-    return Peer(host.strip("[]"), int(port) if port.isdecimal() else 0)
+    return Endpoint(host.strip("[]"), int(port) if port.isdecimal() else 0)
 
 
 class AcceptedSockets:
@@ -54,15 +47,15 @@ class AcceptedSockets:
         """
         return _told_at_once() or len(_descriptors())
 
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[Endpoint]:
         """The far ends of all open connections."""
         return [peer for descriptor in _descriptors() if (peer := self._peer(descriptor)) is not None]
 
-    def cut(self, peers: Collection[Peer]) -> int:
+    def cut(self, peers: Collection[Endpoint]) -> int:
         """Shut these connections down; how many were found."""
         return sum(self._cut(descriptor, peers) for descriptor in _descriptors() if self._peer(descriptor) in peers)
 
-    def _cut(self, descriptor: int, peers: Collection[Peer]) -> bool:
+    def _cut(self, descriptor: int, peers: Collection[Endpoint]) -> bool:
         try:
             own = SPARE.opened(lambda: os.dup(descriptor))
         except OSError:  # it was closed meanwhile
@@ -78,7 +71,7 @@ class AcceptedSockets:
             os.close(own)
         return True
 
-    def _peer(self, descriptor: int) -> Peer | None:
+    def _peer(self, descriptor: int) -> Endpoint | None:
         """The far end; None for what is not a connection to one of the ports."""
         try:
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
@@ -91,7 +84,7 @@ class AcceptedSockets:
             return None
         if near[1] not in self._ports or self._host not in ("", near[0].removeprefix(_MAPPED)):
             return None
-        return Peer(far[0].removeprefix(_MAPPED), far[1])
+        return Endpoint(far[0].removeprefix(_MAPPED), far[1])
 
 
 def _one_address(host: str) -> str:

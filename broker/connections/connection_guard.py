@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from broker.connections.accepted_sockets import Peer
 from broker.connections.shared_connections import CreationRate, SharedWith
 from penstock.metric_fields import counter, gauge, measured
+from penstock.types import Endpoint
 
 _CUT = ("penstock_tcp_connections_cut", "Connections that were cut, by the listener and the reason.")
 
@@ -52,22 +52,22 @@ class ConnectionGuard:
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._write_stall_ms_max = write_stall_ms_max
-        self._since: dict[Peer, int] = {}
+        self._since: dict[Endpoint, int] = {}
         self._looks = 0
         self._room = 0
         self._cut_over_limit = self._cut_stalled = self._cut_over_rate = 0
 
-    def look(self, connected: Collection[Peer], with_streams: Collection[Peer], now_ms: int) -> set[Peer]:
+    def look(self, connected: Collection[Endpoint], with_streams: Collection[Endpoint], now_ms: int) -> set[Endpoint]:
         """The connections over a limit; each look is later than the one before."""
         self._looks += 1
         since = self._since
         self._since = {peer: since.get(peer, self._looks) for peer in connected}
-        by_host: dict[str, list[Peer]] = {}
+        by_host: dict[str, list[Endpoint]] = {}
         for peer in self._since:
             by_host.setdefault(peer.host, []).append(peer)
         for peers in by_host.values():
             peers.sort(key=lambda peer: (peer not in with_streams, self._since[peer]))
-        gone: set[Peer] = set()
+        gone: set[Endpoint] = set()
         for peers in by_host.values():
             gone.update(peers[self._max_per_ip :])
             del peers[self._max_per_ip :]
@@ -91,7 +91,9 @@ class ConnectionGuard:
         shared = self._max if self._shared is None else self._shared.room()
         return max(min(self._room, self._max - len(self._since), shared), 0)
 
-    def _above_rate(self, by_host: dict[str, list[Peer]], not_new: Collection[Peer], now_ms: int) -> set[Peer]:
+    def _above_rate(
+        self, by_host: dict[str, list[Endpoint]], not_new: Collection[Endpoint], now_ms: int
+    ) -> set[Endpoint]:
         """The new connections for which there is no room; the rest of the new ones is counted."""
         new = {host: [peer for peer in peers if peer not in not_new] for host, peers in by_host.items()}
         new = {host: peers for host, peers in new.items() if peers}
@@ -101,7 +103,7 @@ class ConnectionGuard:
             rate.came(room)
         return set(_from_the_largest(new, count - room)) if count > room else set()
 
-    def stalled(self, writing_since_ms: Mapping[Peer, int], now_ms: int) -> set[Peer]:
+    def stalled(self, writing_since_ms: Mapping[Endpoint, int], now_ms: int) -> set[Endpoint]:
         """The connections whose answer has been under way for too long."""
         gone = {peer for peer, since in writing_since_ms.items() if now_ms - since > self._write_stall_ms_max}
         self._cut_stalled += len(gone)
@@ -116,7 +118,7 @@ class ConnectionGuard:
         return f"ConnectionGuard({len(self._since)} of {self._max} connections)"
 
 
-def _from_the_largest(by_host: dict[str, list[Peer]], count: int) -> list[Peer]:
+def _from_the_largest(by_host: dict[str, list[Endpoint]], count: int) -> list[Endpoint]:
     """The last `count` connections, taken from the addresses that have the most, until these have equally many."""
     sizes = sorted((len(peers) for peers in by_host.values()), reverse=True)
     level = next(level for level in range(sizes[0] + 1) if sum(max(0, size - level) for size in sizes) <= count)

@@ -16,9 +16,10 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Protocol, TypeVar
 
-from broker.connections.accepted_sockets import AcceptedSockets, Peer
+from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.connection_guard import ConnectionGuard, ConnectionGuardStatistics
 from penstock.clock import Clock
+from penstock.types import Endpoint
 
 T = TypeVar("T")
 
@@ -37,9 +38,9 @@ BUSY_SHARE = 20
 class StreamsView(Protocol):
     """A door's knowledge of its streams."""
 
-    def peers_with_streams(self) -> Collection[Peer]: ...
+    def peers_with_streams(self) -> Collection[Endpoint]: ...
 
-    def writing_since_ms(self) -> Mapping[Peer, int]:
+    def writing_since_ms(self) -> Mapping[Endpoint, int]:
         """The connections whose answer is being written, and since when (monotonic)."""
         ...
 
@@ -47,10 +48,10 @@ class StreamsView(Protocol):
 class NoStreams:
     """A listener that serves calls only."""
 
-    def peers_with_streams(self) -> Collection[Peer]:
+    def peers_with_streams(self) -> Collection[Endpoint]:
         return ()
 
-    def writing_since_ms(self) -> Mapping[Peer, int]:
+    def writing_since_ms(self) -> Mapping[Endpoint, int]:
         return {}
 
 

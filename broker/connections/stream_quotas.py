@@ -7,6 +7,7 @@ which are refused at once, and in connection_guard.py for connections, which are
 from __future__ import annotations
 
 from penstock.errors import ResourceExhaustedError
+from penstock.types import Endpoint
 
 
 class StreamQuotas:
@@ -25,12 +26,12 @@ class StreamQuotas:
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._by_host: dict[str, int] = {}
-        self._by_address: dict[str, int] = {}
+        self._by_peer: dict[Endpoint, int] = {}
         self.total = 0
 
-    def connected(self, address: str) -> None:
-        """Count one more from `address` ("ipv4:127.0.0.1:4711"), or refuse it."""
-        host = host_of(address)
+    def connected(self, peer: Endpoint) -> None:
+        """Count one more of that connection, or refuse it."""
+        host = peer.host
         if self.total >= self._max:
             raise ResourceExhaustedError(
                 f"this node has {self._key}={self._max} streams open; close one, or raise the limit"
@@ -40,30 +41,25 @@ class StreamQuotas:
                 f"{host} has max.connections.per.ip={self._max_per_ip} streams open here; close one, or raise the limit"
             )
         if self._all_streams is not None:
-            self._all_streams.connected(address)
+            self._all_streams.connected(peer)
         self._by_host[host] = self._by_host.get(host, 0) + 1
-        self._by_address[address] = self._by_address.get(address, 0) + 1
+        self._by_peer[peer] = self._by_peer.get(peer, 0) + 1
         self.total += 1
 
-    def disconnected(self, address: str) -> None:
+    def disconnected(self, peer: Endpoint) -> None:
         if self._all_streams is not None:
-            self._all_streams.disconnected(address)
-        host = host_of(address)
+            self._all_streams.disconnected(peer)
+        host = peer.host
         left = self._by_host.get(host, 0) - 1
         self.total -= 1
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+        self._by_peer[peer] -= 1
+        if not self._by_peer[peer]:
+            del self._by_peer[peer]
         if left > 0:
             self._by_host[host] = left
         else:
             self._by_host.pop(host, None)
 
-    def addresses(self) -> list[str]:
-        """Of the connections with a stream."""
-        return list(self._by_address)
-
-
-def host_of(address: str) -> str:
-    """The address without its port, because each connection has a port of its own."""
-    return address.rpartition(":")[0]
+    def peers(self) -> list[Endpoint]:
+        """The far ends of the connections with a stream."""
+        return list(self._by_peer)

@@ -65,7 +65,7 @@ class ServedListeners:
         held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.names)
         inter_broker = config.inter_broker_listener_name
         gate = Gate(name, inter_broker)
-        door = BrokerDoor(service.channel, service.new_session, held, gate, service.convert)
+        door = BrokerDoor(service.channel, service.new_session, held, gate, service.prepare)
         return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
 
     @property

@@ -10,13 +10,15 @@ from typing import Any
 
 import grpc.aio
 
+from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
-from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
+from penstock.types import Endpoint
 from penstock.wire.message_codec import response_codec
 
 
@@ -55,7 +57,9 @@ def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate) -> Call:
         except ApiError as error:
             await abort(context, error)
         sink = _OneShot()
-        request = Request(api.name, body, sink, context.peer(), channel.now_ns, None, gate.listener)
+        request = Request(
+            api.name, body, sink, Caller(Endpoint(*peer_of(context.peer())), gate.listener), channel.now_ns
+        )
         try:
             await channel.send(request)
             await sink.wait()

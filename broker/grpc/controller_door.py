@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc.codec import quorum
+from broker.grpc import quorum_codec as quorum
 from broker.grpc.errors import abort
 from broker.grpc.handlers import Call
 from penstock.errors import ApiError, UnknownServerError

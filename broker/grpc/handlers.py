@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from broker.connections.stream_quotas import host_of
+from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
@@ -49,7 +49,7 @@ def _bounded(call: Call, decoder: RequestDecoder, memory: RequestMemory, busy: B
     async def answer(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
         try:
             request = decoder.decode(raw)
-            lease = memory.admit(host_of(context.peer()), len(raw))
+            lease = memory.admit(peer_of(context.peer()).host, len(raw))
         except ApiError as error:
             await abort(context, error)
         try:

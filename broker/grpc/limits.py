@@ -15,11 +15,12 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec import fetch, produce, quorum
+from broker.grpc import quorum_codec as quorum
 from broker.grpc.wire_walk import Field, Shape, WireWalk
 from penstock.errors import InvalidRequestError, InvariantViolation
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.client_apis import FETCH, PRODUCE
+from penstock.wire import streams
 from penstock.wire.message_codec import message_descriptor, request_codec
 
 STEPS_BESIDES = 1_000
@@ -102,9 +103,9 @@ class RequestDecoder:
 def _decode(api: Api[Any, Any]) -> Callable[[bytes], Any]:
     """From the bytes of a request to the request. Streams and the quorum have codecs of their own."""
     if api is PRODUCE:
-        return produce.request_from_bytes
+        return streams.produce_request_from_bytes
     if api is FETCH:
-        return fetch.request_from_bytes
+        return streams.fetch_request_from_bytes
     return quorum.request_from_bytes(api.name) if api.kind is ApiKind.QUORUM else request_codec(api).decode
 
 

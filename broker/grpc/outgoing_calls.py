@@ -13,13 +13,13 @@ from typing import Any
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec import fetch, quorum
+from broker.grpc import quorum_codec as quorum
 from broker.grpc.errors import from_rpc_error
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS, BY_REQUEST
 from penstock.messages.fetch import FetchRequest, FetchResponse
-from penstock.pb import broker_pb2
 from penstock.types import Endpoint
+from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 from raft import messages as raft
 
@@ -124,26 +124,25 @@ class GrpcFetchStream:
 
     def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
         self._peer = peer
-        self._outgoing: asyncio.Queue[FetchRequest] = asyncio.Queue()
-        self._call = channel.stream_stream(
-            FETCH_METHOD, request_serializer=broker_pb2.FetchRequest.SerializeToString, response_deserializer=None
-        )()
+        self._outgoing: asyncio.Queue[tuple[int, FetchRequest]] = asyncio.Queue()
+        self._call = channel.stream_stream(FETCH_METHOD, request_serializer=None, response_deserializer=None)()
         self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
 
     async def _write(self) -> None:
         try:
             while True:
-                await self._call.write(fetch.request_to_pb(await self._outgoing.get()))
+                correlation_id, request = await self._outgoing.get()
+                await self._call.write(streams.fetch_request_to_bytes(streams.Header(correlation_id), request))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             return  # the stream is broken; `receive` reports it
         except Exception:
             self._call.cancel()  # a request that cannot be encoded: let `receive` end
             raise
 
-    def send(self, request: FetchRequest) -> None:
-        self._outgoing.put_nowait(request)
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
+        self._outgoing.put_nowait((correlation_id, request))
 
-    async def receive(self) -> FetchResponse:
+    async def receive(self) -> tuple[int, FetchResponse]:
         try:
             raw = await self._call.read()
         except grpc.aio.AioRpcError as error:
@@ -158,7 +157,13 @@ class GrpcFetchStream:
             raise NetworkError(f"{self._peer}: the stream was cancelled") from error
         if raw is grpc.aio.EOF:
             raise NetworkError(f"{self._peer}: the stream ended")
-        return fetch.response_from_bytes(raw)
+        try:
+            correlation_id, response = streams.fetch_response_from_bytes(raw)
+        except DecodeError as error:
+            raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
+        if response.error is not None:
+            raise response.error
+        return correlation_id, response
 
     def cancel(self) -> None:
         self._writer.cancel()

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.network.client_names import ClientNames
+from broker.network.connection_loop import Prepare
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from penstock.messages.produce import ProduceRequest
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -37,8 +37,8 @@ class BrokerService:
     channel: RequestChannel
     new_session: Callable[[str], Session]
     """That of a fetch stream from a host."""
-    convert: Callable[[ProduceRequest], Awaitable[None] | None]
-    """What a produce stream waits for before its request queues, if anything."""
+    prepare: Prepare
+    """A connection waits for it before its request queues."""
     client_requests: RequestMemory
     node_requests: RequestMemory
     """Clients that fill their budget do not hold up followers."""

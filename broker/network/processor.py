@@ -15,27 +15,37 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from heapq import heappop, heappush
+from typing import Any, Protocol
 
-from broker.network.client_names import ClientTraffic
 from broker.network.memory_budget import Lease
-from broker.network.request_channel import Request, RequestChannel
-from penstock.types import CLIENT_LISTENER
+from broker.network.request_channel import Caller, Request, RequestChannel
 
 ASIDE_RESULTS_MAX = 20_000
 """Some 10 MiB. A producer has five batches of a partition on their way: this is 4,000 partitions that all stand still.
 With more the connection waits, as it does for `pipelined_max`."""
 
 
+class IncomingRequest(Protocol):
+    """What a connection has read."""
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def correlation_id(self) -> int: ...
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def body(self) -> Any: ...
+
+
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(
-        self, channel: RequestChannel, client_address: str, pipelined_max: int, listener: str = CLIENT_LISTENER
-    ) -> None:
-        self.client_address = client_address
-        self._listener = listener
-        self.client: ClientTraffic | None = None
-        """The counts of the stream's client, once a request has named it."""
+    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int) -> None:
+        self.caller = caller
         self._channel = channel
         self._pipelined_max = pipelined_max
         self._submitted = self._in_order = 0
@@ -57,16 +67,25 @@ class Processor:
         """Until another request may be open: before that the next one is not read."""
         await self._room.wait()
 
-    async def submit(
-        self, api: str, body: object, context: object = None, lease: Lease | None = None, received_ns: int | None = None
-    ) -> None:
-        """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body.
-        `received_ns`: when it came, if that was before now."""
-        await self._room.wait()
-        request = Request(api, body, self, self.client_address, self._channel.now_ns, context, self._listener)
+    def request(
+        self,
+        incoming: IncomingRequest,
+        session: object = None,
+        lease: Lease | None = None,
+        received_ns: int | None = None,
+    ) -> Request:
+        """A request of this connection; `submit` gives it to the handlers. `lease`: of the body. `received_ns`: when it
+        came, if that was before now."""
+        now_ns, named = self._channel.now_ns, (incoming.correlation_id, incoming.client_id)
+        request = Request(incoming.api, incoming.body, self, self.caller, now_ns, session, *named)
         request.body_lease = lease
         if received_ns is not None:
             request.received_ns = received_ns
+        return request
+
+    async def submit(self, request: Request) -> None:
+        """Waits while too many of this connection are open."""
+        await self._room.wait()
         self._submitted += 1
         self._in_order += 1
         request.number = self._submitted

@@ -11,14 +11,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from broker.load.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
 from penstock.messages.api import Outcome
 from penstock.tracebacks import without_frames
-from penstock.types import CLIENT_LISTENER
+from penstock.types import CLIENT_LISTENER, Endpoint
 
 T = TypeVar("T")
 
@@ -54,28 +54,43 @@ class AnswerParts(Protocol):
         ...
 
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of whoever has not said who it is, in Kafka's words: today, everybody."""
+
+
+class Caller(NamedTuple):
+    """Who asks: the far end of a connection, and the listener that it came by."""
+
+    peer: Endpoint
+    listener: str = CLIENT_LISTENER
+    """Its client is told of the brokers' endpoints at the listeners of that name."""
+    principal: str = ANONYMOUS
+
+
 class Request:
-    """One request of one connection: its body, its answer, and when it passed each station (ns, monotonic)."""
+    """The envelope of one request: its body, its answer, and when it passed each station (ns, monotonic)."""
 
     __slots__ = (
         "_now_ns",
         "api",
         "body",
         "body_lease",
-        "client_address",
+        "caller",
+        "client_id",
         "completed_ns",
-        "context",
+        "correlation_id",
         "dequeued_ns",
         "error",
         "failures",
         "handled_ns",
         "is_abandoned",
-        "listener",
         "number",
         "parts",
+        "prepared",
         "received_ns",
         "response",
         "response_lease",
+        "session",
         "sink",
         "waiting",
     )
@@ -85,18 +100,23 @@ class Request:
         api: str,
         body: object,
         sink: ResponseSink,
-        client_address: str,
+        caller: Caller,
         now_ns: Callable[[], int],
-        context: object = None,
-        listener: str = CLIENT_LISTENER,
+        session: object = None,
+        correlation_id: int = 0,
+        client_id: str = "",
     ) -> None:
-        self.listener = listener
-        """The name of the listener that it came by: its client is told of the endpoints of that one."""
         self.api = api
         self.body = body
         self.sink = sink
-        self.client_address = client_address
-        self.context = context
+        self.caller = caller
+        self.correlation_id = correlation_id
+        """The client's own number for it, which its answer brings back."""
+        self.client_id = client_id
+        self.session = session
+        """The state of its connection's fetches, if there is any."""
+        self.prepared: object = None
+        """What its API found before the request queued."""
         self.body_lease: Lease | None = None
         self.response: object = None
         self.response_lease: Lease | None = None
@@ -160,7 +180,7 @@ class Request:
         hints = [(error, error.leader) for error in self.failures if error.leader is not None]
         try:
             for error, hint in hints:
-                error.leader = hint.at(self.listener)
+                error.leader = hint.at(self.caller.listener)
             return encode(answer)
         finally:
             for error, hint in hints:
@@ -199,7 +219,7 @@ class Request:
             self.response_lease.release()
 
     def __repr__(self) -> str:
-        return f"Request({self.api} from {self.client_address}, {'complete' if self.is_complete else 'open'})"
+        return f"Request({self.api} from {self.caller.peer}, {'complete' if self.is_complete else 'open'})"
 
 
 class _Nowhere:

@@ -5,14 +5,15 @@ Every partition that is asked for comes with its topic's id: `HostedPartitions.g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
 
 
-@dataclass(slots=True)
-class FetchPartition:
+class FetchPartition(NamedTuple):
     """A partition added to a fetch session, or its new position there."""
 
     partition: TopicPartition
@@ -21,6 +22,7 @@ class FetchPartition:
     current_leader_epoch: int = NO_EPOCH
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = NO_OFFSET
+    """That of the fetching replica; -1 of a consumer."""
     max_bytes: int = 1 << 20
 
 
@@ -28,21 +30,19 @@ class FetchPartition:
 class FetchRequest:
     """One turn of a fetch session. `replica_id` is -1 for a consumer."""
 
-    correlation_id: int
     replica_id: int
     broker_epoch: int
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
-    partitions: list[FetchPartition]
-    forgotten: list[TopicPartition]
+    partitions: Sequence[FetchPartition]
+    forgotten: Sequence[TopicPartition]
     cluster_id: str = ""
-    client_id: str = ""
 
 
 @dataclass(slots=True)
 class PartitionFetchResult:
-    """`topic_id` and `fetch_offset` are those of the question."""
+    """The outcome for one partition. `topic_id` and `fetch_offset` are those of the question."""
 
     partition: TopicPartition
     topic_id: str
@@ -56,5 +56,7 @@ class PartitionFetchResult:
 
 @dataclass(slots=True)
 class FetchResponse:
-    correlation_id: int
-    partitions: list[PartitionFetchResult]
+    """The answer; `error` is of the request as a whole."""
+
+    partitions: Sequence[PartitionFetchResult] = ()
+    error: ApiError | None = None

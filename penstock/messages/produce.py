@@ -5,7 +5,8 @@ Every partition that is asked for comes with its topic's id: `HostedPartitions.g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.errors import ApiError
@@ -24,19 +25,17 @@ class PartitionRecords(NamedTuple):
 class ProduceRequest:
     """Append records."""
 
-    correlation_id: int
     acks: int
     timeout_ms: int
     partitions: list[PartitionRecords]
-    refused: dict[int, ApiError] = field(default_factory=dict)
-    """By the index in `partitions`: what produce_conversion.py found before the request queued."""
-    client_id: str = ""
     answer_in_parts: bool = False
     """The client takes the results that are known while others are not, and later requests' answers before them."""
 
 
 @dataclass(slots=True)
 class PartitionProduceResult:
+    """The outcome for one partition."""
+
     partition: TopicPartition
     error: ApiError | None = None
     base_offset: int = NO_OFFSET
@@ -46,8 +45,8 @@ class PartitionProduceResult:
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """The answer, or a part of it if `more_follows`."""
+    """The answer, or a part of it if `more_follows`; `error` is of the request as a whole."""
 
-    correlation_id: int
-    partitions: list[PartitionProduceResult]
+    partitions: Sequence[PartitionProduceResult] = ()
     more_follows: bool = False
+    error: ApiError | None = None

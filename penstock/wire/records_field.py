@@ -8,8 +8,7 @@ be put together from pieces: its fields may stand in any order, and one that is 
 so everything else is left to protobuf, and the records are joined to it, or cut out of it, as they are. For speed: half
 a megabyte costs 20 µs instead of 900. Bytes in which the walk finds anything unusual are left to protobuf as a whole:
 it alone says what is a message, and what is in it. Wire format: https://protobuf.dev/programming-guides/encoding
-Not here: what the messages mean (client/wire/stream_messages.py, and the broker's codec), how large they may be (the
-broker's limits).
+Not here: what the messages mean (streams.py), how large they may be (the broker's limits).
 """
 
 from __future__ import annotations

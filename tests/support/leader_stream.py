@@ -28,14 +28,14 @@ class LeaderStream:
         self.sent: Counter[TopicPartition] = Counter()
         self._session: dict[TopicPartition, FetchPartition] = {}
         self._told: dict[TopicPartition, int] = {}
-        self._requests: asyncio.Queue[FetchRequest] = asyncio.Queue()
+        self._requests: asyncio.Queue[tuple[int, FetchRequest]] = asyncio.Queue()
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         self.acked |= {wanted.partition: wanted.fetch_offset for wanted in request.partitions}
-        self._requests.put_nowait(request)
+        self._requests.put_nowait((correlation_id, request))
 
-    async def receive(self) -> FetchResponse:
-        request = await self._requests.get()
+    async def receive(self) -> tuple[int, FetchResponse]:
+        number, request = await self._requests.get()
         for forgotten in request.forgotten:
             self._session.pop(forgotten, None)
         for wanted in request.partitions:
@@ -43,7 +43,7 @@ class LeaderStream:
             self._told.pop(wanted.partition, None)
         late_ms = virtual_clock().now_ms() + request.max_wait_ms
         await until(lambda: self._is_due() or not self._requests.empty() or virtual_clock().now_ms() >= late_ms)
-        return FetchResponse(request.correlation_id, self._new())
+        return number, FetchResponse(self._new())
 
     def _is_due(self) -> bool:
         ends = {key: self.logs[key].log_end_offset for key in self._session}

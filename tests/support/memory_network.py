@@ -18,18 +18,19 @@ from typing import Any
 
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
-from broker.grpc.codec import fetch
+from broker.network.connection_loop import Incoming
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.processor import Processor
-from broker.network.request_channel import Request
+from broker.network.request_channel import Caller, Request
 from penstock.errors import ApiError, ConfigError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.messages.fetch import FetchRequest, FetchResponse
-from penstock.pb import broker_pb2
 from penstock.types import Endpoint
+from penstock.wire import streams
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
 
 PIPELINED_MAX = 8
 CLIENT_HOST = "memory"
+CLIENT = Endpoint(CLIENT_HOST, 1)
 
 
 class MemoryNetwork:
@@ -157,14 +158,15 @@ class MemoryBroker:
     async def call(self, api: str, body: Any, endpoint: Endpoint) -> Request:
         """One request of a client at one of the listeners, through the request channel; it is answered."""
         self.must_be_open()
-        processor = Processor(self.service.channel, f"{CLIENT_HOST}:1", PIPELINED_MAX, self.listener_at(endpoint))
+        processor = Processor(self.service.channel, Caller(CLIENT, self.listener_at(endpoint)), PIPELINED_MAX)
         try:
-            if api == "Produce" and (converting := self.service.convert(body)) is not None:
-                await converting
-            await processor.submit(api, body)
-            request = await processor.next_response()
-            assert request is not None
-            return _over(self.service, request)
+            request = processor.request(Incoming(api, 0, "", body))
+            if (preparing := self.service.prepare(request)) is not None:
+                await preparing
+            await processor.submit(request)
+            answered = await processor.next_response()
+            assert answered is not None
+            return _over(self.service, answered)
         finally:
             processor.close()
 
@@ -257,17 +259,17 @@ class MemoryFetchStream:
 
     # -- the end that asks ---------------------------------------------------------------------------------------------
 
-    def send(self, request: FetchRequest) -> None:
-        self._requests.put_nowait(fetch.request_to_pb(request).SerializeToString())
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
+        self._requests.put_nowait(streams.fetch_request_to_bytes(streams.Header(correlation_id), request))
 
-    async def receive(self) -> FetchResponse:
+    async def receive(self) -> tuple[int, FetchResponse]:
         if self._over is not None and self._answers.empty():
             raise self._over
         raw = await self._answers.get()
         if isinstance(raw, ApiError):
             self._over = raw
             raise raw
-        return fetch.response_from_bytes(raw)
+        return streams.fetch_response_from_bytes(raw)
 
     def cancel(self) -> None:
         self.end(NetworkError(f"{self._peer}: the stream was cancelled"))
@@ -292,13 +294,15 @@ class MemoryFetchStream:
         service = broker.service
         session = service.new_session(CLIENT_HOST)
         listener = broker.listener_at(self._endpoint)
-        processor = Processor(service.channel, f"{CLIENT_HOST}:2", PIPELINED_MAX, listener)
+        processor = Processor(service.channel, Caller(CLIENT, listener), PIPELINED_MAX)
         reader = asyncio.create_task(self._read(processor, session))
         self._tasks.append(reader)
         try:
             while (request := await processor.next_response()) is not None:
-                answered = _over(service, request)
-                encoded = answered.encoded(fetch.response_to_bytes)
+                number, answered = request.correlation_id, _over(service, request)
+                encoded = answered.encoded(
+                    lambda answer, number=number: streams.fetch_response_to_bytes(number, answer)
+                )
                 await self._network.wait_carried()
                 self._answers.put_nowait(encoded)
         except ApiError as error:
@@ -314,6 +318,6 @@ class MemoryFetchStream:
             await processor.wait_room()
             raw = await self._requests.get()
             await self._network.wait_carried()
-            body = fetch.request_from_pb(broker_pb2.FetchRequest.FromString(raw))
+            header, body = streams.fetch_request_from_bytes(raw)
             api = "FetchFollower" if body.replica_id >= 0 else "FetchConsumer"
-            await processor.submit(api, body, session)
+            await processor.submit(processor.request(Incoming(api, header.correlation_id, "", body), session))

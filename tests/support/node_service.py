@@ -9,10 +9,11 @@ The bytes of a client are decoded and encoded as at a node's gRPC door; between 
 
 from __future__ import annotations
 
-from broker.grpc.codec import fetch, produce
+from functools import partial
+
 from penstock.messages.apis import APIS
-from penstock.pb import broker_pb2 as pb
 from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.memory_cluster import MemoryCluster
@@ -54,16 +55,17 @@ class NodeService:
 
     async def _produce(self, stream: ServedStream) -> None:
         while True:
-            body = produce.request_from_pb(produce.PRODUCED.split(await stream.read()))
+            header, body = streams.produce_request_from_bytes(await stream.read())
             body.answer_in_parts = False  # requests are asked one at a time here, so each gets one answer
-            answer = await self._network.ask(self._endpoint, "Produce", body, produce.response_to_pb)
-            await stream.write(answer.SerializeToString())
+            encode = partial(streams.produce_response_to_bytes, header.correlation_id)
+            await stream.write(await self._network.ask(self._endpoint, "Produce", body, encode))
 
     async def _fetch(self, stream: ServedStream) -> None:
         session = MemoryFetchStream(self._network, self._endpoint, f"broker at {self._endpoint}")
         try:
             while True:
-                session.send(fetch.request_from_pb(pb.FetchRequest.FromString(await stream.read())))
-                await stream.write(fetch.response_to_bytes(await session.receive()))
+                header, request = streams.fetch_request_from_bytes(await stream.read())
+                session.send(header.correlation_id, request)
+                await stream.write(streams.fetch_response_to_bytes(*await session.receive()))
         finally:
             session.cancel()

@@ -16,8 +16,8 @@ from penstock.backoff import Backoff
 from penstock.client.cluster.config import consumer_config
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.raw.raw_fetch import RawFetch, RawRange
-from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchResult
 from penstock.errors import LeaderNotAvailableError
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition
@@ -34,16 +34,16 @@ def batch_at(offset: int, count: int = BATCH_RECORDS) -> bytes:
     return build_batch(values, timestamps_ms=0, base_offset=offset, leader_epoch=0)
 
 
-def whole_log(call: FetchCall) -> FetchAnswer:
+def whole_log(call: FetchRequest) -> FetchResponse:
     """Answers with one batch of an endless log."""
-    offset = call.changed[0].fetch_offset
+    offset = call.partitions[0].fetch_offset
     return answer_of(call, batch_at(offset - offset % BATCH_RECORDS), offset)
 
 
-def answer_of(call: FetchCall, records: bytes, fetch_offset: int) -> FetchAnswer:
-    topic_id = call.changed[0].topic_id
-    result = FetchResult(*TP, topic_id, None, 1 << 40, 0, records, None, fetch_offset)
-    return FetchAnswer(call.correlation_id, (result,), None)
+def answer_of(call: FetchRequest, records: bytes, fetch_offset: int) -> FetchResponse:
+    topic_id = call.partitions[0].topic_id
+    result = PartitionFetchResult(TP, topic_id, fetch_offset, None, 1 << 40, 0, records)
+    return FetchResponse([result])
 
 
 class LoopClock:
@@ -59,15 +59,15 @@ class ScriptedStream:
     def __init__(self, cluster: ScriptedCluster, node_id: int) -> None:
         self._cluster = cluster
         self._node_id = node_id
-        self._asked: asyncio.Queue[FetchCall] = asyncio.Queue()
+        self._asked: asyncio.Queue[FetchRequest] = asyncio.Queue()
         self._cancelled = asyncio.Event()
 
-    async def write(self, call: FetchCall) -> None:
+    async def write(self, call: FetchRequest) -> None:
         await self._cluster.happen("write", self._node_id)
         self._cluster.calls.append((self._node_id, call))
         self._asked.put_nowait(call)
 
-    async def read(self) -> FetchAnswer:
+    async def read(self) -> FetchResponse:
         call = await self._asked.get()
         await self._cluster.happen("read", self._node_id)
         return self._cluster.answer(call)
@@ -81,13 +81,13 @@ class ScriptedCluster:
 
     def __init__(
         self,
-        answer: Callable[[FetchCall], FetchAnswer] = whole_log,
+        answer: Callable[[FetchRequest], FetchResponse] = whole_log,
         faults: dict[tuple[str, int], object] | None = None,
     ) -> None:
         self.answer = answer
         self.faults = faults or {}
         self.hung: set[int] = set()
-        self.calls: list[tuple[int, FetchCall]] = []
+        self.calls: list[tuple[int, FetchRequest]] = []
         self.cancelled: list[int] = []
         self.refreshes = 0
         self.avoid: set[Endpoint] = set()  # whom not to ask

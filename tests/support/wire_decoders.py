@@ -13,12 +13,12 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec import fetch, produce, quorum
-from penstock.client.wire import stream_messages
+from broker.grpc import quorum_codec as quorum
 from penstock.errors import CorruptMessageError
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
+from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
 
@@ -106,11 +106,10 @@ def _rows() -> Iterator[tuple[Any, ...]]:
         elif api.kind is not ApiKind.STREAM:
             for one in (request_codec(api), response_codec(api)):
                 yield one.message, one.of_message
-    yield pb.FetchRequest, fetch.request_from_pb
-    yield pb.ProduceRequest, produce.request_from_pb, produce.PRODUCED.split
-    yield pb.ProduceResponse, stream_messages.decode_produce
-    yield pb.FetchResponse, fetch.response_from_bytes, bytes
-    yield pb.FetchResponse, stream_messages.decode_fetch, bytes
+    yield pb.FetchRequest, streams.fetch_request_from_bytes, bytes
+    yield pb.ProduceRequest, streams.produce_request_from_bytes, bytes
+    yield pb.ProduceResponse, streams.produce_response_from_bytes, bytes
+    yield pb.FetchResponse, streams.fetch_response_from_bytes, bytes
 
 
 WIRE_DECODERS = tuple(_decoder(*row) for row in _rows())

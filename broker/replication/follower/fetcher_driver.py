@@ -163,15 +163,15 @@ class ReplicaFetcher:
             while len(self.core):
                 if self._outstanding == 0:
                     self._ask(stream)
-                response = await self._answer(stream)
+                turn, response = await self._answer(stream)
                 self._failures = 0
                 self._outstanding -= 1
-                await self._apply(response)
+                await self._apply(turn, response)
         finally:
             self._stream = None
             stream.cancel()
 
-    async def _answer(self, stream: ReplicaFetchStream) -> FetchResponse:
+    async def _answer(self, stream: ReplicaFetchStream) -> tuple[int, FetchResponse]:
         timeout_ms = self._config.wait_ms_max + ANSWER_MS_MAX
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -187,8 +187,8 @@ class ReplicaFetcher:
             self._is_kick_due = True
             asyncio.get_running_loop().call_later(self.core.held_ms / 1000, self._held_no_more)
         stream.send(
+            turn.number,
             FetchRequest(
-                correlation_id=turn.number,
                 replica_id=self._config.broker_id,
                 broker_epoch=self._node.broker_epoch,
                 max_wait_ms=0 if self.core.has_changes(now_ms) else self._config.wait_ms_max,
@@ -197,14 +197,14 @@ class ReplicaFetcher:
                 partitions=turn.partitions,
                 forgotten=turn.forgotten,
                 cluster_id=self._config.cluster_id,
-            )
+            ),
         )
 
-    async def _apply(self, response: FetchResponse) -> None:
+    async def _apply(self, turn: int, response: FetchResponse) -> None:
         now_ms = self._clock.now_ms()
         grown: list[tuple[Partition, int, int]] = []
         for result in response.partitions:
-            for effect in self.core.on_result(result, response.correlation_id, now_ms):
+            for effect in self.core.on_result(result, turn, now_ms):
                 if isinstance(effect, SayStopped):
                     _log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
                 elif isinstance(effect, SayRefused):

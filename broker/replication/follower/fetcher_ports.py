@@ -17,12 +17,12 @@ Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 class ReplicaFetchStream(Protocol):
     """One bidirectional fetch stream to a source broker; see grpc/outgoing_calls.py."""
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         """Queue a request; does not wait."""
         ...
 
-    async def receive(self) -> FetchResponse:
-        """The next answer; NetworkError when the stream broke."""
+    async def receive(self) -> tuple[int, FetchResponse]:
+        """The number of a request, and its answer; NetworkError when the stream broke."""
         ...
 
     def cancel(self) -> None: ...

@@ -21,8 +21,12 @@ CLOSED = "this client is closed; make a new one"
 class ClientConnections:
     """Made when they are first asked for, and closed together."""
 
-    def __init__(self, transport: ClientTransport, bootstrap: tuple[Endpoint, ...], cache: MetadataCache) -> None:
+    def __init__(
+        self, transport: ClientTransport, bootstrap: tuple[Endpoint, ...], cache: MetadataCache, client_id: str
+    ) -> None:
+        """Brokers count the requests under `client_id`."""
         self._transport = transport
+        self._client_id = client_id
         self._bootstrap = bootstrap
         self._cache = cache
         self._made: dict[Endpoint, Connection] = {}
@@ -34,7 +38,9 @@ class ClientConnections:
             raise ClientClosedError(CLOSED)
         found = self._made.get(endpoint)
         if found is None:
-            found = self._made[endpoint] = Connection(self._transport, endpoint, self._origin(endpoint))
+            found = self._made[endpoint] = Connection(
+                self._transport, endpoint, self._origin(endpoint), self._client_id
+            )
         return found
 
     def _origin(self, endpoint: Endpoint) -> str:

@@ -19,8 +19,8 @@ from penstock.backoff import Backoff
 from penstock.client.consumer.fetch_buffer import FetchRefusal
 from penstock.client.consumer.fetch_session_view import FetchSessionView, SessionDelta
 from penstock.client.wire.connection import Connection, ConsumerFetchStream
-from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart, FetchResult
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 
 SILENCE_MS = 1_000
@@ -32,7 +32,7 @@ killed may end one so, and is replaced by then."""
 
 _log = logging.getLogger(__name__)
 
-Wanted = Mapping[TopicPartition, FetchPart]
+Wanted = Mapping[TopicPartition, FetchPartition]
 
 
 class LinkOwner(Protocol):
@@ -44,9 +44,9 @@ class LinkOwner(Protocol):
         """What to fetch from this broker now; empty while the buffer is full."""
         ...
 
-    def call(self, delta: SessionDelta) -> FetchCall: ...
+    def call(self, delta: SessionDelta) -> FetchRequest: ...
 
-    def on_answer(self, answer: FetchAnswer) -> None:
+    def on_answer(self, answer: FetchResponse) -> None:
         """Moves the positions on and puts the records into the buffer, in one step."""
         ...
 
@@ -156,12 +156,12 @@ class FetchLink:
             self._failures = 0
             self.trouble = ""
             self._refusal.error = None
-            self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
-            self._session.sent(TopicPartition(r.topic, r.partition) for r in answer.results if says_something(r))
+            self._session.forget(r.partition for r in answer.partitions if r.error is not None)
+            self._session.sent(r.partition for r in answer.partitions if says_something(r))
             self._owner.on_answer(answer)
             del answer  # its megabytes are freed before the next ones come
 
-    async def _exchange(self, stream: ConsumerFetchStream, call: FetchCall) -> FetchAnswer:
+    async def _exchange(self, stream: ConsumerFetchStream, call: FetchRequest) -> FetchResponse:
         """The answer; a broker that is silent for too long is treated as gone."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._time_out_ms / 1000, stream.cancel)
@@ -204,6 +204,6 @@ class FetchLink:
         return f"FetchLink(node {self.node_id}, {self._session!r}, asking={self._asking})"
 
 
-def says_something(result: FetchResult) -> bool:
+def says_something(result: PartitionFetchResult) -> bool:
     """Whether the broker takes the fetcher for told: records, or where the log diverges."""
     return bool(result.records) or result.diverging_epoch is not None

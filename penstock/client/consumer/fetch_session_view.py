@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from penstock.client.wire.messages import FetchPart
+from penstock.messages.fetch import FetchPartition
 from penstock.types import NO_OFFSET, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
@@ -22,7 +22,7 @@ REQUEST_PARTITIONS_MAX = 2_000
 class SessionDelta(NamedTuple):
     """The partitions to name in the next request."""
 
-    changed: tuple[FetchPart, ...]
+    changed: tuple[FetchPartition, ...]
     forgotten: tuple[TopicPartition, ...]
     is_last: bool
     """False: there is more to say than one request may name. Then the broker should not wait for records before it
@@ -35,10 +35,10 @@ class FetchSessionView:
     __slots__ = ("_told", "_untold")
 
     def __init__(self) -> None:
-        self._told: dict[TopicPartition, FetchPart] = {}  # what was named longest ago comes first
+        self._told: dict[TopicPartition, FetchPartition] = {}  # what was named longest ago comes first
         self._untold = False
 
-    def advance(self, wanted: Mapping[TopicPartition, FetchPart]) -> SessionDelta:
+    def advance(self, wanted: Mapping[TopicPartition, FetchPartition]) -> SessionDelta:
         """What to say so that the broker knows `wanted`, as much of it as one request may name."""
         told = self._told
         new = [part for tp, part in wanted.items() if tp not in told]
@@ -51,9 +51,8 @@ class FetchSessionView:
         delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX], is_last=False)
         self.forget(delta.forgotten)
         for part in delta.changed:
-            tp = TopicPartition(part.topic, part.partition)
-            told.pop(tp, None)
-            told[tp] = part  # the last in turn
+            told.pop(part.partition, None)
+            told[part.partition] = part  # the last in turn
         return delta
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
@@ -68,7 +67,7 @@ class FetchSessionView:
             if tp in self._told:
                 self._told[tp] = self._told[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
 
-    def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
+    def knows(self, wanted: Mapping[TopicPartition, FetchPartition]) -> bool:
         """True if the broker waits for all of `wanted`, or will with the requests that follow anyway. It may wait for
         more, of which the next request says that it is not wanted: that is no reason to give up the one under way."""
         return self._untold or all(self._told.get(tp) == part for tp, part in wanted.items())

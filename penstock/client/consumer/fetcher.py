@@ -26,9 +26,9 @@ from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.stalled import consumer_waits
-from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
-from penstock.types import TopicPartition
+from penstock.messages.fetch import FetchRequest, FetchResponse
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,6 @@ class Fetcher:
         self._look_ups = LookUps(cluster, positions, self)
         self._is_cut_off = False
         self._timer: asyncio.TimerHandle | None = None
-        self._correlation_id = 0
         self._closed = False
         self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
 
@@ -84,29 +83,28 @@ class Fetcher:
         now_ms = self._cluster.clock.now_ms()
         return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
 
-    def call(self, delta: SessionDelta) -> FetchCall:
-        self._correlation_id += 1
+    def call(self, delta: SessionDelta) -> FetchRequest:
         self._counts["requests"] += 1
         config = self._config
-        return FetchCall(
-            self._correlation_id,
+        return FetchRequest(
+            CONSUMER_REPLICA_ID,
+            NO_EPOCH,
             config.fetch_max_wait_ms if delta.is_last else 0,
             config.fetch_min_bytes,
             max(self._buffer.room_bytes, 1),
             delta.changed,
             delta.forgotten,
-            config.client_id,
         )
 
-    def on_answer(self, answer: FetchAnswer) -> None:
+    def on_answer(self, answer: FetchResponse) -> None:
         now_ms = self._cluster.clock.now_ms()
         effects: list[Effect] = []
         try:
-            for result in answer.results:
+            for result in answer.partitions:
                 effects += self._positions.on_result(result, now_ms)
         finally:  # a position that has moved on must find its records in the buffer, whatever the next result meets
             self._do(effects)
-        errors = [(TopicPartition(r.topic, r.partition), r.error) for r in answer.results if r.error is not None]
+        errors = [(r.partition, r.error) for r in answer.partitions if r.error is not None]
         followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
         if not all(followed):  # a hint that tells nothing new, or speaks of a deleted topic
             self._cluster.refresh_soon()
@@ -116,7 +114,7 @@ class Fetcher:
         if any(followed):
             self._counts["leader_changes"] += sum(followed)
             self._cluster.notify()
-        elif any(r.error or r.diverging_epoch for r in answer.results) or any(
+        elif any(r.error or r.diverging_epoch for r in answer.partitions) or any(
             not isinstance(e, Deliver) for e in effects
         ):
             self.touch()  # a partition may back off even without an effect, and a timer is to end that

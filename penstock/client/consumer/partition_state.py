@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.client.wire.messages import FetchPart
 from penstock.errors import LogTruncationError, PenstockError
+from penstock.messages.fetch import FetchPartition
 from penstock.position import Position
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
@@ -135,10 +135,10 @@ class PartitionState:
         """Whether all that is wanted of a bounded range was fetched."""
         return self.end_offset is not None and self.fetch_offset >= self.end_offset
 
-    def question(self, leader_epoch: int, max_bytes: int) -> FetchPart:
+    def question(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """What the leader of this epoch is asked for."""
-        tp = self.topic_partition
-        return FetchPart(*tp, self.topic_id, self.fetch_offset, leader_epoch, self.last_fetched_epoch, max_bytes)
+        epochs = leader_epoch, self.last_fetched_epoch
+        return FetchPartition(self.topic_partition, self.topic_id, self.fetch_offset, *epochs, NO_OFFSET, max_bytes)
 
     def truncated_at(self, offset: int) -> LogTruncationError:
         """The error of records that were fetched and are not in the leader's log, which diverges there (KIP-320)."""

@@ -20,7 +20,6 @@ from penstock.client.consumer.later_partitions import LaterPartitions
 from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.wire.messages import FetchPart, FetchResult
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
@@ -31,6 +30,7 @@ from penstock.errors import (
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.fetch import FetchPartition, PartitionFetchResult
 from penstock.messages.metadata import TopicInfo
 from penstock.record.batch import iter_headers
 from penstock.tracebacks import without_frames
@@ -136,7 +136,7 @@ class Positions:
 
     def wanted(
         self, node_id: int, cache: MetadataCache, max_bytes: int, now_ms: int
-    ) -> dict[TopicPartition, FetchPart]:
+    ) -> dict[TopicPartition, FetchPartition]:
         """The questions for this broker: every partition that it leads, has a position, and is not backing off."""
         found = {}
         for tp, state in self.states.items():
@@ -184,10 +184,9 @@ class Positions:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def on_result(self, result: FetchResult, now_ms: int) -> list[Effect]:
+    def on_result(self, result: PartitionFetchResult, now_ms: int) -> list[Effect]:
         """The answer for one partition; an answer to a question that we no longer ask means nothing."""
-        tp = TopicPartition(result.topic, result.partition)
-        state = self.states.get(tp)
+        state = self.states.get(result.partition)
         if state is None or state.is_stopped:
             return []
         if (result.topic_id, result.fetch_offset) != (state.topic_id, state.fetch_offset):

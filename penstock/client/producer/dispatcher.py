@@ -36,7 +36,6 @@ from penstock.client.producer.outcomes import (
 )
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import Refusal, SequenceError
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     MessageTooLargeError,
@@ -47,6 +46,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.messages.produce import PartitionProduceResult, ProduceResponse
 from penstock.tracebacks import without_frames
 from penstock.types import ProducerIdAndEpoch, TopicPartition
 
@@ -173,13 +173,13 @@ class BatchDispatcher:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
+    def on_answer(self, request: OutboundRequest, answer: ProduceResponse, now_ms: int) -> list[Outcome]:
         """What an answer means, or a part of one; what it does not tell is still with the broker."""
         if request.part_ms is None:
             self._paces[request.node_id].on_answer(request.size_bytes, now_ms - request.sent_ms, now_ms)
         if answer.error is not None:
             return self.on_error(request, answer.error, now_ms)
-        answered = [(result.topic, result.partition) for result in answer.results]
+        answered = [result.partition for result in answer.partitions]
         entries = request.told(answered, more_follows=answer.more_follows)
         if entries is None:
             asked = [queue.topic_partition for queue, _ in request.entries]
@@ -189,11 +189,13 @@ class BatchDispatcher:
             request.part_ms = now_ms
         return [
             self._on_result(queue, batch, result, now_ms)
-            for (queue, batch), result in zip(entries, answer.results, strict=True)
+            for (queue, batch), result in zip(entries, answer.partitions, strict=True)
             if batch.request == request.correlation_id
         ]
 
-    def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
+    def _on_result(
+        self, queue: PartitionQueue, batch: ProducerBatch, result: PartitionProduceResult, now_ms: int
+    ) -> Outcome:
         if result.error is not None:
             return self._on_failure(queue, batch, result.error, now_ms, is_unknown=outcome_unknown(result.error))
         queue.acked(batch)

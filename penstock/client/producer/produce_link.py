@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable
 
 from penstock.client.producer.outcomes import OutboundRequest
 from penstock.client.wire.connection import Connection, ProduceStream
-from penstock.client.wire.messages import ProduceAnswer, ProduceCall
 from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, UnknownServerError
+from penstock.messages.produce import ProduceRequest, ProduceResponse
 
 _log = logging.getLogger(__name__)
 
-OnAnswer = Callable[[OutboundRequest, ProduceAnswer | None], None]
+OnAnswer = Callable[[OutboundRequest, ProduceResponse | None], None]
 OnBroken = Callable[[list[OutboundRequest], ApiError], None]
 
 
@@ -37,7 +37,7 @@ class ProduceLink:
         self.broken = False
         self._on_answer = on_answer
         self._on_broken = on_broken
-        self._outbox: deque[tuple[OutboundRequest, ProduceCall]] = deque()
+        self._outbox: deque[tuple[OutboundRequest, ProduceRequest]] = deque()
         self._unanswered: dict[int, OutboundRequest] = {}
         self._aside: dict[int, OutboundRequest] = {}
         self._filled = asyncio.Event()
@@ -79,7 +79,7 @@ class ProduceLink:
         """When the first request without any answer runs out of time."""
         return next((request.deadline_ms for request in self._unanswered.values()), None)
 
-    def submit(self, request: OutboundRequest, call: ProduceCall) -> None:
+    def submit(self, request: OutboundRequest, call: ProduceRequest) -> None:
         """Queues a request; its answer, or that the link broke, is reported later."""
         if not self._unanswered:
             self._silent_since_ms = self._clock.now_ms()
@@ -93,15 +93,14 @@ class ProduceLink:
             self._filled.clear()
             while self._outbox:
                 request, call = self._outbox.popleft()
-                await self._stream.write(call)
+                await self._stream.write(request.correlation_id, call)
                 if call.acks == 0 and self._unanswered.pop(request.correlation_id, None) is not None:
                     self._on_answer(request, None)
 
     async def _read(self) -> None:
         while True:
-            answer = await self._stream.read()
+            number, answer = await self._stream.read()
             self._silent_since_ms = self._clock.now_ms()
-            number = answer.correlation_id
             request = self._unanswered.pop(number, None) or self._aside.pop(number, None)
             if request is None:  # acks=0, whose answers tell nothing; or it was forgotten
                 continue

@@ -24,8 +24,8 @@ from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
 from penstock.client.wire.connection import ANSWER_GRACE_MS
-from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
+from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.types import Endpoint, ProducerIdAndEpoch
 
 NEVER_MS = 2**62
@@ -150,16 +150,16 @@ class Sender:
             link = self._links[request.node_id] = ProduceLink(
                 connection, self._cluster.clock, self._on_answer, self._on_broken
             )
-        parts = tuple(
-            ProducePart(
-                *batch.topic_partition, self._cluster.cache.topic_id(batch.topic_partition.topic), batch.encoded
+        parts = [
+            PartitionRecords(
+                batch.topic_partition, self._cluster.cache.topic_id(batch.topic_partition.topic), batch.encoded
             )
             for _, batch in request.entries
             if batch.encoded is not None
-        )
+        ]
         limit_ms = self._cluster.config.request_timeout_ms
         timeout_ms = limit_ms - min(ANSWER_GRACE_MS, limit_ms // 3)  # the answer names what waited in vain, and is here
-        call = ProduceCall(request.correlation_id, self._acks, timeout_ms, parts, self._cluster.config.client_id)
+        call = ProduceRequest(self._acks, timeout_ms, parts, answer_in_parts=self._acks != 0)
         self._counts["requests_sent"] += 1
         self._counts["bytes_sent"] += sum(len(part.records) for part in parts)
         link.submit(request, call)
@@ -227,7 +227,7 @@ class Sender:
 
     # -- what links report ---------------------------------------------------------------------------------------------
 
-    def _on_answer(self, request: OutboundRequest, answer: ProduceAnswer | None) -> None:
+    def _on_answer(self, request: OutboundRequest, answer: ProduceResponse | None) -> None:
         """An answer, or None: acks=0, the request is written."""
         now_ms = self._cluster.clock.now_ms()
         if answer is None:

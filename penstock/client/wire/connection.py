@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from penstock.client.wire import stream_messages
-from penstock.client.wire.messages import FetchAnswer, FetchCall, ProduceAnswer, ProduceCall
 from penstock.client.wire.reachability import Reachability
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import ApiError, NetworkError, UnknownServerError
 from penstock.messages import client_apis as apis
 from penstock.messages.api import Api
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, TopicInfo
 from penstock.messages.offsets import (
     DeleteRecordsPartition,
@@ -32,9 +31,10 @@ from penstock.messages.offsets import (
     ListOffsetsResult,
     OffsetForLeaderEpochRequest,
 )
+from penstock.messages.produce import ProduceRequest, ProduceResponse
 from penstock.messages.producer_ids import InitProducerIdRequest
-from penstock.pb import broker_pb2 as pb
 from penstock.types import PRODUCER_EPOCH_MAX, Endpoint, ProducerIdAndEpoch
+from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 
 ANSWER_GRACE_MS = 1_000
@@ -53,11 +53,12 @@ def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
 class _MessageStream:
     """A stream of the transport whose messages have types."""
 
-    __slots__ = ("_reach", "_stream", "endpoint")
+    __slots__ = ("_client_id", "_reach", "_stream", "endpoint")
 
-    def __init__(self, stream: ByteStream, endpoint: Endpoint, reach: Reachability) -> None:
+    def __init__(self, stream: ByteStream, endpoint: Endpoint, reach: Reachability, client_id: str) -> None:
         self._stream = stream
         self._reach = reach
+        self._client_id = client_id
         self.endpoint = endpoint
 
     async def _write(self, message: bytes) -> None:
@@ -76,6 +77,12 @@ class _MessageStream:
         self._reach.answered()
         return message
 
+    def _decoded(self, decode: Callable[[bytes], A], raw: bytes) -> A:
+        try:
+            return decode(raw)
+        except DecodeError:
+            raise _no_message(self.endpoint) from None
+
     def cancel(self) -> None:
         """Ends the stream now; a request without an answer will get none."""
         self._stream.cancel()
@@ -90,34 +97,37 @@ class ProduceStream(_MessageStream):
 
     __slots__ = ()
 
-    async def write(self, call: ProduceCall) -> None:
-        await self._write(stream_messages.encode_produce(call))
+    async def write(self, correlation_id: int, request: ProduceRequest) -> None:
+        await self._write(streams.produce_request_to_bytes(streams.Header(correlation_id, self._client_id), request))
 
-    async def read(self) -> ProduceAnswer:
-        return stream_messages.decode_produce(_parsed(pb.ProduceResponse, await self._read(), self.endpoint))
+    async def read(self) -> tuple[int, ProduceResponse]:
+        """The number of a request, and its answer or a part of it."""
+        return self._decoded(streams.produce_response_from_bytes, await self._read())
 
 
 class ConsumerFetchStream(_MessageStream):
-    """One fetch session."""
+    """One fetch session: a request is answered before the next one is written."""
 
-    __slots__ = ()
+    __slots__ = ("_written",)
 
-    async def write(self, call: FetchCall) -> None:
-        await self._write(stream_messages.encode_fetch(call).SerializeToString())
+    def __init__(self, stream: ByteStream, endpoint: Endpoint, reach: Reachability, client_id: str) -> None:
+        super().__init__(stream, endpoint, reach, client_id)
+        self._written = 0
 
-    async def read(self) -> FetchAnswer:
-        raw = await self._read()
-        try:
-            return stream_messages.decode_fetch(raw)
-        except DecodeError:
-            raise _no_message(self.endpoint) from None
+    async def write(self, request: FetchRequest) -> None:
+        self._written += 1
+        await self._write(streams.fetch_request_to_bytes(streams.Header(self._written, self._client_id), request))
+
+    async def read(self) -> FetchResponse:
+        return self._decoded(streams.fetch_response_from_bytes, await self._read())[1]
 
 
 class Connection:
     """The way to one endpoint. Made, used and closed on one event loop."""
 
-    def __init__(self, transport: ClientTransport, endpoint: Endpoint, origin: str = "") -> None:
+    def __init__(self, transport: ClientTransport, endpoint: Endpoint, origin: str = "", client_id: str = "") -> None:
         self.endpoint = endpoint
+        self._client_id = client_id
         self.reach = Reachability(origin)
         self._channel = transport.connect(endpoint)
 
@@ -190,10 +200,11 @@ class Connection:
         return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
 
     def open_produce(self) -> ProduceStream:
-        return ProduceStream(self._channel.open_stream(apis.PRODUCE.method), self.endpoint, self.reach)
+        return ProduceStream(self._channel.open_stream(apis.PRODUCE.method), self.endpoint, self.reach, self._client_id)
 
     def open_fetch(self) -> ConsumerFetchStream:
-        return ConsumerFetchStream(self._channel.open_stream(apis.FETCH.method), self.endpoint, self.reach)
+        stream = self._channel.open_stream(apis.FETCH.method)
+        return ConsumerFetchStream(stream, self.endpoint, self.reach, self._client_id)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -206,14 +217,6 @@ def _in_order(topic: TopicInfo, age_ms: int) -> TopicInfo:
     """The topic with its partitions by number, and with the age of the metadata that it is from."""
     partitions = tuple(sorted(topic.partitions, key=lambda p: p.partition))
     return replace(topic, partitions=partitions, metadata_age_ms=age_ms)
-
-
-def _parsed(message: Any, raw: bytes, endpoint: Endpoint) -> Any:
-    """The bytes as a message of the class `message`."""
-    try:
-        return message.FromString(raw)
-    except DecodeError:
-        raise _no_message(endpoint) from None
 
 
 def _no_message(endpoint: Endpoint) -> NetworkError:

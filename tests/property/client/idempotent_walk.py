@@ -21,7 +21,6 @@ from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.outcomes import Acked, Failed, OutboundRequest, Outcome
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     InvalidRecordError,
@@ -37,6 +36,7 @@ from penstock.errors import (
     UnknownProducerIdError,
 )
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.messages.produce import PartitionProduceResult, ProduceResponse
 from penstock.record.batch import read_header, verify_crc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
@@ -56,7 +56,7 @@ class Slot:
     """A request at its broker: for each batch an answer, or where it stands in the log until its leader resigns."""
 
     request: OutboundRequest
-    results: list[ProduceResult | None]
+    results: list[PartitionProduceResult | None]
     waits: dict[int, tuple[Partition, int, int]] = field(default_factory=dict)
 
 
@@ -230,7 +230,7 @@ class Walk:
                 slot.waits[index] = partition, at, partition.resigned[connection.node]
             except ApiError as error:
                 self.seen[type(error).__name__] += 1
-                slot.results[index] = ProduceResult(*queue.topic_partition, error, -1, -1)
+                slot.results[index] = PartitionProduceResult(queue.topic_partition, error)
 
     def _append(self, node: int, partition: Partition, data: bytes) -> int:
         header = read_header(data)
@@ -271,7 +271,7 @@ class Walk:
                 if slot.request in connection.unanswered:
                     connection.unanswered.remove(slot.request)
                     results = tuple(result for result in slot.results if result is not None)
-                    answer = ProduceAnswer(slot.request.correlation_id, results, None)
+                    answer = ProduceResponse(results)
                     self.apply(self.dispatcher.on_answer(slot.request, answer, self.now_ms))
                     return
 
@@ -279,10 +279,10 @@ class Walk:
         for index, (partition, at, resigned) in list(slot.waits.items()):
             tp = slot.request.entries[index][0].topic_partition
             if partition.resigned[node] != resigned:
-                slot.results[index] = ProduceResult(*tp, NotEnoughReplicasAfterAppendError(), -1, -1)
+                slot.results[index] = PartitionProduceResult(tp, NotEnoughReplicasAfterAppendError())
                 del slot.waits[index]
             elif at < partition.committed_at(node):
-                slot.results[index] = ProduceResult(*tp, None, partition.offset(node, at), -1)
+                slot.results[index] = PartitionProduceResult(tp, None, partition.offset(node, at))
                 del slot.waits[index]
         return not slot.waits
 
@@ -292,7 +292,7 @@ class Walk:
         for slot in waiting[:1]:
             for index in slot.waits:
                 tp = slot.request.entries[index][0].topic_partition
-                slot.results[index] = ProduceResult(*tp, RequestTimedOutError(), -1, -1)
+                slot.results[index] = PartitionProduceResult(tp, RequestTimedOutError())
             slot.waits.clear()
 
     def elect(self) -> None:

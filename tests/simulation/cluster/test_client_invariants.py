@@ -18,6 +18,7 @@ from tests.simulation.cluster.client_invariants import FOUND_SECONDS
 from tests.simulation.cluster.network import CLIENTS
 from tests.simulation.cluster.rpc import AioChannel
 from tests.simulation.cluster.test_invariants import Lie, Scene, told
+from tests.support.sinks import CALLER
 
 TP = TopicPartition("topic", 0)
 
@@ -60,7 +61,7 @@ def _produce(scene: Scene, *, is_abandoned: bool, queued_ms: int, appends: int =
     """A request is handled by an API that appends whatever comes."""
     partition: Any = SimpleNamespace(log=SimpleNamespace(log_end_offset=0))
     sink: Any = None
-    request = Request("Produce", ProduceRequest(1, -1, 1_000, [(TP, "id", b"")]), sink, "client", lambda: 0)
+    request = Request("Produce", ProduceRequest(-1, 1_000, [(TP, "id", b"")]), sink, "client", lambda: 0)
     request.is_abandoned, request.dequeued_ns = is_abandoned, queued_ms * 1_000_000
 
     def handle(_: Request) -> None:
@@ -80,7 +81,7 @@ def the_same_producer_id_twice(scene: Scene) -> None:
     sink: Any = SimpleNamespace(response_ready=lambda request: None)
     hosted: Any = SimpleNamespace()
     for life in scene.lives[:2]:
-        request = Request("InitProducerId", InitProducerIdRequest(), sink, "client", lambda: 0)
+        request = Request("InitProducerId", InitProducerIdRequest(), sink, CALLER, lambda: 0)
         scene.invariants.clients.listen(life.machine, handle, hosted)(request)
 
 

@@ -17,7 +17,7 @@ from penstock.messages.elections import NamedPartitions
 from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 
 ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
 
@@ -55,7 +55,7 @@ def asking(*wanted: tuple[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
 
 
 def request() -> Request:
-    return Request("AlterReplicaLogDirs", None, Sink(), "test", NOW_NS)
+    return Request("AlterReplicaLogDirs", None, Sink(), CALLER, NOW_NS)
 
 
 def test_each_replica_has_an_answer_and_one_that_is_named_twice_is_refused() -> None:

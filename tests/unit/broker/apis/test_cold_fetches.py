@@ -27,6 +27,7 @@ from penstock.types import TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, TOPIC_ID, batch, flush, state
+from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual
 
@@ -86,8 +87,8 @@ class Broker:
     def ask(
         self, *wanted: FetchPartition, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1, replica_id: int = -1
     ) -> None:
-        body = FetchRequest(1, replica_id, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
-        self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
+        body = FetchRequest(replica_id, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        self.session.handle(Request("Fetch", body, self, CALLER, NOW_NS), body)
 
     async def step(self, between: Callable[[], object] = lambda: None) -> None:
         self.io.step(between)

@@ -12,19 +12,21 @@ import pytest
 
 from broker.apis.delayed_produce import PART_AFTER_MS
 from broker.apis.produce import ProduceApi
-from broker.grpc.codec import produce
 from broker.load.busy_time import BusyTimes
 from broker.network import processor as processors
 from broker.network.processor import Processor
-from broker.network.request_channel import RequestChannel
+from broker.network.request_channel import Caller, RequestChannel
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError, RequestTimedOutError
 from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
+from penstock.pb import broker_pb2 as pb
 from penstock.types import CLIENT_LISTENER, Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
 from penstock.wire.error_message import error_in_message
+from penstock.wire.streams import produce_response_to_bytes
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import submit
 from tests.support.virtual_time import run_virtual
 
 KEYS = HUNG, WELL, SLOW = tuple(TopicPartition("t", number) for number in range(3))
@@ -45,37 +47,41 @@ class Stage:
         )
         self.api = ProduceApi(fake, fake, Traffic(), ManualClock())
         self.channel = RequestChannel(100, BusyTimes(NOW_NS), NOW_NS)
-        self.processor = Processor(self.channel, "client", 4, listener)
+        self.processor = Processor(self.channel, Caller(Endpoint("client", 1), listener), 4)
         self.asked = 0
 
     async def ask(self, *keys: TopicPartition, acks: int = -1, timeout_ms: int = 30_000, parts: bool = True) -> None:
         """The next request; the correlation ids count from 1."""
         self.asked += 1
         records = [PartitionRecords(key, TOPIC_ID, batch()) for key in keys]
-        body = ProduceRequest(self.asked, acks, timeout_ms, records, answer_in_parts=parts)
-        await asyncio.wait_for(self.processor.submit("Produce", body), 1)
+        body = ProduceRequest(acks, timeout_ms, records, answer_in_parts=parts)
+        await asyncio.wait_for(submit(self.processor, "Produce", body, number=self.asked), 1)
         request = await self.channel.receive()
         self.api.handle(request, body)
 
     def flush(self, key: TopicPartition) -> None:
         flush(self.partitions[key])
 
-    async def told(self) -> ProduceResponse:
+    async def _next(self) -> tuple[int, ProduceResponse]:
         request = await asyncio.wait_for(self.processor.next_response(), 60)
         assert request is not None
         response = request.take_answer()
         assert isinstance(response, ProduceResponse)
-        return response
+        return request.correlation_id, response
+
+    async def told(self) -> ProduceResponse:
+        return (await self._next())[1]
 
     async def tells(self) -> Told:
-        response = await self.told()
-        return response.correlation_id, [r.partition.partition for r in response.partitions], response.more_follows
+        number, response = await self._next()
+        return number, [r.partition.partition for r in response.partitions], response.more_follows
 
     async def told_leaders(self) -> list[tuple[int, Endpoint | None]]:
         """The leaders that the next answer, or part of one, tells for its partitions."""
         request = await asyncio.wait_for(self.processor.next_response(), 60)
         assert request is not None
-        told = request.encoded(produce.response_to_pb)
+        raw = request.encoded(lambda answer: produce_response_to_bytes(request.correlation_id, answer))
+        told = pb.ProduceResponse.FromString(raw)
         errors = [(result.partition, error_in_message(result.error)) for result in told.partitions]
         return [(number, error.leader.endpoint) for number, error in errors if error is not None and error.leader]
 

@@ -41,6 +41,7 @@ from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import NOW_NS, THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
 from tests.support.replicas import Replicas
+from tests.support.sinks import CALLER
 from tests.support.storage import SMALL, log_named, open_manager
 
 EPOCHS = {1: 101, 2: 102, 3: 103}
@@ -65,7 +66,7 @@ class Node:
         body = DeleteRecordsRequest(
             tuple(DeleteRecordsPartition(key, TOPIC_ID, offset) for key, offset in partitions), timeout_ms
         )
-        request = Request("DeleteRecords", body, self, "test", NOW_NS)
+        request = Request("DeleteRecords", body, self, CALLER, NOW_NS)
         self.api.handle(request, body)
         return request
 

@@ -13,7 +13,7 @@ from metadata.registrations import PartitionRegistration
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding, PartitionTroubleKind
 from penstock.types import NO_LEADER
 from tests.support.machine import NOW_NS
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 
 STANDING = NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ())
 
@@ -46,7 +46,7 @@ def test_leaders_are_counted_once_for_each_change_of_the_topics() -> None:
     api = DescribeClusterApi("c", lambda: image, lambda: 1, lambda: (STANDING, ()))
 
     def described() -> ClusterInfo:
-        request = Request("DescribeCluster", DescribeClusterRequest(), Sink(), "test", NOW_NS)
+        request = Request("DescribeCluster", DescribeClusterRequest(), Sink(), CALLER, NOW_NS)
         api.handle(request, DescribeClusterRequest())
         return cast(ClusterInfo, request.response)
 

@@ -30,7 +30,7 @@ from penstock.messages.configs import (
     DescribeConfigsResult,
 )
 from tests.support.machine import NOW_NS
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 NODE = {
@@ -62,7 +62,7 @@ def described(
     dynamic = DynamicBrokerConfig(parse_config(NODE))
     dynamic.published(MetadataDelta.between(EMPTY_IMAGE, cluster.image), cluster.image)
     body = DescribeConfigsRequest(resources)
-    request = Request("DescribeConfigs", body, Sink(), "test", NOW_NS)
+    request = Request("DescribeConfigs", body, Sink(), CALLER, NOW_NS)
     DescribeConfigsApi(dynamic, lambda: cluster.image).handle(request, body)
     assert isinstance(request.response, DescribeConfigsResponse)
     assert request.response.metadata_offset == cluster.image.offset

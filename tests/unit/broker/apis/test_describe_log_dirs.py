@@ -25,7 +25,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import NOW_NS
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.support.storage import open_manager
 
 ROOM = DiskRoom(1000, 400)
@@ -45,7 +45,7 @@ class Broker:
                 self.size = log.size_bytes
 
     def describe(self, *topics: str) -> DescribeLogDirsResponse:
-        request = Request("DescribeLogDirs", None, Sink(), "test", NOW_NS)
+        request = Request("DescribeLogDirs", None, Sink(), CALLER, NOW_NS)
         api = DescribeLogDirsApi(7, self.log_manager, lambda: {self.a: ROOM})
         api.handle(request, DescribeLogDirsRequest(topics))
         assert isinstance(request.response, DescribeLogDirsResponse)

@@ -25,7 +25,7 @@ from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
 
 CLUSTER_ID, LEADER_EPOCH = "cluster-1", 5
@@ -54,8 +54,8 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
         MoveThrottle(),
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
-    body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)
-    request = Request("Fetch", body, Sink(), "test", NOW_NS, context=session)
+    body = FetchRequest(replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)
+    request = Request("Fetch", body, Sink(), CALLER, NOW_NS, session=session)
     FetchApi(lambda: EPOCHS, CLUSTER_ID).handle(request, body)
     answered = cast(FetchResponse, request.response).partitions
     return answered[0].error if answered else None

@@ -37,6 +37,7 @@ from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 
 WALL_MS = 1_700_000_000_000
@@ -82,8 +83,8 @@ class Stream:
         min_bytes: int = 1,
         broker_epoch: int = 102,
     ) -> None:
-        body = FetchRequest(1, replica_id, broker_epoch, wait_ms, min_bytes, 1 << 20, list(wanted), [])
-        self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
+        body = FetchRequest(replica_id, broker_epoch, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        self.session.handle(Request("Fetch", body, self, CALLER, NOW_NS), body)
 
 
 def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_ID) -> FetchPartition:
@@ -351,7 +352,7 @@ def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path:
     run(tmp_path, scenario, isr=(1, 2))
 
 
-NOTHING_NEW = FetchRequest(2, -1, 102, 0, 1, 1 << 20, [], [])
+NOTHING_NEW = FetchRequest(-1, 102, 0, 1, 1 << 20, [], [])
 
 
 class ClosedCatalog(dict[TopicPartition, Partition]):
@@ -415,7 +416,7 @@ def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
         stream.ask(at(0))
         stream.hosted = ClosedCatalog()
         with pytest.raises(ValueError, match="closed"):
-            stream.session.handle(Request("Fetch", NOTHING_NEW, stream, "test", NOW_NS), NOTHING_NEW)
+            stream.session.handle(Request("Fetch", NOTHING_NEW, stream, CALLER, NOW_NS), NOTHING_NEW)
         assert isinstance(stream.written[0].error, UnknownServerError), "the request that waited is answered, too"
         stream.session.close()
         assert answers.statistics().used_bytes == 0

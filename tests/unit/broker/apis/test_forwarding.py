@@ -15,6 +15,7 @@ from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
 from penstock.messages.quorum import DescribeQuorumRequest
 from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
+from tests.support.sinks import CALLER
 from tests.support.virtual_time import run_virtual
 
 
@@ -62,7 +63,7 @@ def test_an_error_in_the_task_is_the_answer_and_a_violated_invariant_ends_the_no
         channel = cast(ControllerChannel, RaisingController(raised))
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(fatal.append).fail)
         sink = Answered()
-        request = Request("CreateTopics", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        request = Request("CreateTopics", None, sink, CALLER, lambda: 1)
         forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=100))
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, answer) and fatal == ([raised] if is_fatal else [])
@@ -75,7 +76,7 @@ def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -
         channel = cast(ControllerChannel, RaisingController(RequestTimedOutError("the quorum has no leader")))
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
         sink = Answered()
-        request = Request("DescribeQuorum", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        request = Request("DescribeQuorum", None, sink, CALLER, lambda: 1)
         forwarded.ask(request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
         await asyncio.wait_for(sink.done.wait(), 10)
         assert (request.response, request.error) == ("my own view", None)
@@ -88,7 +89,7 @@ def test_a_change_that_this_node_does_not_see_is_answered_within_the_time_out_of
         channel = cast(ControllerChannel, SlowController())
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
         sink = Answered()
-        request = Request("CreateTopics", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        request = Request("CreateTopics", None, sink, CALLER, lambda: 1)
         began_s = asyncio.get_running_loop().time()
         forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=1_000))
         await asyncio.wait_for(sink.done.wait(), 10)

@@ -8,6 +8,7 @@ from broker.apis.init_producer_id import InitProducerIdApi
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, RequestTimedOutError
 from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from tests.support.sinks import CALLER
 
 
 class Sink:
@@ -17,7 +18,7 @@ class Sink:
 
 def asked() -> tuple[Request, Callable[[int | ApiError], None]]:
     waiting: list[Callable[[int | ApiError], None]] = []
-    request = Request("InitProducerId", None, Sink(), "ipv4:127.0.0.1:1", lambda: 1)
+    request = Request("InitProducerId", None, Sink(), CALLER, lambda: 1)
     InitProducerIdApi(waiting.append).handle(request, InitProducerIdRequest())
     (answer,) = waiting
     assert not request.is_complete, "it waits for an id"

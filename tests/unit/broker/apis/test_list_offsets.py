@@ -31,7 +31,7 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual
 
@@ -40,7 +40,7 @@ T = 1_700_000_000_000
 
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
     body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
-    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+    request = Request("ListOffsets", body, Sink(), CALLER, NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail).handle(request, body)
     (result,) = cast(ListOffsetsResponse, request.response).partitions
@@ -137,7 +137,7 @@ class ColdBroker:
         """Each is a partition and a time."""
         parts = (ListOffsetsPartition(TopicPartition("t", number), TOPIC_ID, time_ms, -1) for number, time_ms in wanted)
         body = ListOffsetsRequest(tuple(parts), timeout_ms=timeout_ms)
-        request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+        request = Request("ListOffsets", body, Sink(), CALLER, NOW_NS)
         if is_given_up:
             request.abandoned()
         replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))

@@ -8,12 +8,12 @@ from penstock.messages.brokers import HostedReplicas
 from penstock.messages.metadata import MetadataRequest, TopicInfo
 from tests.support.machine import NOW_NS
 from tests.support.received import as_received
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.unit.metadata.harness import Cluster
 
 
 def asked(cluster: Cluster, body: MetadataRequest) -> tuple[TopicInfo, ...]:
-    request = Request("Metadata", body, Sink(), "test", NOW_NS)
+    request = Request("Metadata", body, Sink(), CALLER, NOW_NS)
     MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lambda *_: "").handle(request, body)
     return as_received(request).topics
 

@@ -19,7 +19,7 @@ from penstock.messages.offsets import (
 )
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 
 CONSUMER, REPLICA = -1, 2
 WALL_MS = 1_700_000_000_000
@@ -27,7 +27,7 @@ WALL_MS = 1_700_000_000_000
 
 def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:
     body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, TOPIC_ID, leader_epoch),), replica_id)
-    request = Request("OffsetForLeaderEpoch", body, Sink(), "test", NOW_NS)
+    request = Request("OffsetForLeaderEpoch", body, Sink(), CALLER, NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     OffsetForLeaderEpochApi(replicas).handle(request, body)
     (result,) = cast(OffsetForLeaderEpochResponse, request.response).partitions

@@ -17,7 +17,7 @@ from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceR
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 
 FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
 
@@ -41,8 +41,8 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
     fake: Any = SimpleNamespace(get=lambda key, topic_id: partitions[key], request_flush=lambda partition: None)
 
     async def scenario() -> None:
-        body = ProduceRequest(1, -1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
-        request = Request("Produce", body, Sink(), "test", NOW_NS)
+        body = ProduceRequest(-1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
+        request = Request("Produce", body, Sink(), CALLER, NOW_NS)
         ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
         assert not request.is_complete, "the third partition's disk has nothing yet"
         flush(partitions[THIRD])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import ManualClock
 from penstock.errors import (
+    ApiError,
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
@@ -46,7 +47,7 @@ from penstock.types import TopicPartition
 from storage.append.key_validation import KeyedRecords
 from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
 CODECS = {PLAIN: "producer", ZSTD: "zstd", SNAPPY: "snappy"}
@@ -72,17 +73,25 @@ def partitions(tmp_path: Path) -> dict[TopicPartition, Partition]:
 
 
 def produce(*pairs: tuple[TopicPartition, bytes]) -> ProduceRequest:
-    return ProduceRequest(1, 1, 60_000, [PartitionRecords(key, TOPIC_ID, records) for key, records in pairs])
+    return ProduceRequest(1, 60_000, [PartitionRecords(key, TOPIC_ID, records) for key, records in pairs])
 
 
-def convert(converter: ProduceConverter, body: ProduceRequest) -> None:
-    async def wait() -> None:
-        begun = converter.begin(body)
+def asked(body: ProduceRequest) -> Request:
+    return Request("Produce", body, Sink(), CALLER, NOW_NS)
+
+
+def convert(converter: ProduceConverter, body: ProduceRequest) -> dict[int, ApiError]:
+    """Refusals by the place of their partition."""
+    request = asked(body)
+
+    async def scenario() -> None:
+        begun = converter.begin(request)
         assert begun is not None
         await begun
 
-    asyncio.run(wait())
+    asyncio.run(scenario())
     converter.close()
+    return cast("dict[int, ApiError]", request.prepared)
 
 
 def codec_of(body: ProduceRequest, index: int) -> Codec:
@@ -114,8 +123,9 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
     partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
 
     for records in (GZIP, b"", b"garbage" * 5):
-        assert converter.begin(produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))) is None
-    assert converter.begin(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage"))) is None
+        body = produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))
+        assert converter.begin(asked(body)) is None
+    assert converter.begin(asked(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage")))) is None
     converter.close()
 
 
@@ -127,10 +137,10 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
     keyed = build_batch(VALUES, timestamps_ms=1_700_000_000_000, keys=VALUES, codec=Codec.GZIP)
     body = produce((PLAIN, keyed), (PLAIN, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
     assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
-    assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
+    assert list(refused) == [1] and isinstance(refused[1], InvalidRecordError)
 
 
 def test_the_records_of_a_large_batch_whose_times_are_refused_are_named_before_the_queue(
@@ -142,20 +152,20 @@ def test_the_records_of_a_large_batch_whose_times_are_refused_are_named_before_t
     late = [build_batch(values, timestamps_ms=times, codec=codec) for codec in (Codec.NONE, Codec.ZSTD)]
     body = produce((PLAIN, late[0]), (SNAPPY, late[1]), (ZSTD, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
     for index in (0, 1):
-        assert isinstance(body.refused[index], InvalidTimestampError)
-        assert [bad.batch_index for bad in body.refused[index].record_errors] == [7, 1_500]
-    assert 2 not in body.refused
+        assert isinstance(refused[index], InvalidTimestampError)
+        assert [bad.batch_index for bad in refused[index].record_errors] == [7, 1_500]
+    assert 2 not in refused
 
 
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, BROKEN), (SNAPPY, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
-    assert list(body.refused) == [0] and isinstance(body.refused[0], CorruptMessageError)
+    assert list(refused) == [0] and isinstance(refused[0], CorruptMessageError)
     assert codec_of(body, 1) == Codec.SNAPPY
 
 
@@ -163,9 +173,9 @@ def test_a_request_may_not_become_larger_than_it_could_have_come(partitions: dic
     size_bytes = len(build_batch(VALUES, timestamps_ms=0))
     body = produce((SNAPPY, GZIP), (ZSTD, GZIP), (ZSTD, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2 * size_bytes), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2 * size_bytes), body)
 
-    assert list(body.refused) == [2] and isinstance(body.refused[2], MessageTooLargeError)
+    assert list(refused) == [2] and isinstance(refused[2], MessageTooLargeError)
 
 
 def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
@@ -174,9 +184,9 @@ def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
     monkeypatch.setattr(produce_conversion, "prepared", lambda *_, **__: 1 // 0)
     body = produce((ZSTD, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
-    assert isinstance(body.refused[0], UnknownServerError) and "ZeroDivisionError" in str(body.refused[0])
+    assert isinstance(refused[0], UnknownServerError) and "ZeroDivisionError" in str(refused[0])
     assert "converting" in caplog.text
 
 
@@ -194,7 +204,7 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
     body = produce((ZSTD, GZIP))
 
     async def scenario() -> None:
-        begun = converter.begin(body)
+        begun = converter.begin(asked(body))
         assert begun is not None
         waiting = asyncio.ensure_future(begun)
         await asyncio.sleep(0)
@@ -207,9 +217,12 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
     assert codec_of(body, 0) == Codec.ZSTD
 
 
-def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -> list[PartitionProduceResult]:
+def handled(
+    partitions: dict[TopicPartition, Partition], body: ProduceRequest, refused: Mapping[int, ApiError]
+) -> Sequence[PartitionProduceResult]:
     fake: Any = SimpleNamespace(get=lambda key, topic_id: partitions[key], request_flush=lambda partition: None)
-    request = Request("Produce", body, Sink(), "test", NOW_NS)
+    request = asked(body)
+    request.prepared = refused
 
     async def scenario() -> None:
         ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
@@ -224,20 +237,20 @@ def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -
 
 def test_a_refusal_is_the_answer_and_nothing_is_written(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, GZIP), (SNAPPY, GZIP))
-    body.refused[0] = InvalidRecordError("found before")
+    refused = {0: InvalidRecordError("found before")}
 
-    first, second = handled(partitions, body)
+    first, second = handled(partitions, body, refused)
 
-    assert first.error is body.refused[0] and second.error is None
+    assert first.error is refused[0] and second.error is None
     assert (partitions[ZSTD].log.log_end_offset, partitions[SNAPPY].log.log_end_offset) == (0, len(VALUES))
 
 
 def test_not_leading_any_more_is_the_answer_to_any_records(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, GZIP))
-    body.refused[0] = InvalidRecordError("found before")
+    refused = {0: InvalidRecordError("found before")}
     partitions[ZSTD].become_follower(state(leader_id=2), NOBODY)
 
-    (result,) = handled(partitions, body)
+    (result,) = handled(partitions, body, refused)
 
     assert isinstance(result.error, NotLeaderOrFollowerError)
 
@@ -263,19 +276,19 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
     async def scenario() -> None:
         channel, slow = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), asyncio.get_running_loop().create_future()
 
-        def convert(body: ProduceRequest) -> Awaitable[None] | None:
-            return slow if body.correlation_id == 1 else None
+        def prepare(request: Request) -> Awaitable[None] | None:
+            return slow if request.correlation_id == 1 else None
 
         gate = Gate("BROKER", "INTERNAL")
-        door = BrokerDoor(channel, cast(Any, None), limits, gate, convert)
+        door = BrokerDoor(channel, cast(Any, None), limits, gate, prepare)
         gate.open()
         first, second = Stream(1, 2), Stream(3, 4)
         streams = [asyncio.ensure_future(door.streams[PRODUCE](None, cast(Any, one))) for one in (first, second)]
 
-        arrived = [cast(Any, (await channel.receive()).body).correlation_id for _ in range(2)]
+        arrived = [(await channel.receive()).correlation_id for _ in range(2)]
         assert arrived == [3, 4] and first.reads == 1, "the first stream is read no further"
         slow.set_result(None)
-        arrived = [cast(Any, (await channel.receive()).body).correlation_id for _ in range(2)]
+        arrived = [(await channel.receive()).correlation_id for _ in range(2)]
         assert arrived == [1, 2]
         for stream in streams:
             stream.cancel()

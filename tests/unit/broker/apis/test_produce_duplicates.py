@@ -18,7 +18,7 @@ from penstock.record.builder import build_batch
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
-from tests.support.sinks import WaitedSink
+from tests.support.sinks import CALLER, WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
 
 BOTH = (ME, 2)
@@ -30,10 +30,10 @@ def sent(sequence: int, count: int = 1) -> bytes:
 
 
 def asked(records: bytes, acks: int = -1, refused: ApiError | None = None) -> Request:
-    body = ProduceRequest(1, acks, 60_000, [PartitionRecords(PARTITION, TOPIC_ID, records)])
-    if refused is not None:
-        body.refused[0] = refused
-    return Request("Produce", body, WaitedSink(), "test", NOW_NS)
+    body = ProduceRequest(acks, 60_000, [PartitionRecords(PARTITION, TOPIC_ID, records)])
+    request = Request("Produce", body, WaitedSink(), CALLER, NOW_NS)
+    request.prepared = {} if refused is None else {0: refused}
+    return request
 
 
 def produce(at: Stage, request: Request) -> Request:

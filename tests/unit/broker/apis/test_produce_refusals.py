@@ -22,7 +22,7 @@ from penstock.types import TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
-from tests.support.sinks import WaitedSink
+from tests.support.sinks import CALLER, WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
 
 BOTH = (ME, 2)
@@ -31,8 +31,8 @@ BOTH = (ME, 2)
 def asked(
     acks: int, timeout_ms: int = 60_000, key: TopicPartition = PARTITION, id_: str = TOPIC_ID, records: bytes = b""
 ) -> Request:
-    body = ProduceRequest(1, acks, timeout_ms, [PartitionRecords(key, id_, records or batch())])
-    return Request("Produce", body, WaitedSink(), "test", NOW_NS)
+    body = ProduceRequest(acks, timeout_ms, [PartitionRecords(key, id_, records or batch())])
+    return Request("Produce", body, WaitedSink(), CALLER, NOW_NS)
 
 
 def handle(at: Stage, request: Request) -> None:

@@ -19,6 +19,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import TOPIC_ID, batch, flush, make_log, state
+from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -55,8 +56,8 @@ class Leader:
         self.answers.append(request.response)
 
     def ask(self, *wanted: FetchPartition, min_bytes: int = 1) -> None:
-        body = FetchRequest(1, FOLLOWER, 102, 10_000, min_bytes, 1 << 20, list(wanted), [])
-        self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
+        body = FetchRequest(FOLLOWER, 102, 10_000, min_bytes, 1 << 20, list(wanted), [])
+        self.session.handle(Request("Fetch", body, self, CALLER, NOW_NS), body)
 
     def last(self) -> list[PartitionFetchResult]:
         """The results of the last answer that have records."""

@@ -36,7 +36,7 @@ from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
-from tests.support.sinks import WaitedSink
+from tests.support.sinks import CALLER, WaitedSink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import ME, Stage, stage
 
@@ -48,13 +48,13 @@ class Api(Protocol):
 
 
 def fetch(topic_id: str, replica_id: int) -> FetchRequest:
-    return FetchRequest(1, replica_id, 0, 0, 1, 1 << 20, [FetchPartition(PARTITION, topic_id, 0, 5)], [], "cluster")
+    return FetchRequest(replica_id, 0, 0, 1, 1 << 20, [FetchPartition(PARTITION, topic_id, 0, 5)], [], "cluster")
 
 
 REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] = {
     "produce": (
         lambda parts: ProduceApi(parts.hosted, parts.durability, parts.traffic, ManualClock()),
-        lambda id_: ProduceRequest(1, 1, 0, [PartitionRecords(PARTITION, id_, batch())]),
+        lambda id_: ProduceRequest(1, 0, [PartitionRecords(PARTITION, id_, batch())]),
     ),
     "fetch": (lambda parts: FetchApi(lambda: parts.isrs.registered_epochs, "cluster"), lambda id_: fetch(id_, -1)),
     "replica fetch": (
@@ -81,7 +81,7 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, WaitedSink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo(), MoveThrottle())
-    request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
+    request = Request(row, make_body(topic_id), sink, CALLER, NOW_NS, session)
     make_api(at.replicas.parts).handle(request, request.body)
     flush(at.partition)
     await sink.answered.wait()

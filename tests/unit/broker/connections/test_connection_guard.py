@@ -10,26 +10,29 @@ from typing import Any, cast
 
 import pytest
 
-from broker.connections.accepted_sockets import AcceptedSockets, Peer, peer_of
+from broker.connections.accepted_sockets import AcceptedSockets, peer_of
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams
 from broker.connections.shared_connections import CreationRate, SharedConnections
 from penstock.clock import SystemClock
+from penstock.types import Endpoint
 from tests.support.machine import THREADS
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
-def peers(host: str, *ports: int) -> list[Peer]:
-    return [Peer(host, port) for port in ports]
+def peers(host: str, *ports: int) -> list[Endpoint]:
+    return [Endpoint(host, port) for port in ports]
 
 
 def test_over_the_limit_of_an_address_the_silent_go_first_and_of_these_the_youngest() -> None:
     guard = ConnectionGuard(100, 3, 1_000)
     old = peers("a", 1, 2, 3)
     assert guard.look(old, (), 0) == set()
-    young = Peer("a", 4)
-    assert guard.look([*old, young], {young}, 1) == {Peer("a", 3)}
-    assert guard.look([*peers("a", 1, 2, 5), young], (), 2) == {Peer("a", 5)}, "the youngest of those without a stream"
+    young = Endpoint("a", 4)
+    assert guard.look([*old, young], {young}, 1) == {Endpoint("a", 3)}
+    assert guard.look([*peers("a", 1, 2, 5), young], (), 2) == {Endpoint("a", 5)}, (
+        "the youngest of those without a stream"
+    )
 
 
 def test_over_the_limit_of_all_the_address_with_the_most_connections_loses_them() -> None:
@@ -50,14 +53,14 @@ def test_addresses_with_as_many_connections_are_brought_down_alike() -> None:
 
 def test_a_connection_that_does_not_read_its_answer_goes_after_the_time_that_is_stated() -> None:
     guard = ConnectionGuard(10, 10, 30_000)
-    writing = {Peer("a", 1): 1_000, Peer("a", 2): 900}
-    assert guard.stalled(writing, 30_950) == {Peer("a", 2)}
+    writing = {Endpoint("a", 1): 1_000, Endpoint("a", 2): 900}
+    assert guard.stalled(writing, 30_950) == {Endpoint("a", 2)}
     assert guard.statistics().cut_stalled == 1
 
 
 def test_grpcs_names_of_peers_are_those_of_their_sockets() -> None:
-    assert peer_of("ipv4:127.0.0.1:4711") == Peer("127.0.0.1", 4711)
-    assert peer_of("ipv6:%5B::1%5D:4711") == Peer("::1", 4711) == peer_of("ipv6:[::1]:4711")
+    assert peer_of("ipv4:127.0.0.1:4711") == Endpoint("127.0.0.1", 4711)
+    assert peer_of("ipv6:%5B::1%5D:4711") == Endpoint("::1", 4711) == peer_of("ipv6:[::1]:4711")
     assert peer_of("unix:/tmp/x").port == 0
 
 
@@ -65,9 +68,9 @@ class Writing(NoStreams):
     """A door with an answer that has been under way since the machine's start."""
 
     def __init__(self) -> None:
-        self.since_ms: dict[Peer, int] = {}
+        self.since_ms: dict[Endpoint, int] = {}
 
-    def writing_since_ms(self) -> Mapping[Peer, int]:
+    def writing_since_ms(self) -> Mapping[Endpoint, int]:
         return self.since_ms
 
 
@@ -88,7 +91,7 @@ def test_connections_are_found_among_the_descriptors_and_cut_whether_or_not_they
             assert sum(ended(client) for client in clients) == 2
             assert not ended(other)
             alive = next(client for client in clients if not ended(client))
-            streams.since_ms = {Peer(*alive.getsockname()): 0}
+            streams.since_ms = {Endpoint(*alive.getsockname()): 0}
             asyncio.run(watch.look())
             assert ended(alive) and watch.statistics().cut_stalled == 1
         finally:
@@ -117,16 +120,16 @@ class Sockets:
     """The connections that a test says are there, and when each was cut."""
 
     def __init__(self) -> None:
-        self.open: list[Peer] = []
-        self.cut_at: dict[Peer, float] = {}
+        self.open: list[Endpoint] = []
+        self.cut_at: dict[Endpoint, float] = {}
 
     def descriptors(self) -> int:
         return 50 + len(self.open)
 
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[Endpoint]:
         return list(self.open)
 
-    def cut(self, peers: Collection[Peer]) -> int:
+    def cut(self, peers: Collection[Endpoint]) -> int:
         for peer in peers:
             self.open.remove(peer)
             self.cut_at[peer] = asyncio.get_running_loop().time()
@@ -142,11 +145,11 @@ def test_a_connection_over_a_limit_is_cut_within_a_second(per_ip: int, together:
         guard = ConnectionGuard(together, per_ip, 60_000)
         watch = ConnectionWatch("TEST", cast(Any, sockets), guard, NoStreams(), clock, cast(Any, None))
         watch._in_thread = at_once  # type: ignore[method-assign, assignment]
-        sockets.open = [Peer("10.0.0.1", port) for port in range(3)]
+        sockets.open = [Endpoint("10.0.0.1", port) for port in range(3)]
         watch.start()
         await asyncio.sleep(2.1)
         assert guard.room() == 0 and not sockets.cut_at
-        late = Peer(address, 99)
+        late = Endpoint(address, 99)
         sockets.open.append(late)
         came = asyncio.get_running_loop().time()
         await asyncio.sleep(1)
@@ -167,7 +170,7 @@ def test_room_is_that_of_the_fullest_address_of_the_listener_and_of_all_listener
     shared.note("OTHER", 4)
     guard = ConnectionGuard(8, 3, 60_000, shared=shared.of("TEST"))
     assert guard.room() == 0, "until the first look"
-    guard.look([Peer("10.0.0.1", 1)], (), 0)
+    guard.look([Endpoint("10.0.0.1", 1)], (), 0)
     assert guard.room() == 2
-    guard.look([Peer(f"10.0.0.{host}", 1) for host in range(5)], (), 0)
+    guard.look([Endpoint(f"10.0.0.{host}", 1) for host in range(5)], (), 0)
     assert guard.room() == 1, "10 - 4 - 5"

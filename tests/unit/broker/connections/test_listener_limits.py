@@ -8,7 +8,6 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.connections.accepted_sockets import Peer
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.listener_limits import listener_limits, shared_by_clients
 from broker.connections.shared_connections import CreationRate, SharedConnections
@@ -16,14 +15,14 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListeners
 from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerService
-from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.descriptors import plan_descriptors
 from penstock.errors import NotLeaderOrFollowerError, ResourceExhaustedError
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from tests.support.machine import NOW_NS
 
-NOBODY: Collection[Peer] = ()
+NOBODY: Collection[Endpoint] = ()
 FLOOD, LOOKS = 1_500, 5
 
 
@@ -57,8 +56,8 @@ def guards(**changes: object) -> dict[str, ConnectionGuard]:
     return of_clients | of_nodes
 
 
-def peers(host: str, count: int, first: int = 1) -> list[Peer]:
-    return [Peer(host, first + number) for number in range(count)]
+def peers(host: str, count: int, first: int = 1) -> list[Endpoint]:
+    return [Endpoint(host, first + number) for number in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_flood_at_a_listener_for_clients_takes_nothing_from_the_listeners_of_t
 ) -> None:
     at = guards(**limits)
     old = {name: peers("node", 20) for name in ("INTERNAL", "CONTROLLER")}
-    open_at_clients: list[Peer] = []
+    open_at_clients: list[Endpoint] = []
     for look in range(LOOKS):
         now_ms = 1_000 * look
         flood = [*open_at_clients, *peers("hostile", FLOOD, 1 + FLOOD * look)]
@@ -83,7 +82,7 @@ def test_a_flood_at_a_listener_for_clients_takes_nothing_from_the_listeners_of_t
         open_at_clients = [peer for peer in flood if peer not in gone]
         assert len(open_at_clients) <= DESCRIPTORS.client_connections_max
         for name, nodes in old.items():
-            nodes.append(Peer("new node", look))
+            nodes.append(Endpoint("new node", look))
             assert at[name].look(nodes, NOBODY, now_ms) == set(), f"{name} lost a connection"
     found = at["OUTSIDE"].statistics()
     assert found.cut_over_limit + found.cut_over_rate >= LOOKS * FLOOD - DESCRIPTORS.client_connections_max
@@ -121,15 +120,15 @@ def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_
     assert [served[name].limits.connections_max for name in NAMES[:3]] == [3, 2, 3]
     outside, inside = served["OUTSIDE"].held.connections, served["BROKER"].held.connections
     for port in (1, 2):
-        outside.connected(f"ipv4:10.0.0.1:{port}")
+        outside.connected(Endpoint("10.0.0.1", port))
     with pytest.raises(ResourceExhaustedError, match=r"listener\.name\.outside\.max\.connections=2"):
-        outside.connected("ipv4:10.0.0.1:3")
-    inside.connected("ipv4:10.0.0.1:4")
+        outside.connected(Endpoint("10.0.0.1", 3))
+    inside.connected(Endpoint("10.0.0.1", 4))
     with pytest.raises(ResourceExhaustedError, match=r"has max\.connections=3 streams"):
-        inside.connected("ipv4:10.0.0.1:5")
-    outside.disconnected("ipv4:10.0.0.1:1")
-    inside.connected("ipv4:10.0.0.1:5")
-    assert inside.addresses() == ["ipv4:10.0.0.1:4", "ipv4:10.0.0.1:5"], "a door knows its own streams only"
+        inside.connected(Endpoint("10.0.0.1", 5))
+    outside.disconnected(Endpoint("10.0.0.1", 1))
+    inside.connected(Endpoint("10.0.0.1", 5))
+    assert inside.peers() == [Endpoint("10.0.0.1", 4), Endpoint("10.0.0.1", 5)], "a door knows its own streams only"
 
 
 def test_a_listener_closes_what_is_silent_after_its_own_time() -> None:
@@ -141,12 +140,12 @@ def test_a_listener_closes_what_is_silent_after_its_own_time() -> None:
 def test_a_refused_stream_is_counted_nowhere() -> None:
     together = StreamQuotas(1, 1)
     one, other = StreamQuotas(5, 5, together), StreamQuotas(5, 5, together)
-    one.connected("ipv4:a:1")
+    one.connected(Endpoint("a", 1))
     with pytest.raises(ResourceExhaustedError):
-        other.connected("ipv4:b:1")
-    assert other.addresses() == [] and other.total == 0
-    one.disconnected("ipv4:a:1")
-    other.connected("ipv4:b:1")
+        other.connected(Endpoint("b", 1))
+    assert other.peers() == [] and other.total == 0
+    one.disconnected(Endpoint("a", 1))
+    other.connected(Endpoint("b", 1))
     assert together.total == 1
 
 
@@ -155,8 +154,8 @@ def test_new_connections_above_the_rate_are_cut_and_those_that_are_there_stay() 
     there = peers("a", 20)
     assert guard.look(there, NOBODY, 0) == set(), "what comes in 10 s may come at once"
     new = [*peers("a", 1, 100), *peers("flood", 9)]
-    cut = guard.look([*there, *new], [Peer("flood", 9)], 1_000)
-    assert len(cut) == 8 and cut < set(peers("flood", 9)) and Peer("flood", 9) not in cut, (
+    cut = guard.look([*there, *new], [Endpoint("flood", 9)], 1_000)
+    assert len(cut) == 8 and cut < set(peers("flood", 9)) and Endpoint("flood", 9) not in cut, (
         "two a second; a stream stays"
     )
     assert guard.look([peer for peer in (*there, *new) if peer not in cut], NOBODY, 1_100) == set()
@@ -188,7 +187,7 @@ def test_one_error_in_the_answers_of_two_listeners_names_the_endpoint_of_each() 
     error = NotLeaderOrFollowerError("moved", leader=hint)
 
     def told(listener: str) -> Endpoint | None:
-        request = Request("Produce", None, _Sink(), "a", NOW_NS, None, listener)
+        request = Request("Produce", None, _Sink(), Caller(Endpoint("a", 1), listener), NOW_NS)
         request.fail(error)
         return request.encoded(lambda _: error.leader.endpoint if error.leader is not None else None)
 

@@ -10,7 +10,6 @@ import grpc
 import grpc.aio
 import pytest
 
-from broker.connections.accepted_sockets import Peer
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
@@ -24,6 +23,7 @@ from penstock.messages.offsets import ListOffsetsRequest
 from penstock.messages.produce import ProduceResponse
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from penstock.pb import broker_pb2 as pb
+from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
 
 
@@ -65,7 +65,7 @@ class Bench:
 
     async def handle_one(self) -> None:
         request = await self.channel.receive()
-        request.complete(ProduceResponse(cast(Any, request.body).correlation_id, []))
+        request.complete(ProduceResponse())
         request.handled()
 
     def serve(self, stream: Stream) -> asyncio.Future[None]:
@@ -88,7 +88,7 @@ def test_an_answer_that_is_not_read_is_known_with_its_connection() -> None:
         served = bench.serve(stream)
         await bench.handle_one()
         await asyncio.sleep(0)
-        assert set(bench.door.writing_since_ms()) == {Peer("10.0.0.1", 4711)} == bench.door.peers_with_streams()
+        assert set(bench.door.writing_since_ms()) == {Endpoint("10.0.0.1", 4711)} == bench.door.peers_with_streams()
         stream.may_read.set()
         await served
         assert [answer.correlation_id for answer in stream.answers] == [1]

@@ -114,7 +114,7 @@ def test_clients_cannot_ask_as_a_replica_and_are_told_where_replicas_ask() -> No
             told = await refusal(call)
             assert "replica id 2" in told and "NODES (inter.broker.listener.name)" in told
         at.clients.Fetch(one(pb.FetchRequest(replica_id=CONSUMER_REPLICA_ID, correlation_id=7)))
-        assert cast(Any, (await at.requests.receive()).body).correlation_id == 7
+        assert (await at.requests.receive()).correlation_id == 7
 
     with_listeners(story)
 
@@ -136,7 +136,7 @@ def test_what_a_call_occupies_of_the_loop_counts_as_the_networks() -> None:
     async def story(at: Listeners) -> None:
         call = asyncio.ensure_future(at.clients.Metadata(pb.MetadataRequest(topics=["t"])))
         request = await at.requests.receive()
-        assert request.listener == "OUTSIDE"
+        assert request.caller.listener == "OUTSIDE"
         decoded_ns = at.requests.busy.network.total_ns
         assert decoded_ns > 0
         request.fail(InvalidRequestError("no"))
@@ -190,7 +190,7 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
             async with grpc.aio.insecure_channel(address) as client:
                 call = asyncio.ensure_future(Stub(client, "Broker").Metadata(pb.MetadataRequest()))
                 request = await channel.receive()
-                assert request.listener == name
+                assert request.caller.listener == name
                 request.complete(MetadataResponse("c", 1, (), (), 0))
                 await call
                 silent = [socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) for _ in range(3)]

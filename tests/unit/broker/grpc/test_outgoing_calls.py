@@ -30,8 +30,8 @@ async def ends_the_stream(requests: Any, context: grpc.aio.ServicerContext) -> N
     await context.abort(grpc.StatusCode.CANCELLED, "gone")
 
 
-def asking(correlation_id: int) -> FetchRequest:
-    return FetchRequest(correlation_id, 1, 101, 500, 1, 1 << 20, [], [])
+def asking() -> FetchRequest:
+    return FetchRequest(1, 101, 500, 1, 1 << 20, [], [])
 
 
 def with_source(scenario: Callable[[Peers], Awaitable[None]]) -> None:
@@ -52,8 +52,8 @@ def test_a_fetch_stream_that_the_source_ends_is_an_error_and_leaves_no_task() ->
     async def scenario(peers: Peers) -> None:
         before = asyncio.all_tasks()
         stream = peers.open_fetch_stream(SOURCE)
-        stream.send(asking(1))
-        assert (await stream.receive()).correlation_id == 1
+        stream.send(1, asking())
+        assert (await stream.receive())[0] == 1
         with pytest.raises(NetworkError):
             await stream.receive()
         stream.cancel()
@@ -68,7 +68,7 @@ def test_a_fetch_stream_that_the_source_ends_is_an_error_and_leaves_no_task() ->
 def test_a_request_that_cannot_be_encoded_breaks_the_stream_and_not_the_fetcher() -> None:
     async def scenario(peers: Peers) -> None:
         stream = peers.open_fetch_stream(SOURCE)
-        stream.send(asking(1 << 70))
+        stream.send(1 << 70, asking())
         with pytest.raises(NetworkError, match="cancelled"):
             await stream.receive()
         stream.cancel()
@@ -86,7 +86,7 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
             with pytest.raises(NetworkError, match="the answer is not a message"):
                 await peers.call_controller(SOURCE, DeleteTopicsRequest(()), 5_000)
             stream = peers.open_fetch_stream(SOURCE)
-            stream.send(asking(1))
+            stream.send(1, asking())
             with pytest.raises(NetworkError, match="not a message"):
                 await stream.receive()
             stream.cancel()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.grpc.codec import quorum
+from broker.grpc import quorum_codec as quorum
 from broker.grpc.controller_door import quorum_calls
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS

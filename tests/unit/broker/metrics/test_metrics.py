@@ -20,7 +20,7 @@ from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import Stage, stage
 
@@ -38,7 +38,7 @@ def errors(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 
 def answered(metrics: Metrics, at: Stage, api: Any, name: str, body: Any) -> None:
-    request = Request(name, body, Sink(), "test", NOW_NS)
+    request = Request(name, body, Sink(), CALLER, NOW_NS)
     api.handle(request, body)
     flush(at.partition)
     assert request.is_complete
@@ -54,7 +54,7 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
             parts.append(PartitionRecords(PARTITION, TOPIC_ID, b"no batch"))
             replicas = at.replicas.parts
             produce = ProduceApi(replicas.hosted, replicas.durability, replicas.traffic, at.clock)
-            answered(metrics, at, produce, "Produce", ProduceRequest(1, acks, 60_000, parts))
+            answered(metrics, at, produce, "Produce", ProduceRequest(acks, 60_000, parts))
             asked = (ListOffsetsPartition(ELSEWHERE, "", LATEST_TIMESTAMP),)
             list_offsets = ListOffsetsApi(replicas.hosted, SteppedIo(), FailedRequests(pytest.fail).fail)
             answered(metrics, at, list_offsets, "ListOffsets", ListOffsetsRequest(asked))
@@ -70,7 +70,7 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
 def test_an_error_of_a_whole_request_is_one_and_what_comes_after_it_none() -> None:
     metrics = Metrics(lambda: ())
     for error in (InvalidRequiredAcksError(), ResourceExhaustedError(), None):
-        request = Request("Produce", None, Sink(), "test", NOW_NS)
+        request = Request("Produce", None, Sink(), CALLER, NOW_NS)
         if error is not None:
             request.fail(error)
         request.complete("fine", ())
@@ -81,7 +81,7 @@ def test_an_error_of_a_whole_request_is_one_and_what_comes_after_it_none() -> No
 
 def test_nothing_is_exported_but_what_was_counted_and_timed() -> None:
     metrics = Metrics(lambda: ())
-    request = Request("Produce", None, Sink(), "test", NOW_NS)
+    request = Request("Produce", None, Sink(), CALLER, NOW_NS)
     request.complete("fine", ())
     metrics.request_sent(request, request.completed_ns)
     names = {sample.name for family in metrics.registry.collect() for sample in family.samples}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ class Stage:
         while True:
             request: Any = await self.channel.receive()
             self.asked.append(request.body)
-            request.complete(FetchResponse(request.body.correlation_id, []))
+            request.complete(FetchResponse([]))
             request.handled()
 
 
@@ -149,8 +148,8 @@ async def error_of(answer: Awaitable[Any]) -> BaseException:
     raise AssertionError(f"it was answered: {found}")
 
 
-def fetch(correlation_id: int) -> FetchRequest:
-    return FetchRequest(correlation_id, 5, 101, 10, 1, 1 << 20, [], [])
+def fetch() -> FetchRequest:
+    return FetchRequest(5, 101, 10, 1, 1 << 20, [], [])
 
 
 def test_a_quorum_call_arrives_as_it_was_sent_and_is_answered_as_it_was_handled(play: Play) -> None:
@@ -242,7 +241,7 @@ def test_where_nobody_listens_or_nobody_is_known_there_is_no_network(play: Play)
         with pytest.raises(NetworkError):
             stage.transport.open_fetch_stream(STRANGER)
         stream = stage.transport.open_fetch_stream(GONE)
-        stream.send(fetch(1))
+        stream.send(1, fetch())
         assert isinstance(await error_of(stream.receive()), NetworkError)
         stream.cancel()
 
@@ -256,9 +255,9 @@ def test_the_fetches_of_a_stream_are_answered_in_order_and_it_has_one_session(pl
         listeners.open()
         stream = stage.transport.open_fetch_stream(NODE)
         for number in range(5):
-            stream.send(fetch(number))
-        assert [(await stream.receive()).correlation_id for _ in range(5)] == list(range(5))
-        assert [replace(asked, correlation_id=0) for asked in stage.asked] == [fetch(0)] * 5
+            stream.send(number, fetch())
+        assert [(await stream.receive())[0] for _ in range(5)] == list(range(5))
+        assert stage.asked == [fetch()] * 5
         assert len(stage.sessions) == 1 and not stage.sessions[0].closed.is_set()
         stream.cancel()
         assert isinstance(await error_of(stream.receive()), NetworkError)
@@ -273,7 +272,7 @@ def test_a_node_that_has_not_caught_up_takes_no_fetches(play: Play) -> None:
         listeners = stage.broker()
         await listeners.start()
         stream = stage.transport.open_fetch_stream(NODE)
-        stream.send(fetch(1))
+        stream.send(1, fetch())
         error = await error_of(stream.receive())
         assert isinstance(error, NetworkError) and "has not caught up with the metadata" in str(error)
         assert not stage.sessions or stage.sessions[0].closed.is_set()
@@ -289,8 +288,8 @@ def test_a_listener_that_stops_ends_its_streams(play: Play) -> None:
         await listeners.start()
         listeners.open()
         stream = stage.transport.open_fetch_stream(NODE)
-        stream.send(fetch(1))
-        assert (await stream.receive()).correlation_id == 1
+        stream.send(1, fetch())
+        assert (await stream.receive())[0] == 1
         await listeners.stop()
         assert isinstance(await error_of(stream.receive()), NetworkError)
         stream.cancel()

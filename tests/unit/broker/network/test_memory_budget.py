@@ -12,7 +12,7 @@ from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
 from broker.network.request_memory import HELD_MS, RequestMemory
 from penstock.errors import ResourceExhaustedError
 from tests.support.machine import NOW_NS
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.support.virtual_time import run_virtual
 
 
@@ -237,7 +237,7 @@ def test_a_large_request_counts_until_its_answer_and_not_for_ever_a_small_one_un
     async def main() -> None:
         budget = MemoryBudget(1 << 30, 8)
         account = budget.open("a")
-        small, large, stuck = (Request("Produce", None, Sink(), "a", NOW_NS) for _ in range(3))
+        small, large, stuck = (Request("Produce", None, Sink(), CALLER, NOW_NS) for _ in range(3))
         for request, size in ((small, SMALL_BYTES), (large, 1_000_000), (stuck, 2_000_000)):
             request.body_lease = account.take(size)
         small.handled()

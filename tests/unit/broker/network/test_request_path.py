@@ -13,15 +13,17 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
+from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
+from tests.support.sinks import CALLER, submit
 
 
 def test_answers_leave_in_the_order_of_the_requests() -> None:
     async def main() -> list[object]:
         channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 8)
+        processor = Processor(channel, CALLER, 8)
         for body in ("first", "second"):
-            await processor.submit("Api", body)
+            await submit(processor, "Api", body)
         first, second = await channel.receive(), await channel.receive()
         second.complete(2)
         assert channel.statistics().response_queue_size == 1
@@ -40,10 +42,10 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
     async def main() -> None:
         channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 2)
-        await processor.submit("Api", 1)
-        await processor.submit("Api", 2)
-        third = asyncio.create_task(processor.submit("Api", 3))
+        processor = Processor(channel, CALLER, 2)
+        await submit(processor, "Api", 1)
+        await submit(processor, "Api", 2)
+        third = asyncio.create_task(submit(processor, "Api", 3))
         await asyncio.sleep(0)
         assert not third.done()
         (await channel.receive()).complete(None)
@@ -56,9 +58,9 @@ def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
 def test_a_full_channel_makes_the_connection_wait() -> None:
     async def main() -> None:
         channel = RequestChannel(1, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 8)
-        await processor.submit("Api", 1)
-        second = asyncio.create_task(processor.submit("Api", 2))
+        processor = Processor(channel, CALLER, 8)
+        await submit(processor, "Api", 1)
+        second = asyncio.create_task(submit(processor, "Api", 2))
         await asyncio.sleep(0)
         assert not second.done() and channel.statistics().request_queue_size == 1
         await channel.receive()
@@ -70,7 +72,7 @@ def test_a_full_channel_makes_the_connection_wait() -> None:
 def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> list[Request]:
         channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 8)
+        processor = Processor(channel, CALLER, 8)
 
         def handle(request: Request) -> None:
             if request.body == "typed":
@@ -82,7 +84,7 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
         pool = Dispatcher(channel, handle, FailedRequests(pytest.fail).fail)
         pool.start()
         for body in ("typed", "bug", "good"):
-            await processor.submit("Api", body)
+            await submit(processor, "Api", body)
         answers = [await processor.next_response() for _ in range(3)]
         await pool.stop()
         return [answer for answer in answers if answer is not None]
@@ -96,8 +98,8 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
 def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
     async def main() -> None:
         channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 8)
-        await processor.submit("Api", 1)
+        processor = Processor(channel, CALLER, 8)
+        await submit(processor, "Api", 1)
         request = await channel.receive()
         processor.close()
         request.complete("late")
@@ -109,9 +111,9 @@ def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
 def test_a_handled_request_is_counted_by_its_api_until_it_is_answered_or_its_connection_is_gone() -> None:
     async def main() -> None:
         channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
-        processor = Processor(channel, "a", 8)
+        processor = Processor(channel, CALLER, 8)
         for api in ("Produce", "Produce", "FetchConsumer", "Metadata"):
-            await processor.submit(api, None)
+            await submit(processor, api, None)
         produces, (fetch, metadata) = (
             [await channel.receive() for _ in range(2)],
             [await channel.receive() for _ in range(2)],
@@ -133,28 +135,28 @@ def test_a_handled_request_is_counted_by_its_api_until_it_is_answered_or_its_con
 
 def test_connections_are_counted_in_all_and_by_address() -> None:
     quotas = StreamQuotas(3, 2)
-    quotas.connected("ipv4:10.0.0.1:1")
-    quotas.connected("ipv4:10.0.0.1:2")
+    quotas.connected(Endpoint("10.0.0.1", 1))
+    quotas.connected(Endpoint("10.0.0.1", 2))
     with pytest.raises(ResourceExhaustedError, match=r"max.connections.per.ip=2"):
-        quotas.connected("ipv4:10.0.0.1:3")
-    quotas.connected("ipv4:10.0.0.2:1")
+        quotas.connected(Endpoint("10.0.0.1", 3))
+    quotas.connected(Endpoint("10.0.0.2", 1))
     with pytest.raises(ResourceExhaustedError, match=r"max.connections=3"):
-        quotas.connected("ipv4:10.0.0.3:1")
-    quotas.disconnected("ipv4:10.0.0.1:1")
-    quotas.connected("ipv4:10.0.0.3:1")
+        quotas.connected(Endpoint("10.0.0.3", 1))
+    quotas.disconnected(Endpoint("10.0.0.1", 1))
+    quotas.connected(Endpoint("10.0.0.3", 1))
 
 
 def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None:
     async def main() -> tuple[Request | None, list[BaseException]]:
         channel, fatal = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), []
-        processor = Processor(channel, "a", 8)
+        processor = Processor(channel, CALLER, 8)
 
         def handle(request: Request) -> None:
             raise InvariantViolation("two leaders")
 
         pool = Dispatcher(channel, handle, FailedRequests(fatal.append).fail)
         pool.start()
-        await processor.submit("Api", 1)
+        await submit(processor, "Api", 1)
         answer = await processor.next_response()
         await pool.stop()
         return answer, fatal

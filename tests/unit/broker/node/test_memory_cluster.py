@@ -47,8 +47,8 @@ async def fetched(cluster: MemoryCluster, leader: int, topic_id: str) -> list[by
     """The values that a consumer reads from the beginning; none if it has to ask again."""
     stream = MemoryFetchStream(cluster.network, cluster.endpoint(leader), "consumer")
     wanted = [FetchPartition(ORDERS, topic_id, 0)]
-    stream.send(FetchRequest(1, -1, -1, 500, 1, 1 << 20, wanted, []))
-    answer = await stream.receive()
+    stream.send(1, FetchRequest(-1, -1, 500, 1, 1 << 20, wanted, []))
+    _, answer = await stream.receive()
     stream.cancel()
     error = answer.partitions[0].error
     if error is not None:
@@ -75,7 +75,7 @@ async def written(cluster: MemoryCluster) -> tuple[str, int, int]:
     topic_id, leader = await until_led(cluster, 0)
     records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
     while True:
-        answer = await ask(cluster.endpoint(leader), "Produce", ProduceRequest(1, -1, 5_000, [records]))
+        answer = await ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [records]))
         result = answer.partitions[0]
         if result.error is None or not result.error.retriable:
             break
@@ -117,7 +117,7 @@ def test_an_ack_waits_for_the_followers_fetch_which_waits_for_replica_fetch_min_
         topic_id, leader, _ = await written(cluster)
         records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
         began = virtual_clock().now_ms()
-        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(2, -1, 5_000, [records]))
+        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [records]))
         assert answer.partitions[0].error is None
         took_ms = virtual_clock().now_ms() - began
         await cluster.stop()

@@ -58,7 +58,7 @@ async def acked(cluster: MemoryCluster, topic_id: str, partition: int) -> int:
     part = PartitionRecords(TopicPartition("t", partition), topic_id, build_batch(VALUES, timestamps_ms=1))
     while True:
         leader = (await registered(cluster, partition, 1)).leader_id
-        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(1, -1, 5_000, [part]))
+        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [part]))
         result = answer.partitions[0]
         if result.error is None:
             return int(result.base_offset)

@@ -25,6 +25,7 @@ from penstock.errors import (
     ResourceExhaustedError,
 )
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
+from tests.support.sinks import CALLER
 from tests.support.stepped_threads import SteppedThreads
 from tests.support.storage import NOW_MS, batch
 from tests.support.virtual_time import run_virtual
@@ -51,7 +52,7 @@ class Stage:
 
     def ask(self, offset: int = -1, position: int = 0, max_bytes: int = 0) -> Request:
         body = DescribeMetadataRequest(offset, position, max_bytes)
-        request = Request("DescribeMetadata", body, Sink(), "ipv4:127.0.0.1:1", lambda: 1)
+        request = Request("DescribeMetadata", body, Sink(), CALLER, lambda: 1)
         try:
             self.api.handle(request, body)
         except ApiError as error:

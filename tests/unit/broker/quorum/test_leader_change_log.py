@@ -17,7 +17,7 @@ from penstock.messages.metadata import MetadataRequest
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.received import as_received
-from tests.support.sinks import Sink
+from tests.support.sinks import CALLER, Sink
 from tests.unit.metadata.harness import Cluster
 
 NOTHING_LOST = LostReplicas(HostedPartitions(1))
@@ -97,7 +97,7 @@ def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
 
 def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
     """The metadata as a client reads it."""
-    request = Request("Metadata", body := MetadataRequest(None), Sink(), "test", NOW_NS)
+    request = Request("Metadata", body := MetadataRequest(None), Sink(), CALLER, NOW_NS)
     MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
     return as_received(request)
 

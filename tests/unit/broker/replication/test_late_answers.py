@@ -20,6 +20,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual
 
@@ -51,8 +52,8 @@ class Stage:
         self.answered.append(request)
 
     def ask(self) -> Request:
-        body = FetchRequest(1, -1, -1, WAIT_MS, 1, 1 << 20, [FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1)], [])
-        request = Request("Fetch", body, self, "test", NOW_NS)
+        body = FetchRequest(-1, -1, WAIT_MS, 1, 1 << 20, [FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1)], [])
+        request = Request("Fetch", body, self, CALLER, NOW_NS)
         self.session.handle(request, body)
         return request
 

@@ -19,8 +19,8 @@ from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.look_ups import PLACED_MS
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.reader import Reader
-from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
 from tests.support.client_environment import buffer_of, fake_environment, nothing
@@ -104,12 +104,13 @@ def test_a_partition_that_the_topic_made_anew_does_not_have_is_reported_and_not_
 
 
 def test_a_reset_that_waits_for_the_user_goes_on_when_the_user_has_read() -> None:
-    def truncated_below_10(call: FetchCall) -> FetchAnswer:
-        offset = call.changed[0].fetch_offset
+    def truncated_below_10(call: FetchRequest) -> FetchResponse:
+        offset = call.partitions[0].fetch_offset
         if offset <= 5:
             return answer_of(call, batch_at(0), offset)
-        diverging = answer_of(call, b"", offset).results[0]._replace(diverging_epoch=EpochEndOffset(0, 5))
-        return FetchAnswer(call.correlation_id, (diverging,), None)
+        answer = answer_of(call, b"", offset)
+        answer.partitions[0].diverging_epoch = EpochEndOffset(0, 5)
+        return answer
 
     async def story() -> None:
         cluster: Any = ScriptedCluster(truncated_below_10)

@@ -14,8 +14,8 @@ from penstock.cli import consume
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.positions import Positions
-from penstock.client.wire.messages import FetchResult
 from penstock.errors import UndecodableBatchError
+from penstock.messages.fetch import PartitionFetchResult
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
@@ -126,7 +126,7 @@ def test_an_empty_batch_moves_what_is_fetched_next_and_its_epoch() -> None:
     positions.seek(T0, 5)
     empty = build_batch([], timestamps_ms=[], base_offset=0, last_offset_delta=9, leader_epoch=4)
 
-    answer = FetchResult(*T0, "", None, 10, 0, empty, None, 5)
+    answer = PartitionFetchResult(T0, "", 5, None, 10, 0, empty)
     (effect,) = positions.on_result(answer, 0)
 
     origin = Origin("", (EpochEntry(4, 0),))

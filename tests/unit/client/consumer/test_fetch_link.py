@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import NotLeaderOrFollowerError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import Endpoint, LeaderHint
 from tests.support.scripted_fetch import HANGS, ScriptedCluster, raw_fetch, whole_log
 from tests.support.virtual_time import run_virtual
@@ -43,7 +45,7 @@ def test_a_newer_epoch_ends_the_request_under_way_though_the_node_is_the_same(wh
     cluster.on_refresh = lambda: cluster.learn(leader=1, epoch=7)
 
     assert run_virtual(read(cluster)) == [10, 20, 30]
-    assert cluster.calls[-1][1].changed[0].current_leader_epoch == 7
+    assert cluster.calls[-1][1].partitions[0].current_leader_epoch == 7
 
 
 def test_a_hint_that_tells_nothing_new_is_not_all_that_is_asked() -> None:
@@ -53,14 +55,14 @@ def test_a_hint_that_tells_nothing_new_is_not_all_that_is_asked() -> None:
     assert [node for node, _ in cluster.calls][:2] == [1, 2]
 
 
-def refusing(call: FetchCall) -> FetchAnswer:
+def refusing(call: FetchRequest) -> FetchResponse:
     """The leader of epoch 0 does not lead, and names itself."""
     answer = whole_log(call)
-    if call.changed[0].current_leader_epoch > 0:
+    if call.partitions[0].current_leader_epoch > 0:
         return answer
     hint = LeaderHint(1, 0, Endpoint("host-1", 1), "id-1")
-    refused = answer.results[0]._replace(error=NotLeaderOrFollowerError("ask the leader", leader=hint), records=b"")
-    return answer._replace(results=(refused,))
+    refused = replace(answer.partitions[0], error=NotLeaderOrFollowerError("ask the leader", leader=hint), records=b"")
+    return FetchResponse([refused])
 
 
 def test_an_answer_in_time_asks_nobody() -> None:

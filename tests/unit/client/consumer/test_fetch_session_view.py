@@ -11,7 +11,7 @@ from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetch_session_view import FetchSessionView
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
-from penstock.client.wire.messages import FetchPart
+from penstock.messages.fetch import FetchPartition
 from penstock.types import TopicPartition
 from tests.support.client_environment import buffer_of, nothing, stepped_threads
 from tests.support.scripted_fetch import ScriptedCluster
@@ -19,8 +19,8 @@ from tests.support.scripted_fetch import ScriptedCluster
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def part(tp: TopicPartition, offset: int) -> FetchPart:
-    return FetchPart(*tp, "id", offset, 0, -1, 1_000)
+def part(tp: TopicPartition, offset: int) -> FetchPartition:
+    return FetchPartition(tp, "id", offset, 0, -1, -1, 1_000)
 
 
 def test_the_first_request_names_everything() -> None:
@@ -87,7 +87,7 @@ def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
     named: dict[TopicPartition, int] = dict.fromkeys(wanted, 0)
     for _ in range(10):
         for told in session.advance(wanted).changed:
-            tp = TopicPartition(told.topic, told.partition)
+            tp = told.partition
             named[tp] += 1
             wanted[tp] = part(tp, told.fetch_offset + 1)  # the answer brings records of each that was named
     assert set(named.values()) == {4}

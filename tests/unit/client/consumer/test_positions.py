@@ -4,6 +4,7 @@ bounds.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -15,7 +16,6 @@ from penstock.client.consumer.effects import Deliver, FindLeader, LookUpReset, R
 from penstock.client.consumer.partition_state import GenerationOffset
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.wire.messages import FetchResult
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
@@ -29,6 +29,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.fetch import PartitionFetchResult
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, EpochEndOffset, LeaderHint, TopicPartition
@@ -51,9 +52,8 @@ def positions(reset: str = "none", offset: int = 10) -> Positions:
     return made
 
 
-def result(fetch_offset: int = 10, **changes: Any) -> FetchResult:
-    plain = FetchResult("t", 0, "id", None, 20, 0, b"", None, fetch_offset)
-    return plain._replace(**changes)
+def result(fetch_offset: int = 10, **changes: Any) -> PartitionFetchResult:
+    return replace(PartitionFetchResult(TopicPartition("t", 0), "id", fetch_offset, None, 20, 0), **changes)
 
 
 def batch(base_offset: int = 10, count: int = 3, epoch: int = 2) -> bytes:

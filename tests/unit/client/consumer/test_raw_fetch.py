@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import NetworkError, TimedOutError, TopicRecreatedError
+from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from tests.support.scripted_fetch import HANGS, ScriptedCluster, answer_of, batch_at, raw_fetch
@@ -36,8 +36,8 @@ def test_nothing_is_skipped_when_a_stream_ends_at_any_step(what: str, number: in
 
 
 def test_a_batch_that_was_stretched_between_two_fetches_gives_no_record_twice() -> None:
-    def cleaned_meanwhile(call: FetchCall) -> FetchAnswer:
-        offset = call.changed[0].fetch_offset
+    def cleaned_meanwhile(call: FetchRequest) -> FetchResponse:
+        offset = call.partitions[0].fetch_offset
         if offset == 0:
             return answer_of(call, batch_at(0), 0)
         deltas = [0, 1, 2, 19]  # one batch of 20 offsets in place of two: it begins below what is asked for
@@ -100,7 +100,7 @@ def test_a_time_out_names_the_last_error() -> None:
 def test_nothing_behind_the_range_is_asked_for() -> None:
     cluster = ScriptedCluster()
     run_virtual(offsets_of(cluster, to_offset=25))
-    assert [call.changed[0].fetch_offset for _, call in cluster.calls] == [0, 10, 20]
+    assert [call.partitions[0].fetch_offset for _, call in cluster.calls] == [0, 10, 20]
 
 
 def test_a_range_belongs_to_one_topic_id() -> None:

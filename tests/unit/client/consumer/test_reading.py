@@ -16,8 +16,8 @@ from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.decode import decode_good
 from penstock.client.consumer.effects import Deliver, ReportError
-from penstock.client.wire.messages import FetchAnswer, FetchResult
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
+from penstock.messages.fetch import FetchResponse, PartitionFetchResult
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
@@ -238,12 +238,12 @@ def test_an_answer_that_cannot_be_taken_in_skips_no_record() -> None:
         core.positions.states[tp].topic_id = "id"
     records = [good(0), NoMemory(good(0) + b"the beginning of a batch")]
     results = tuple(
-        FetchResult(*tp, "id", None, 2, 0, found, None, 0) for tp, found in zip((A, B), records, strict=True)
+        PartitionFetchResult(tp, "id", 0, None, 2, 0, found) for tp, found in zip((A, B), records, strict=True)
     )
 
     async def arrive() -> None:
         with pytest.raises(MemoryError):
-            core.fetcher.on_answer(FetchAnswer(1, results, None))
+            core.fetcher.on_answer(FetchResponse(results))
 
     asyncio.run(arrive())
     assert [core.positions.states[tp].fetch_offset for tp in (A, B)] == [2, 0]

@@ -12,7 +12,6 @@ from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig,
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     LeaderNotAvailableError,
@@ -27,6 +26,7 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.messages.produce import PartitionProduceResult, ProduceResponse
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, LeaderHint, TopicPartition
 from tests.support.client_environment import pool_of, stepped_threads
@@ -77,12 +77,12 @@ def parts(request: OutboundRequest) -> list[int]:
     return [queue.topic_partition.partition for queue, _ in request.entries]
 
 
-def answer(request: OutboundRequest, *errors: ApiError | None) -> ProduceAnswer:
+def answer(request: OutboundRequest, *errors: ApiError | None) -> ProduceResponse:
     results = tuple(
-        ProduceResult(*queue.topic_partition, error, 40, -1)
+        PartitionProduceResult(queue.topic_partition, error, 40)
         for (queue, _), error in zip(request.entries, errors, strict=True)
     )
-    return ProduceAnswer(request.correlation_id, results, None)
+    return ProduceResponse(results)
 
 
 def test_one_request_carries_every_partition_of_its_broker() -> None:
@@ -323,7 +323,7 @@ def test_an_answer_of_the_wrong_shape_is_an_error() -> None:
     bench = Bench()
     bench.add(0)
     (request,) = bench.drain()
-    (failed,) = bench.dispatcher.on_answer(request, ProduceAnswer(request.correlation_id, (), None), NOW_MS)
+    (failed,) = bench.dispatcher.on_answer(request, ProduceResponse(), NOW_MS)
     assert isinstance(failed, Failed) and isinstance(failed.error, UnknownServerError)
 
 
@@ -333,7 +333,7 @@ def test_an_answer_about_other_partitions_acks_nothing() -> None:
     bench.add(2)
     (request,) = bench.drain()
     right = answer(request, None, None)
-    outcomes = bench.dispatcher.on_answer(request, right._replace(results=right.results[::-1]), NOW_MS)
+    outcomes = bench.dispatcher.on_answer(request, ProduceResponse(right.partitions[::-1]), NOW_MS)
     assert [isinstance(outcome, Failed) and str(outcome.error) for outcome in outcomes] == [
         "the answer speaks of 2 partitions from t-2 on, the request of 2 partitions from t-0 on"
     ] * 2
@@ -364,10 +364,10 @@ def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
     assert [len(request.entries) for request in bench.drain()] == [1]
 
 
-def part(request: OutboundRequest, *partitions: int, more_follows: bool = True) -> ProduceAnswer:
+def part(request: OutboundRequest, *partitions: int, more_follows: bool = True) -> ProduceResponse:
     """Acks of these partitions."""
-    results = tuple(ProduceResult("t", partition, None, 40, -1) for partition in partitions)
-    return ProduceAnswer(request.correlation_id, results, None, more_follows)
+    results = tuple(PartitionProduceResult(TopicPartition("t", partition), None, 40) for partition in partitions)
+    return ProduceResponse(results, more_follows)
 
 
 def test_parts_of_an_answer_ack_what_they_name_in_any_order() -> None:

@@ -13,7 +13,6 @@ from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.client.producer.stalled import producer_waits
-from penstock.client.wire.messages import ProduceAnswer, ProduceResult
 from penstock.errors import (
     ApiError,
     InvalidProducerEpochError,
@@ -28,6 +27,7 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.messages.produce import PartitionProduceResult, ProduceResponse
 from penstock.record.batch import read_header, verify_crc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
@@ -75,8 +75,8 @@ class Bench:
 
     def answer(self, request: OutboundRequest, error: ApiError | None = None) -> Acked | Failed | Again:
         (queue, _) = request.entries[0]
-        result = ProduceResult(*queue.topic_partition, error, 40, -1)
-        (outcome,) = self.dispatcher.on_answer(request, ProduceAnswer(request.correlation_id, (result,), None), NOW_MS)
+        result = PartitionProduceResult(queue.topic_partition, error, 40)
+        (outcome,) = self.dispatcher.on_answer(request, ProduceResponse([result]), NOW_MS)
         return outcome
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from penstock.client.wire.channel import GrpcTransport
 from penstock.client.wire.connection import Connection
-from penstock.client.wire.messages import FetchCall, ProduceCall
 from penstock.errors import NetworkError
+from penstock.messages.fetch import FetchRequest
+from penstock.messages.produce import ProduceRequest
 from penstock.types import Endpoint
 from penstock.wire.error_trailer import ERROR_CODE_KEY
 from tests.support.garbage_server import GARBAGE, speaking
@@ -30,11 +31,11 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
             with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await connection.metadata(None, 5_000)
             produce = connection.open_produce()
-            await produce.write(ProduceCall(1, -1, 5_000, (), "test"))
+            await produce.write(1, ProduceRequest(-1, 5_000, []))
             with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await produce.read()
             fetch = connection.open_fetch()
-            await fetch.write(FetchCall(1, 0, 1, 1 << 20, (), (), "test"))
+            await fetch.write(FetchRequest(-1, -1, 0, 1, 1 << 20, (), ()))
             with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await fetch.read()
             await connection.close()

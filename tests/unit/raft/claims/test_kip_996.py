@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.grpc.codec import quorum
+from broker.grpc import quorum_codec as quorum
 from penstock.pb import quorum_pb2 as pb
 from raft.messages import BeginQuorumEpochRequest, RequestFailed, VoteRequest, VoteResponse
 from raft.quorum_state import ElectionState, State

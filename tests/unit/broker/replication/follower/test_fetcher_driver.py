@@ -67,17 +67,19 @@ class OneAnswerStream:
     def __init__(self, result: PartitionFetchResult) -> None:
         self.result = result
         self.asked: list[FetchRequest] = []
+        self._number = 0
         self.asked_again = asyncio.Event()
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         self.asked.append(request)
+        self._number = correlation_id
         if len(self.asked) == 2:
             self.asked_again.set()
 
-    async def receive(self) -> FetchResponse:
+    async def receive(self) -> tuple[int, FetchResponse]:
         if len(self.asked) > 1:
             await asyncio.Event().wait()
-        return FetchResponse(self.asked[-1].correlation_id, [self.result])
+        return self._number, FetchResponse([self.result])
 
     def cancel(self) -> None:
         """Nothing is open."""
@@ -222,10 +224,10 @@ class SilentStream:
         self.asked = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         self.asked.set()
 
-    async def receive(self) -> FetchResponse:
+    async def receive(self) -> tuple[int, FetchResponse]:
         await self.cancelled.wait()
         raise NetworkError("the stream was cancelled")
 

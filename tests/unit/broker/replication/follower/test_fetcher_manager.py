@@ -31,7 +31,7 @@ OTHER = TopicPartition("t", 1)
 class SilentStream:
     """Takes every request and answers none."""
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         """Ignores the request."""
 
     async def receive(self) -> FetchResponse:

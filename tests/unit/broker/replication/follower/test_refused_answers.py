@@ -37,16 +37,16 @@ class SameAnswerStream:
 
     def __init__(self, result: PartitionFetchResult) -> None:
         self._result = result
-        self._asked: asyncio.Queue[FetchRequest] = asyncio.Queue()
+        self._asked: asyncio.Queue[tuple[int, FetchRequest]] = asyncio.Queue()
 
-    def send(self, request: FetchRequest) -> None:
-        self._asked.put_nowait(request)
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
+        self._asked.put_nowait((correlation_id, request))
 
-    async def receive(self) -> FetchResponse:
-        request = await self._asked.get()
+    async def receive(self) -> tuple[int, FetchResponse]:
+        number, request = await self._asked.get()
         if not request.partitions:
             await asyncio.sleep(request.max_wait_ms / 1000)
-        return FetchResponse(request.correlation_id, [self._result] if request.partitions else [])
+        return number, FetchResponse([self._result] if request.partitions else [])
 
     def cancel(self) -> None:
         """Nothing is open."""

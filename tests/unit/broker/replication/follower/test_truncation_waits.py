@@ -35,6 +35,7 @@ class Stream:
 
     def __init__(self) -> None:
         self.asked: list[FetchRequest] = []
+        self._number = 0
         self._answers: asyncio.Queue[list[PartitionFetchResult]] = asyncio.Queue()
 
     def answer(self, *results: PartitionFetchResult) -> None:
@@ -46,12 +47,13 @@ class Stream:
             wanted.fetch_offset for request in self.asked for wanted in request.partitions if wanted.partition == key
         ]
 
-    def send(self, request: FetchRequest) -> None:
+    def send(self, correlation_id: int, request: FetchRequest) -> None:
         self.asked.append(request)
+        self._number = correlation_id
 
-    async def receive(self) -> FetchResponse:
+    async def receive(self) -> tuple[int, FetchResponse]:
         results = await self._answers.get()
-        return FetchResponse(self.asked[-1].correlation_id, results)
+        return self._number, FetchResponse(results)
 
     def cancel(self) -> None:
         """Nothing is open."""

@@ -1,0 +1,159 @@
+"""The life of one connection: room, turn, read, lease, decode, prepare, submit; and answers, written in their order.
+
+A door gives its bytes (`ByteConnection`) and its language (`Wire`); the rest is the same for all of them. A request is
+read only when the connection may have another one open (processor.py), and when there is memory for one as large as
+the last (request_memory.py). What an API prepares before the request queues, such as a conversion, holds up this
+connection alone, so its requests stay in order. Not here: who may connect, gRPC, and what a request means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol
+
+from broker.network.client_names import ClientNames, ClientTraffic
+from broker.network.processor import Processor
+from broker.network.request_channel import Caller, Request, RequestChannel
+from broker.network.request_memory import RequestMemory
+from penstock.tasks import watch
+
+_log = logging.getLogger(__name__)
+
+Prepare = Callable[[Request], Awaitable[None] | None]
+"""Called with each request BEFORE it queues; what it returns is waited for."""
+
+
+class Incoming(NamedTuple):
+    """One request as its bytes have it: `api` is its name on the way through the node."""
+
+    api: str
+    correlation_id: int
+    client_id: str
+    body: Any
+
+
+class Wire(Protocol):
+    """A language of requests and answers."""
+
+    def decode(self, raw: bytes) -> Incoming:
+        """InvalidRequestError for what is none, is over a limit, or may not be asked here."""
+        ...
+
+    def encode(self, request: Request, answer: Any) -> bytes:
+        """The bytes of the request's error, or else of this answer or part of one."""
+        ...
+
+
+class ByteConnection(Protocol):
+    """The bytes of one connection, message by message."""
+
+    async def read(self) -> bytes | None:
+        """The next message; None when the other side sends no more."""
+        ...
+
+    async def write(self, message: bytes) -> None:
+        """Returns when there is room for another one."""
+        ...
+
+
+class ConnectionLoop:
+    """One connection, from its first request to its last answer."""
+
+    def __init__(
+        self,
+        channel: RequestChannel,
+        caller: Caller,
+        connection: ByteConnection,
+        wire: Wire,
+        memory: RequestMemory,
+        pipelined_max: int,
+        prepare: Prepare,
+        session: object = None,
+        names: ClientNames | None = None,
+    ) -> None:
+        """`session` is that of its fetches; `names` counts the connection by the client's name, if given."""
+        self._channel, self._connection, self._wire = channel, connection, wire
+        self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
+        self._processor = Processor(channel, caller, pipelined_max)
+        self._client: ClientTraffic | None = None
+        self.writing_since_ns: int | None = None
+        """Since when an answer is under way (monotonic)."""
+
+    async def run(self) -> None:
+        """Ends when the other side sends no more and has its answers; raises what ended it before."""
+        busy = self._channel.busy.network
+        reader = asyncio.create_task(busy.timed(self._read()))
+        watch(reader, _note_failure)
+        try:
+            await busy.timed(self._answer())
+            reader.result()
+        finally:
+            reader.cancel()
+            self._processor.close()
+
+    async def _read(self) -> None:
+        processor = self._processor
+        intake = self._memory.open(processor.caller.peer.host)
+        try:
+            while True:
+                await processor.wait_room()
+                await intake.wait_turn()
+                raw = await self._connection.read()
+                if raw is None:
+                    return
+                lease = intake.arrived(len(raw))
+                try:
+                    received_ns = self._channel.now_ns()
+                    incoming = self._wire.decode(raw)
+                    del raw
+                    self._count_in(incoming.client_id, lease.size)
+                    request = processor.request(incoming, self._session, lease, received_ns)
+                    preparing = self._prepare(request)
+                    if preparing is not None:
+                        await preparing
+                    await processor.submit(request)
+                except BaseException:
+                    lease.release()
+                    raise
+        finally:
+            intake.close()
+            if self._names is not None and self._client is not None:
+                self._names.left(self._client)
+            processor.input_ended()
+
+    def _count_in(self, client_id: str, size: int) -> None:
+        if self._names is None:
+            return
+        if self._client is None:
+            self._client = self._names.joined(client_id)
+        self._client.count_in(size)
+
+    async def _answer(self) -> None:
+        while (request := await self._processor.next_response()) is not None:
+            await self._write(request)
+
+    async def _write(self, request: Request) -> None:
+        is_last = request.is_complete
+        try:
+            message = request.encoded(lambda answer: self._wire.encode(request, answer))
+            request.response = None  # the message has a copy of its records, and may be written for long
+            self.writing_since_ns = self._channel.now_ns()
+            if self._client is not None:
+                self._client.bytes_out += len(message)
+            await self._connection.write(message)
+        finally:
+            self.writing_since_ns = None
+            if is_last:
+                request.dropped()
+        if is_last:
+            self._channel.request_sent(request)
+
+    def __repr__(self) -> str:
+        return f"ConnectionLoop({self._processor.caller.peer})"
+
+
+def _note_failure(error: BaseException) -> None:
+    """A read fails if its connection has ended meanwhile, and then its result is not needed."""
+    _log.debug("a connection ended while it was read: %r", error)
