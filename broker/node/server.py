@@ -147,9 +147,9 @@ async def run_node(
         notifier.close()
         files.shutdown(wait=False, cancel_futures=True)
         if node.stop_wait.given_up:
-            _end_without_log_dirs(sys.exception() or node.refusal)
-    if node.refusal is not None:
-        raise node.refusal
+            _end_without_log_dirs(sys.exception() or node.failures.refusal)
+    if node.failures.refusal is not None:
+        raise node.failures.refusal
     exit_code = EXIT_FAILED if node.fatal.done() else 0
     if reload.is_reading:
         _log.warning("stopped; the disk of the configuration file did not answer")

@@ -50,7 +50,11 @@ class DiskFailures:
         self._log_manager, self._hosted, self._lost, self._refused = log_manager, hosted, lost, refused
         self._threads = threads
         self._on_replica_lost = on_replica_lost
-        self._on_log_dir_failed = on_log_dir_failed
+        self._log_dir_listeners = [on_log_dir_failed]
+
+    def listen(self, on_log_dir_failed: Callable[[str, Exception], None]) -> None:
+        """A part that is made later, and has work in log dirs, is told BEFORE those that were there before it."""
+        self._log_dir_listeners.insert(0, on_log_dir_failed)
 
     def disk_error(self, partition: Partition, error: Exception) -> None:
         """A read, an append or a truncation of the partition's log failed with `error`."""
@@ -120,7 +124,8 @@ class DiskFailures:
                     self.leave_isrs(partition.state)
         if isinstance(error, OSError):
             self._log_manager.fail_log_dir(directory, error)
-        self._on_log_dir_failed(directory, error)
+        for told in self._log_dir_listeners:
+            told(directory, error)
 
     def __repr__(self) -> str:
         return f"DiskFailures({self._log_manager!r}, {len(self._lost)} replicas lost)"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
-from broker.jobs.log_dir_moves.move_swap import MovedReplicas
+from broker.jobs.log_dir_moves.make import make_log_dir_moves
+from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.scheduler import Scheduler
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.move_throttle import MoveThrottle
@@ -159,18 +160,29 @@ async def stage(path: Path) -> AsyncIterator[Stage]:
     manager = LogManager.open([path / "a", path / "b"], LogManagerConfig(ME, log_config=CONFIG), machine(fs, clock))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     fetchers, throttle, controller = Watched(), StepByStep(), Controller()
+    table = MoveTable(manager)
     replicas = Replicas(
         ME,
         manager,
         group_commit,
         clock,
         fetchers=fetchers,
-        on_log_gone=lambda key: moves.give_up(key),
+        on_log_gone=table.give_up,
         report=controller.assign,
     )
     scheduler = Scheduler(clock, THREADS, lambda error: None)
-    moved = MovedReplicas(replicas.parts, fetchers, lambda key: None, replicas.directories)
-    moves = LogDirMoves(manager, moved, scheduler, throttle, clock, THREADS)
+    moves = make_log_dir_moves(
+        manager,
+        table,
+        replicas.parts,
+        fetchers,
+        replicas.directories,
+        lambda key: None,
+        scheduler,
+        throttle,
+        clock,
+        THREADS,
+    )
     replicas.directories.calls.start()
     yield Stage(path, fs, clock, manager, replicas, moves, throttle, fetchers, controller)
     moves.stop()

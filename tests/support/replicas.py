@@ -137,7 +137,6 @@ class Replicas:
 
     def _log_dir_failed(self, directory: str, error: Exception) -> None:
         self.failed_log_dirs.append(directory)
-        self.parts.creation.log_dir_failed(directory, error)
 
     def apply(
         self,

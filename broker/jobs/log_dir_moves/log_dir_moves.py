@@ -18,10 +18,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
-from broker.jobs.log_dir_moves.move_swap import MovedReplicas, MoveSwap
+from broker.jobs.log_dir_moves.move_swap import MoveSwap
+from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.log_dir_moves.move_threads import MoveThreads
 from broker.jobs.log_dir_moves.moves import LogDirMovesStatistics, Move, MoveView
 from broker.jobs.scheduler import Scheduler
+from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from penstock.clock import Clock
@@ -33,7 +35,6 @@ from penstock.errors import (
     PenstockError,
     ReplicaNotAvailableError,
 )
-from penstock.threads import Threads
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.disk_errors import is_shortage
 from storage.log_dirs.future_directories import MoveDirectory
@@ -53,23 +54,23 @@ class LogDirMoves:
     def __init__(
         self,
         log_manager: LogManager,
-        replicas: MovedReplicas,
-        scheduler: Scheduler,
+        table: MoveTable,
+        replicas: ReplicaParts,
+        copying: MoveCopy,
+        swapping: MoveSwap,
         throttle: MoveThrottle,
+        threads: MoveThreads,
         clock: Clock,
-        system_threads: Threads,
     ) -> None:
-        log_dirs = tuple(log_manager.meta_properties)
-        threads = MoveThreads(scheduler, system_threads, log_dirs)
-        self._log_manager, self._parts, self._threads, self._clock = log_manager, replicas.parts, threads, clock
-        self._futures = log_manager.futures
+        self._log_manager, self._futures, self.table = log_manager, log_manager.futures, table
+        self._parts, self._copying, self._swapping = replicas, copying, swapping
+        self._threads, self._clock = threads, clock
         self.throttle = throttle
-        self._copying = MoveCopy(self._futures, replicas.parts.failures, threads, throttle, clock)
-        self._swapping = MoveSwap(log_manager, replicas, self._copying, threads, clock)
-        self._moves = {key: Move(*found) for key, found in self._futures.going_on.items()}
-        self._to_drop: list[MoveDirectory] = []
         self._attempted: set[MoveDirectory] = set()  # one at a time to each log dir
         self._completed = self._failed_attempts = 0
+
+    def schedule(self, scheduler: Scheduler) -> None:
+        log_dirs = tuple(self._log_manager.meta_properties)
         if len(log_dirs) > 1:
             scheduler.add_for_each(log_dirs, "log-dir-moves", LOOK_MS, self.run)
             scheduler.add_for_each(log_dirs, "log-dir-moves-given-up", LOOK_MS, self.drop)
@@ -80,7 +81,7 @@ class LogDirMoves:
         """Move each replica to a log dir of this broker; the error of each, or None: its move has begun and goes on
         after a restart, or it is there already."""
         answers: dict[TopicPartition, ApiError | None] = {}
-        self._give_up_deleted()
+        self.table.give_up_deleted()
         for key, path in wanted.items():
             try:
                 await self._alter_one(key, path)
@@ -92,21 +93,20 @@ class LogDirMoves:
     async def _alter_one(self, key: TopicPartition, path: str) -> None:
         log_dir = self._checked_dir(path)
         partition = self._checked_partition(key)
-        before = self._moves.get(key)
+        before = self.table.moves.get(key)
         if before is not None and before.side.log_dir == log_dir:
             before.not_before_ms = 0
             return
         if partition.log.log_dir == log_dir:
-            self.give_up(key)
+            self.table.give_up(key)
             await self._dropped(before)
             return
         side = self._futures.name(key, log_dir)
         await self._threads.run(log_dir, self._futures.create, side, partition.topic_id)
-        if self._parts.hosted.find(key) is not partition or self._moves.get(key) is not before:
-            self._to_drop.append(side)
+        if self._parts.hosted.find(key) is not partition or self.table.moves.get(key) is not before:
+            self.table.to_drop.append(side)
             raise ReplicaNotAvailableError(f"{key} has changed meanwhile; look at it, and try again")
-        self.give_up(key)
-        self._moves[key] = Move(side, partition.topic_id)
+        self.table.begin(Move(side, partition.topic_id))
         _log.info("%s: moving from %s to %s", key, partition.log.log_dir, log_dir)
         await self._dropped(before)
 
@@ -115,8 +115,8 @@ class LogDirMoves:
         if move is None:
             return
         await move.idle.wait()
-        if move.side in self._to_drop:
-            self._to_drop.remove(move.side)
+        if move.side in self.table.to_drop:
+            self.table.to_drop.remove(move.side)
         try:
             await self._threads.run(move.side.log_dir, self._futures.drop, move.side)
         except KafkaStorageError as error:
@@ -126,7 +126,7 @@ class LogDirMoves:
     def _not_dropped(self, side: MoveDirectory, error: KafkaStorageError) -> None:
         """Where there is no room, it is tried again."""
         if is_shortage(error):
-            self._to_drop.append(side)
+            self.table.to_drop.append(side)
         else:
             _log.error("%s; it stays there, and a start that finds the replica may go on with the move", error)
 
@@ -152,37 +152,23 @@ class LogDirMoves:
             raise ReplicaNotAvailableError(f"this broker has no replica of {key}")
         return partition
 
-    def give_up(self, key: TopicPartition) -> None:
-        """The replica stays where it is, or is not hosted here any more; its copy is dropped."""
-        move = self._moves.pop(key, None)
-        if move is not None:
-            move.is_given_up = True
-            move.wait_no_longer()
-            self._to_drop.append(move.side)
-
     # -- the job -------------------------------------------------------------------------------------------------------
 
     async def run(self, log_dir: str) -> None:
         """Every move to this log dir that can be made now, one after the other."""
-        self._give_up_deleted()
+        self.table.give_up_deleted()
         await self.drop(log_dir)
         while (move := self._next(log_dir)) is not None:
             await self._attempt(move)
             await self.drop(log_dir)
 
-    def _give_up_deleted(self) -> None:
-        """Of replicas that were deleted before they were served: a start found their copies. Another topic may have
-        the name by now."""
-        table = self._log_manager.table
-        for key, move in tuple(self._moves.items()):
-            if not any(logs.get_as(key, move.topic_id) for logs in (table.logs, table.offline)):
-                self.give_up(key)
-
     def _next(self, log_dir: str) -> Move | None:
         if self._copying.is_stopping or log_dir not in self._log_manager.checkpoints.log_dirs:
             return None
         now_ms = self._clock.now_ms()
-        mine = (move for move in self._moves.values() if move.side.log_dir == log_dir and move.not_before_ms <= now_ms)
+        mine = (
+            move for move in self.table.moves.values() if move.side.log_dir == log_dir and move.not_before_ms <= now_ms
+        )
         return next((move for move in mine if self._served(move) is not None), None)
 
     def _served(self, move: Move) -> Partition | None:
@@ -214,10 +200,7 @@ class LogDirMoves:
 
     def _done(self, move: Move, partition: Partition) -> None:
         self._completed += 1
-        if self._moves.get(move.side.topic_partition) is move:
-            del self._moves[move.side.topic_partition]
-        elif move.side in self._to_drop:  # given up in its last moment
-            self._to_drop.remove(move.side)
+        self.table.done(move)
         _log.info("%s: moved to %s", partition, move.side.log_dir)
 
     async def _claim_flushed(self, log_dir: str) -> None:
@@ -241,15 +224,15 @@ class LogDirMoves:
                 _log.error("%s: its move to %s waits: %s", key, move.side.log_dir, error)
             move.waits_for, move.not_before_ms = str(error), self._clock.now_ms() + TRY_AGAIN_MS
         elif isinstance(cause, OSError):
-            self._moves.pop(key, None)
+            self.table.moves.pop(key, None)
             _log.error(
                 "%s: its move to %s goes on with the next start at the earliest: %s", key, move.side.log_dir, error
             )
             self._parts.failures.directory_failed(move.side.log_dir, cause)
         else:
             _log.error("%s: its move to %s is given up: %s", key, move.side.log_dir, error)
-            if self._moves.get(key) is move:
-                self.give_up(key)
+            if self.table.moves.get(key) is move:
+                self.table.give_up(key)
 
     async def _abandon(self, move: Move) -> None:
         copy, move.copy, move.flushed = move.copy, None, None
@@ -267,11 +250,11 @@ class LogDirMoves:
     async def drop(self, log_dir: str) -> None:
         """The copies of moves that were given up, also while another copy is filled for hours: a start would take that
         of a topic that was deleted for a stray."""
-        idle = (side for side in self._to_drop if side.log_dir == log_dir and side not in self._attempted)
+        idle = (side for side in self.table.to_drop if side.log_dir == log_dir and side not in self._attempted)
         for side in tuple(idle):
-            if side not in self._to_drop:  # another one was quicker
+            if side not in self.table.to_drop:  # another one was quicker
                 continue
-            self._to_drop.remove(side)
+            self.table.to_drop.remove(side)
             try:
                 await self._threads.run(log_dir, self._futures.drop, side)
             except KafkaStorageError as error:
@@ -280,7 +263,7 @@ class LogDirMoves:
     def stop(self) -> None:
         """Moves under way stop after their step; call it before the scheduler is stopped."""
         self._copying.is_stopping = True
-        for move in self._moves.values():
+        for move in self.table.moves.values():
             move.wait_no_longer()
 
     def close(self) -> None:
@@ -289,23 +272,16 @@ class LogDirMoves:
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
-    @property
-    def moves(self) -> Mapping[TopicPartition, Move]:
-        """All that are not over, to look at."""
-        return self._moves
-
     def views(self) -> dict[TopicPartition, MoveView]:
         """The moves of replicas that are here; may be called in any thread."""
-        moves = tuple(self._moves.items())
+        moves = tuple(self.table.moves.items())
         return {key: view for key, move in moves if (view := self._view(key, move)) is not None}
 
     def _view(self, key: TopicPartition, move: Move) -> MoveView | None:
         partition = self._parts.hosted.find(key)
         if partition is None or partition.topic_id != move.topic_id:
             return None
-        log = partition.log
-        left, lag = max(log.size_bytes - move.copied_bytes, 0), max(log.log_end_offset - move.copied_to, 0)
-        return MoveView(move.side.log_dir, move.copied_bytes, left, lag, move.waits_for)
+        return move.view(partition.log)
 
     def statistics(self) -> LogDirMovesStatistics:
         views = self.views()
@@ -321,4 +297,4 @@ class LogDirMoves:
         )
 
     def __repr__(self) -> str:
-        return f"LogDirMoves({len(self._moves)} moves, {self._completed} completed)"
+        return f"LogDirMoves({len(self.table.moves)} moves, {self._completed} completed)"

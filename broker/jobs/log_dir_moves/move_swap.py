@@ -23,14 +23,12 @@ import asyncio
 import errno
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_step import LogState, next_step
 from broker.jobs.log_dir_moves.move_threads import MoveThreads
 from broker.jobs.log_dir_moves.moves import Move
-from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.hosting.replica_states import SERVED, HostingState, Replica
@@ -50,32 +48,24 @@ HOLD_MS_MAX = 1_000
 """For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedReplicas:
-    """The parts that serve a replica."""
-
-    parts: ReplicaParts
-    fetchers: Fetchers
-    on_log_gone: Callable[[TopicPartition], None]
-    """Told of a partition whose log is another one from now on."""
-    directories: DirectoryReports
-
-
 class MoveSwap:
     """One per broker, on the event loop."""
 
     def __init__(
-        self, log_manager: LogManager, replicas: MovedReplicas, copying: MoveCopy, threads: MoveThreads, clock: Clock
+        self,
+        log_manager: LogManager,
+        replicas: ReplicaParts,
+        fetchers: Fetchers,
+        on_log_gone: Callable[[TopicPartition], None],
+        announcements: MoveAnnouncements,
+        copying: MoveCopy,
+        threads: MoveThreads,
+        clock: Clock,
     ) -> None:
+        """`on_log_gone` is told of a partition whose log is another one from now on."""
         self._log_manager, self._futures = log_manager, log_manager.futures
-        self._replicas, self._parts, self._copying, self._threads, self._clock = (
-            replicas,
-            replicas.parts,
-            copying,
-            threads,
-            clock,
-        )
-        self._announcements = MoveAnnouncements(replicas.directories)
+        self._parts, self._fetchers, self._on_log_gone = replicas, fetchers, on_log_gone
+        self._announcements, self._copying, self._threads, self._clock = announcements, copying, threads, clock
         self.put_off = 0
         self.held_ms_max = 0
 
@@ -113,8 +103,8 @@ class MoveSwap:
 
     def _hold(self, replica: Replica, why: ApiError) -> None:
         replica.hold(why)
-        self._replicas.fetchers.remove([replica.key])
-        self._replicas.on_log_gone(replica.key)
+        self._fetchers.remove([replica.key])
+        self._on_log_gone(replica.key)
 
     async def _finished_in_time(
         self, move: Move, replica: Replica, partition: Partition, why: ApiError, held_at_ms: int

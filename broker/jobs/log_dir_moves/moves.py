@@ -46,6 +46,11 @@ class Move:
         if self.announcement is not None:
             self.announcement.over.set()
 
+    def view(self, log: Log) -> MoveView:
+        """How far the copy of `log` is."""
+        left, lag = max(log.size_bytes - self.copied_bytes, 0), max(log.log_end_offset - self.copied_to, 0)
+        return MoveView(self.side.log_dir, self.copied_bytes, left, lag, self.waits_for)
+
 
 @dataclass(frozen=True, slots=True)
 class MoveView:

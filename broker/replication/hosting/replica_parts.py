@@ -165,6 +165,7 @@ def replica_parts(
         failures.leave_isrs,
         ports.on_fatal,
     )
+    failures.listen(creation.log_dir_failed)
     revival = ReplicaRevival(
         hosted,
         lost,

@@ -177,7 +177,7 @@ def _of_jobs(world: World) -> Iterator[Condition]:
     for _, node in live_nodes(world):
         if node.broker is None:
             continue
-        if node.broker.log_dir_moves.moves:
+        if node.broker.log_dir_moves.table.moves:
             yield Condition.RELOCATING
         for job in node.broker.scheduler.statistics():
             if job.is_running and (condition := _JOBS.get(job.name.partition(" ")[0])) is not None:

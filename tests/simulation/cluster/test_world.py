@@ -65,7 +65,7 @@ def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_i
         assert machine.process is not None and machine.node is not None
         found = InvariantViolation("told by a test")
         world.scheduler.at(
-            world.scheduler.now_s, machine.process, lambda: machine.node and machine.node._on_fatal(found)
+            world.scheduler.now_s, machine.process, lambda: machine.node and machine.node.failures.on_fatal(found)
         )
 
     world.at(world.scheduler.now_s + 2.0, break_down)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from broker.apis.metadata import node_view
 from broker.grpc.gate import Gate
-from broker.node.broker_registration import registration
+from broker.node.standing.broker_registration import registration
 from penstock.types import LeaderHint
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from broker.apis.delayed_produce import DelayedProduce
-from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap
+from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.log_dir_watch import LogDirWatch
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.hosting.replica_states import Replica
@@ -114,7 +114,7 @@ LOG_DIRS = (
     Mutant(
         "a start forgets the moves that were under way",
         "this project's own: the copies stay for ever",
-        (Edit(LogDirMoves.__init__, "self._futures.going_on.items()", "()"),),
+        (Edit(MoveTable.__init__, "log_manager.futures.going_on.items()", "()"),),
         (Kind.KILL, Kind.POWER),
         stories=_SLOW_MOVES,
     ),

@@ -16,7 +16,7 @@ from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, DISK_WAIT
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.node.broker_parts import ANSWERS_STREAM_SHARE
+from broker.node.rooms.request_path import ANSWERS_STREAM_SHARE
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports
 from penstock.clock import ManualClock

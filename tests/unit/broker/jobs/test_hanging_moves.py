@@ -103,7 +103,7 @@ def test_a_thread_that_is_busy_in_a_log_dir_that_hangs_holds_no_partition_for_ev
 
             def then_busy(side: object) -> None:
                 make_ready(side)  # type: ignore[arg-type]
-                made.moves._to_drop.append(stray)
+                made.moves.table.to_drop.append(stray)
                 asyncio.run_coroutine_threadsafe(made.moves.drop(target), loop)
 
             loop = asyncio.get_running_loop()

@@ -180,7 +180,7 @@ def test_a_leader_knows_what_it_sent_to_each_broker_by_the_process_that_is_regis
             for before in [leader.raft.sent_end_besides(at, "another process")]
         }
         (follower, *_) = (node for node in cluster.nodes if node is not leader)
-        assert follower.raft.sent_end_besides(follower.config.node_id, follower.incarnation_id) == (
+        assert follower.raft.sent_end_besides(follower.config.node_id, follower.quorum.incarnation_id) == (
             follower.raft.next_offset
         ), "it does not lead, and knows of nothing"
         await cluster.stop()

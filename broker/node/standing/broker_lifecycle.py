@@ -30,7 +30,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 from random import Random
 
-from broker.node.replica_losses import ReplicaLosses
+from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.backoff import Backoff

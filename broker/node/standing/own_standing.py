@@ -9,7 +9,7 @@ from itertools import islice
 from broker.apis.describe_cluster import Standing
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
-from broker.node.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition

@@ -1,0 +1,94 @@
+"""Makes the APIs of a broker, and the router that gives each its requests. They stand on everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.apis.alter_replica_log_dirs import log_dir_apis
+from broker.apis.delete_records import DeleteRecordsApi
+from broker.apis.describe_cluster import DescribeClusterApi, Standing
+from broker.apis.describe_configs import DescribeConfigsApi
+from broker.apis.describe_quorum import DescribeQuorumApi
+from broker.apis.fetch import FetchApi
+from broker.apis.forwarding import ForwardedRequests
+from broker.apis.init_producer_id import InitProducerIdApi
+from broker.apis.list_offsets import ListOffsetsApi
+from broker.apis.metadata import MetadataApi
+from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
+from broker.apis.produce import ProduceApi
+from broker.apis.router import Router
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.node_config import NodeConfig
+from broker.jobs.disk_room import DiskRooms
+from broker.node.environment import Environment
+from broker.node.node_failures import NodeFailures
+from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.replication import Replication
+from broker.node.rooms.request_path import RequestPath
+from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.own_standing import own_standing
+from broker.producer_ids.producer_id_manager import ProducerIdManager
+from broker.quorum.describe_metadata import DescribeMetadataApi
+from metadata.image import MetadataImage
+from storage.log_dirs.log_manager import LogManager
+
+
+@dataclass(frozen=True, slots=True)
+class Apis:
+    """The router, and those of the APIs that have to be stopped."""
+
+    router: Router
+    forwarded: ForwardedRequests
+    describe_metadata: DescribeMetadataApi
+
+
+def make_apis(
+    config: NodeConfig,
+    environment: Environment,
+    quorum: QuorumParts,
+    log_manager: LogManager,
+    dynamic: DynamicBrokerConfig,
+    replication: Replication,
+    disk_rooms: DiskRooms,
+    requests: RequestPath,
+    producer_ids: ProducerIdManager,
+    lifecycle: BrokerLifecycle,
+    failures: NodeFailures,
+) -> Apis:
+    """A new API gets its handler here."""
+    replicas, cluster_id, fail = replication.replicas, quorum.cluster_id, requests.failed_requests.fail
+    hosted, metadata_age_ms = replicas.hosted, quorum.raft.contact_ms_ago
+
+    def image() -> MetadataImage:
+        return quorum.loader.image
+
+    def leader_id() -> int:
+        return quorum.leader_id
+
+    def standing() -> Standing:
+        known = metadata_age_ms(), failures.offline_log_dirs(), log_manager.calls.ages_ms()
+        return own_standing(config, lifecycle, replicas, image(), *known)
+
+    forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
+    describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
+    fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
+    why_offline = replicas.lost.why_offline
+    router = Router(
+        {
+            "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock).handle,
+            "FetchConsumer": fetch,
+            "FetchFollower": fetch,
+            "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail).handle,
+            "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
+            "Metadata": MetadataApi(cluster_id, image, leader_id, why_offline, metadata_age_ms).handle,
+            "DescribeCluster": DescribeClusterApi(cluster_id, image, leader_id, standing).handle,
+            "DescribeQuorum": DescribeQuorumApi(forwarded, quorum.own_view).handle,
+            "DescribeMetadata": describe_metadata.handle,
+            **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
+            **forwarded.handlers(),
+            "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
+            "InitProducerId": InitProducerIdApi(producer_ids.request).handle,
+            "DescribeConfigs": DescribeConfigsApi(dynamic, image).handle,
+        }
+    )
+    return Apis(router, forwarded, describe_metadata)

@@ -1,0 +1,118 @@
+"""Makes the node's member of the quorum over its metadata log, and the controller over that. Wiring only."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+
+from broker.config.dynamic_keys import BROKER_CONFIGS
+from broker.config.node_config import NodeConfig
+from broker.load.busy_time import BusyTimes
+from broker.network.transport import Transport
+from broker.node.environment import Environment
+from broker.quorum.cluster_guard import ClusterGuard
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note
+from broker.quorum.metadata_log_opening import open_metadata_log
+from broker.quorum.metadata_log_start import find_beginning
+from broker.quorum.metadata_publisher import topic_defaults
+from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
+from broker.quorum.voter_memory import VoterMemory
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.image import MetadataImage
+from raft.config import RaftConfig
+from raft.driver.driver import RaftDriver
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.meta_properties import METADATA_SNAPSHOTS, raise_version
+
+
+def make_raft(
+    config: NodeConfig,
+    environment: Environment,
+    log_manager: LogManager,
+    cluster_id: str,
+    incarnation_id: str,
+    loader: MetadataLoader,
+    peers: Transport,
+    executor: Executor,
+    busy: BusyTimes,
+    on_fatal: Callable[[BaseException], None],
+) -> tuple[RaftDriver, MetadataSnapshotter]:
+    """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
+    fs, voters, clock = log_manager.file_system, config.voters, environment.clock
+    metadata_log, snapshots = open_metadata_log(
+        log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(voters)
+    )
+    on_flushed = nothing_to_note
+    if config.is_controller:
+        memory = VoterMemory(config.metadata_log_dir, fs)
+        quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
+        memory.recall(quorum_state, metadata_log, voters, gave_up_dirs=bool(config.lost_log_dirs))
+        on_flushed = memory.note_records
+    else:
+        quorum_state = QuorumStateFile(metadata_log.directory, fs)
+    before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
+    beginning = find_beginning(metadata_log, snapshots, before_cut)
+    raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, beginning, before_cut)
+    raft = RaftDriver(
+        RaftConfig(
+            cluster_id=cluster_id,
+            node_id=config.node_id,
+            voters=tuple(sorted(voters)),
+            incarnation_id=incarnation_id,
+            election_timeout_ms=config.controller_quorum_election_timeout_ms,
+            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+            batch_max_bytes=METADATA_BATCH_BYTES_MAX,
+            uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
+        ),
+        raft_log,
+        quorum_state,
+        ClusterGuard(peers, config.node_id, cluster_id, voters, on_fatal),
+        clock,
+        environment.random,
+        executor,
+        on_fatal,
+        busy.raft.timed,
+    )
+    limits = SnapshotLimits(
+        config.metadata_log_max_record_bytes_between_snapshots,
+        config.metadata_log_max_snapshot_interval_ms,
+        config.metadata_max_retention_bytes,
+        config.metadata_max_retention_ms,
+    )
+    return raft, MetadataSnapshotter(limits, raft_log, snapshots, loader, raft, clock, executor, on_fatal)
+
+
+def make_controller(
+    config: NodeConfig,
+    environment: Environment,
+    cluster_id: str,
+    raft: RaftDriver,
+    loader: MetadataLoader,
+    commit_timed: Callable[[float], None],
+    on_fatal: Callable[[BaseException], None],
+) -> ControllerDriver:
+    """The controller of this node; it decides only while the node leads the quorum."""
+    controller_config = ControllerConfig(
+        cluster_id=cluster_id,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_percentage=config.leader_imbalance_per_broker_percentage,
+        leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
+        replica_balance_enable=config.auto_replica_balance_enable,
+        replica_balance_check_interval_ms=1_000 * config.auto_replica_balance_check_interval_seconds,
+        topic_defaults=topic_defaults(config),
+        broker_configs=BROKER_CONFIGS,
+    )
+
+    def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
+        return Controller(image, controller_config, rng, now_ms)
+
+    clock, rng = environment.clock, environment.random
+    return ControllerDriver(config.node_id, raft, loader, make, clock, rng, on_fatal, commit_timed)

@@ -1,0 +1,193 @@
+"""The quorum's part of a node: its member of the quorum, the metadata's image, the controller, and the way to it.
+
+Every node has it, whatever its roles; only a node with the controller role has a controller here, and a listener for
+other nodes. Made before the broker's parts, which stand on it, and stopped after them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.node_config import NodeConfig
+from broker.load.busy_time import BusyTimes
+from broker.network.doors import ControllerService, Listener
+from broker.node.descriptors import plan_descriptors
+from broker.node.environment import Environment
+from broker.node.rooms.consensus import make_controller, make_raft
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.describe_metadata import OwnMetadata
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_log import METADATA_PARTITION
+from metadata.image import MetadataImage
+from penstock.errors import InvariantViolation, NotControllerError
+from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
+from penstock.types import Endpoint, LeaderHint
+from raft.driver.driver import FAREWELL_MS
+from raft.driver.protocols import LoadedSnapshot
+from raft.statistics import ReplicaDescription
+from storage.disk.file_names import partition_directory
+from storage.disk.stop_wait import StopWait
+from storage.log_dirs.log_manager import LogManager
+
+
+class QuorumParts:
+    """One per node, on the event loop. The listener of its own member of the quorum."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        environment: Environment,
+        log_manager: LogManager,
+        dynamic: DynamicBrokerConfig,
+        busy: BusyTimes,
+        commit_timed: Callable[[float], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._config = config
+        clock, rng = environment.clock, environment.random
+        self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
+        self.loader = MetadataLoader()
+        self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
+        self._executor = environment.threads.executor("raft-disk", 2)
+        self.peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
+        """New for each process: its broker registers by it first, and it fetches the metadata by it."""
+        self.raft, self.snapshotter = make_raft(
+            config,
+            environment,
+            log_manager,
+            self.cluster_id,
+            self.incarnation_id,
+            self.loader,
+            self.peers,
+            self._executor,
+            busy,
+            on_fatal,
+        )
+        self.controller: ControllerDriver | None = None
+        if config.is_controller:
+            over = self.cluster_id, self.raft, self.loader
+            self.controller = make_controller(config, environment, *over, commit_timed, on_fatal)
+        self.channel = ControllerChannel(config.node_id, self, clock, self.peers.call_controller, self._asked, rng)
+        self.raft.subscribe(self)
+        self._listener: Listener | None = None
+        if self.controller is not None:
+            raft, most = self.raft, plan_descriptors(environment.descriptors_max).node_connections_max
+            service = ControllerService(lambda request: busy.raft.timed(raft.handle(request)), self._asked, most)
+            self._listener = environment.doors.controller(config, service)
+        self.own_metadata = OwnMetadata(
+            config.node_id,
+            log_manager.file_system,
+            f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
+            lambda: self.loader.image.offset,
+            lambda: self.snapshotter.kept_from,
+        )
+
+    @property
+    def leader_id(self) -> int:
+        """The quorum's leader, -1 when unknown."""
+        return self.raft.leader_and_epoch[0]
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.loader.image
+
+    def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.loader.image.brokers.get(broker_id)
+        return broker.inter_broker_endpoint if broker is not None else None
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """As a listener of the quorum: an image instead of the records that it stands for."""
+        if not isinstance(snapshot.contents, MetadataImage):
+            raise InvariantViolation(f"{snapshot.snapshot_id} holds no image")
+        self.loader.on_snapshot(snapshot.contents)
+        self.snapshotter.on_snapshot(snapshot.snapshot_id)
+
+    def on_committed(self, base_offset: int, records: bytes) -> None:
+        """As a listener of the quorum: committed metadata becomes the next image."""
+        self.loader.on_committed(base_offset, records)
+        self.snapshotter.on_committed(len(records))
+
+    def on_leader_change(self, leader_id: int, epoch: int) -> None:
+        """As a listener of the quorum: AFTER the image has everything that was committed before."""
+        self.channel.leader_changed(leader_id)
+        if self.controller is not None:
+            self.controller.on_leader_change(leader_id, epoch)
+
+    async def _asked(self, request: object) -> object:
+        """A request to this node as the active controller, by another node or by its own broker."""
+        if isinstance(request, DescribeQuorumRequest):
+            return self.describe_quorum()
+        if self.controller is None:
+            raise NotControllerError(f"node {self._config.node_id} has no controller role")
+        return await self.controller.handle(request)
+
+    def describe_quorum(self) -> QuorumInfo:
+        """The quorum as its leader sees it; NotControllerError elsewhere."""
+        if self.leader_id != self._config.node_id:
+            leader_id, epoch = self.raft.leader_and_epoch
+            raise NotControllerError(
+                f"node {self._config.node_id} does not lead the quorum", leader=LeaderHint(leader_id, epoch)
+            )
+        return self._quorum_view(only_own=False)
+
+    def own_view(self) -> QuorumInfo:
+        """The quorum as this node sees it."""
+        return self._quorum_view(only_own=True)
+
+    def _quorum_view(self, *, only_own: bool) -> QuorumInfo:
+        found = self.raft.describe()
+        return QuorumInfo(
+            found.leader_id,
+            found.leader_epoch,
+            found.high_watermark,
+            tuple(_replica_view(replica) for replica in found.voters),
+            tuple(_replica_view(replica) for replica in found.observers),
+            only_own,
+        )
+
+    # -- start and stop, in order --------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        await self.raft.start()
+        self.snapshotter.start()
+        if self._listener is not None:
+            await self._listener.start()
+            await self._listener.serving(True)
+
+    async def stop(self, wait: StopWait) -> None:
+        """Changes no metadata any more; the parts that stand on it are still there. `close` comes after them."""
+        if self.controller is not None:
+            self.controller.resign()
+        await self._stop_raft(wait)
+
+    async def _stop_raft(self, wait: StopWait) -> None:
+        """Its farewell needs no disk, so it has time for that even where the metadata log's dir hangs already."""
+        stopping = asyncio.create_task(self._end_quorum(), name="raft-stop")
+        await asyncio.wait([stopping], timeout=2 * FAREWELL_MS / 1000)
+        await wait.until_idle(lambda: () if stopping.done() else (self._config.metadata_log_dir,))
+        if stopping.done():
+            stopping.result()
+        else:
+            stopping.cancel()
+
+    async def _end_quorum(self) -> None:
+        await self.raft.stop()
+        await self.snapshotter.stop()
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            await self._listener.stop()
+        await self.peers.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def __repr__(self) -> str:
+        return f"QuorumParts({self.raft!r})"
+
+
+def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
+    ago = replica.last_fetch_ms_ago
+    return QuorumReplicaInfo(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)

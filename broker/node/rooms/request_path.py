@@ -1,0 +1,80 @@
+"""Makes the way of a request from the listeners to the bounded queue, and what limits it.
+
+The APIs that take requests out of the queue are made later (apis.py): one of them tells how the broker stands with the
+controller, and that stands on the listeners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.apis.produce_conversion import ProduceConverter, threads_for
+from broker.config.node_config import NodeConfig
+from broker.load.busy_time import BusyTimes
+from broker.network.doors import BrokerListeners, BrokerService
+from broker.network.failed_requests import FailedRequests
+from broker.network.io_threads import IoThreads
+from broker.network.memory_budget import MemoryBudget
+from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.node.descriptors import plan_descriptors
+from broker.node.environment import Environment
+from broker.node.rooms.replication import Replication
+
+ANSWERS_STREAM_SHARE = 16
+"""Of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPath:
+    """From the listeners to the queue."""
+
+    channel: RequestChannel
+    failed_requests: FailedRequests
+    io_threads: IoThreads
+    converter: ProduceConverter
+    request_memory: RequestMemory
+    answer_memory: MemoryBudget
+    session_memory: MemoryBudget
+    listeners: BrokerListeners
+
+
+def make_request_path(
+    config: NodeConfig,
+    environment: Environment,
+    busy: BusyTimes,
+    replication: Replication,
+    request_sent: Callable[[Request, int], None],
+    on_fatal: Callable[[BaseException], None],
+) -> RequestPath:
+    """Takes nothing before the listeners are started."""
+    clock, threads, replicas = environment.clock, environment.threads, replication.replicas
+    channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)
+    failed = FailedRequests(on_fatal)
+    io_threads = IoThreads(threads, config.num_io_threads, len(config.log_dirs), busy.handlers, clock.now_ns)
+    converting = threads.executor("produce-conversion", threads_for(environment.processors))
+    converter = ProduceConverter(replicas.hosted.find, clock, converting, config.socket_request_max_bytes)
+    request_memory = RequestMemory(config.queued_max_request_bytes)
+    answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
+    session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
+    get, count_out, throttle = replicas.hosted.get, replicas.traffic.count_out, replication.leader_throttle
+
+    def new_session(host: str) -> FetchSession:
+        memory = SessionMemory(answer_memory.open(host), session_memory.open(host))
+        return FetchSession(get, clock, config.fetch_max_bytes, count_out, memory, failed.fail, io_threads, throttle)
+
+    descriptors = plan_descriptors(environment.descriptors_max)
+    service = BrokerService(
+        channel,
+        new_session,
+        converter.begin,
+        request_memory,
+        RequestMemory(config.queued_max_request_bytes),
+        descriptors.client_connections_max,
+        descriptors.node_connections_max,
+    )
+    listeners = environment.doors.broker(config, service)
+    memories = request_memory, answer_memory, session_memory
+    return RequestPath(channel, failed, io_threads, converter, *memories, listeners)
