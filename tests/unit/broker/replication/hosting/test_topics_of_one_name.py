@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
+from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
 from storage.disk.file_system import remove_tree
 from storage.log.group_commit import GroupCommit
@@ -246,5 +247,25 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
         async with started(fs, image) as broker:
             assert broker.replicas.find(ORDERS) is None, "it would lead without the acked record"
             assert broker.replicas.statistics().offline == 1
+
+    run(scenario)
+
+
+def test_rot_that_a_late_reader_of_the_deleted_topic_finds_takes_nothing_of_the_new_one_offline() -> None:
+    """The read was under way when the topic was deleted; its log is not the one that has the name now."""
+
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            old = broker.replicas.get(ORDERS, OLD)
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            for is_open in (False, True):
+                broker.replicas.failures.disk_error(old, CorruptFileError(f"{old.log.directory}/0.log", 0, "rot"))
+                broker.replicas.failures.partition_failed(old, DISK_ERROR)
+                assert not broker.replicas.lost.partitions and broker.replicas.losses == 0
+                assert (broker.replicas.find(ORDERS) is not None) == is_open
+                await broker.replicas.logs_have_left()
+            broker.append(NEW, b"new")
 
     run(scenario)
