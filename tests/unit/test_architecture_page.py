@@ -1,18 +1,16 @@
 """docs/architecture.md names every module of a node and of the client, each so that it can be found, and none that is
-gone; of storage/ it says what each one is."""
+gone."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER_PACKAGES = ("broker", "metadata", "raft", "storage")
 OTHERS = ("penstock", "pyspark_penstock.py", "tests", "protos", "ops", "benchmarks", "docs")
-STORAGE_TABLE = re.compile(r"### `storage/`, module by module\n(.*?)\n### ", re.DOTALL)
 FILE = re.compile(r"[\w/*]+\.py")
 FOLDER = re.compile(r"[\w/*]+/")
 MEMBER = re.compile(r"(\w+)\.(\w+)")
@@ -83,20 +81,11 @@ def members() -> dict[str, set[str]]:
     return found
 
 
-def test_every_module_of_storage_is_in_the_table_once() -> None:
-    table = STORAGE_TABLE.findall(page())[0]
-    listed = re.findall(r"\| `(\w+\.py)` \|", table)
-    assert sorted(listed) == sorted(path.name for path in modules("storage") if path.parent.name != "tools")
-
-
 def test_every_module_of_a_node_and_of_the_client_is_named() -> None:
     shared = [path for path in (ROOT / "penstock").glob("*.py") if path.name != "__init__.py"]
     paths = [*modules(*SERVER_PACKAGES, "penstock/client", "penstock/record"), *shared]
     wanted = [path for path in paths if path.parent.name != "tools"]
-    outside = STORAGE_TABLE.sub("", page())
-    named = {path for name in spans(outside) if FILE.fullmatch(name) for path in meant_by(name, code())}
-    in_table = STORAGE_TABLE.findall(page())[0]
-    named |= {path for name in spans(in_table) if FILE.fullmatch(name) for path in meant_by(name, modules("storage"))}
+    named = {path for name in spans(page()) if FILE.fullmatch(name) for path in meant_by(name, code())}
     short = re.findall(r"(?m)^\| `penstock/` \(`([^`]*)`", page())[0].split()
     named |= {ROOT / "penstock" / f"{name}.py" for name in short if not name.endswith("/")}
     assert not [str(path.relative_to(ROOT)) for path in wanted if path not in named]
@@ -104,10 +93,7 @@ def test_every_module_of_a_node_and_of_the_client_is_named() -> None:
 
 def test_every_name_of_a_file_leads_to_one_file() -> None:
     """A bare name would have to be guessed from its row where two files have it."""
-    outside = [name for name in spans(STORAGE_TABLE.sub("", page())) if FILE.fullmatch(name)]
-    inside = [name for name in spans(STORAGE_TABLE.findall(page())[0]) if FILE.fullmatch(name)]
-    found = Counter({name: len(meant_by(name, code())) for name in outside})
-    found.update({f"storage/…/{name}": len(meant_by(name, modules("storage"))) for name in inside})
+    found = {name: len(meant_by(name, code())) for name in spans(page()) if FILE.fullmatch(name)}
     assert not [name for name, files in found.items() if files == 0 or (files > 1 and "*" not in name)]
 
 
