@@ -75,7 +75,7 @@ class ProduceApi:
         refusal = refused.get(index)
         if refusal is None:
             return self._logs.append(partition, records, body.acks, PRODUCER)
-        again = partition.answer_duplicate(records, body.acks)  # not leading is the answer to any records
+        again = self._logs.answer_duplicate(partition, records, body.acks)  # not leading is the answer to any records
         if again is None:
             raise refusal
         return again

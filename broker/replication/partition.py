@@ -51,6 +51,8 @@ class PartitionReports:
     """A read, an append or a truncation of the log failed."""
     append_refused: Callable[[Partition], None] = lambda partition: None
     """A full disk, or a lack of descriptors, refused an append."""
+    lead_changed: Callable[[Partition, LeaderState | None], None] = lambda partition, ended: None
+    """It leads in a new epoch, or leads no longer; with the state of the lead that has ended."""
 
 
 NO_REPORTS = PartitionReports()
@@ -99,7 +101,7 @@ class Partition:
         if self.leading is None or is_new:
             end = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, end)
-            self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)
+            self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))
         else:
             self.leading.metadata_changed(state, now_ms)
         self._after_isr_change()
@@ -110,7 +112,8 @@ class Partition:
         """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: the first
         fetch from the new leader compares epochs and decides that (KIP-101)."""
         is_new = state.leader_epoch > self.state.leader_epoch or self.leading is not None
-        self.state, self.leading, self.leader_hint = state, None, hint
+        self.state, self.leader_hint = state, hint
+        self._lead(None)
         if is_new:
             self._fail_waiters(self.not_leader())
             self._notify(wake=True)
@@ -118,9 +121,15 @@ class Partition:
 
     def stop(self, error: ApiError) -> None:
         """This broker no longer hosts the partition, or its disk failed: every waiting request gets `error`."""
-        self._offline, self.leading = error, None
+        self._offline = error
+        self._lead(None)
         self._notify(wake=True)
         self._fail_waiters(error)
+
+    def _lead(self, leading: LeaderState | None) -> None:
+        ended, self.leading = self.leading, leading
+        if ended is not leading:
+            self.reports.lead_changed(self, ended)
 
     @property
     def offline(self) -> ApiError | None:
@@ -167,7 +176,7 @@ class Partition:
     ) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()
-        self._must_have_enough(leading, acks)
+        self.must_have_enough(leading, acks)
         end_before = self.log.log_end_offset
         try:
             info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms, origin)
@@ -186,15 +195,8 @@ class Partition:
                     watcher.partition_changed(self.topic_partition, True)
         return info
 
-    def answer_duplicate(self, records: bytes, acks: int) -> AppendInfo | None:
-        """Like `append_as_leader`, for records that were refused before; None if they are no duplicate."""
-        leading = self.leader_state()
-        info = self.log.producers.answer_duplicate(records)
-        if info is not None:
-            self._must_have_enough(leading, acks)
-        return info
-
-    def _must_have_enough(self, leading: LeaderState, acks: int) -> None:
+    def must_have_enough(self, leading: LeaderState, acks: int) -> None:
+        """NotEnoughReplicasError if nothing may be appended with these acks."""
         if acks == -1 and not leading.may_commit(self.min_insync_replicas):
             too_few = leading.too_few_in_sync(self.min_insync_replicas)
             raise NotEnoughReplicasError(f"{self.topic_partition} {too_few}; nothing was written")

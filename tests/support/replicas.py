@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -18,6 +18,7 @@ from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.hosting.replica_roles import Fetchers
+from broker.replication.hosting.role_news import RoleListener
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrProposals, IsrUpkeep
 from broker.replication.leader.leader_state import ProposedIsr
@@ -95,6 +96,7 @@ class Replicas:
         on_log_gone: Callable[[TopicPartition], None] = lambda key: None,
         report: Callable[[AssignReplicasToDirsRequest], Awaitable[Any]] = _not_called,
         creating: InLogDir | None = None,
+        role_listeners: Sequence[RoleListener] = (),
     ) -> None:
         """`report` is the controller's side of `directories`, which the test starts."""
         self.clock = clock
@@ -114,7 +116,14 @@ class Replicas:
             broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, report, on_fatal, Random(0)
         )
         ports = ReplicaPorts(
-            durability, isrs, contacts, fetchers or NoFetchers(), self.directories, on_log_gone, on_fatal
+            durability,
+            isrs,
+            contacts,
+            fetchers or NoFetchers(),
+            self.directories,
+            on_log_gone,
+            on_fatal,
+            role_listeners,
         )
         self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports, creating or AtOnce())
         self.find, self.get = self.parts.hosted.find, self.parts.hosted.get

@@ -9,7 +9,7 @@ Wiring only, for the node and for tests alike. Not here: jobs that run on schedu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from broker.replication.hosting.replica_creation import ReplicaCreation
 from broker.replication.hosting.replica_revival import ReplicaRevival
 from broker.replication.hosting.replica_roles import Fetchers, ReplicaRoles
+from broker.replication.hosting.role_news import RoleListener, RoleNews
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
@@ -81,6 +82,7 @@ class ReplicaPorts:
     on_log_gone: Callable[[TopicPartition], None]
     """Told of a partition that is served here no longer."""
     on_fatal: Callable[[BaseException], None]
+    role_listeners: Sequence[RoleListener] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,14 @@ class ReplicaParts:
     contacts: FollowerContacts
     high_watermarks: CheckpointedHighWatermarks
     roles: ReplicaRoles
+    news: RoleNews
     creation: ReplicaCreation
     revival: ReplicaRevival
     assignments: ReplicaAssignments
     traffic: Traffic
 
     def statistics(self) -> ReplicaStatistics:
-        past = self.roles.past_isr_shrinks, self.roles.past_isr_expands
+        past = self.news.past_isr_shrinks, self.news.past_isr_expands
         hosted = self.hosted.all()
         return ReplicaStatistics(
             **count_roles(hosted, *past),
@@ -134,24 +137,19 @@ def replica_parts(
     not given."""
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
     high_watermarks = CheckpointedHighWatermarks(log_manager.checkpoints.high_watermarks(), hosted.all)
+    news = RoleNews(ports.role_listeners, ports.on_fatal)
     append_refused = partial(_append_refused, known.refused, ports.durability)
+    reports = PartitionReports(isrs.maybe_expand, failures.disk_error, append_refused, news.lead_changed)
     opener = PartitionOpener(
         hosted,
         log_manager,
         high_watermarks,
         ports.durability,
-        PartitionReports(isrs.maybe_expand, failures.disk_error, append_refused),
+        reports,
         (known.refused.forget, ports.directories.forget, ports.on_log_gone),
     )
-    roles = ReplicaRoles(
-        hosted.broker_id,
-        clock,
-        ports.durability,
-        isrs,
-        ports.fetchers,
-        failures.partition_failed,
-        ports.directories.check,
-    )
+    told = failures.partition_failed, ports.directories.check
+    roles = ReplicaRoles(hosted.broker_id, clock, ports.durability, isrs, ports.fetchers, *told)
     creation = ReplicaCreation(
         hosted,
         opener,
@@ -186,6 +184,7 @@ def replica_parts(
         contacts=ports.contacts,
         high_watermarks=high_watermarks,
         roles=roles,
+        news=news,
         creation=creation,
         revival=revival,
         assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),

@@ -14,7 +14,6 @@ from typing import Protocol
 from broker.replication.durability import Durability
 from broker.replication.hosting.replica_states import Replica
 from broker.replication.leader.isr_upkeep import IsrUpkeep
-from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
@@ -55,9 +54,6 @@ class ReplicaRoles:
         self._fetchers = fetchers
         self._partition_failed = partition_failed
         self._check_directory = check_directory
-        self.past_isr_shrinks = 0
-        """Changes of ISRs that this broker led before and does not lead now."""
-        self.past_isr_expands = 0
 
     def take(self, replica: Replica) -> None:
         """Take the role and the settings of the metadata; nothing if the replica is not served, or has none."""
@@ -81,8 +77,6 @@ class ReplicaRoles:
 
     def _lead(self, partition: Partition, state: PartitionRegistration) -> None:
         self._fetchers.remove([partition.topic_partition])
-        if partition.leading is not None and state.leader_epoch > partition.leading.leader_epoch:
-            self._keep_counts(partition.leading)
         if partition.become_leader(state, self._clock.now_ms()):
             _log.info("%s: leading", partition)
         if partition.log.flushed_offset < partition.log.log_end_offset:
@@ -93,8 +87,6 @@ class ReplicaRoles:
         self._isrs.reconsider(partition)
 
     def _follow(self, partition: Partition, state: PartitionRegistration, hint: LeaderHint) -> None:
-        if partition.leading is not None:
-            self._keep_counts(partition.leading)
         is_new = partition.become_follower(state, hint)
         if is_new or not self._fetchers.follows(partition.topic_partition, state.leader_id):
             self._fetchers.remove([partition.topic_partition])
@@ -102,10 +94,6 @@ class ReplicaRoles:
                 self._fetch_when_durable(partition, state)
         elif partition.log.flushed_offset < partition.log.log_end_offset:
             self._durability.request_flush(partition)  # its flush.policy may be fsync from now on
-
-    def _keep_counts(self, leading: LeaderState) -> None:
-        self.past_isr_shrinks += leading.isr_shrinks
-        self.past_isr_expands += leading.isr_expands
 
     def _fetch_when_durable(self, partition: Partition, state: PartitionRegistration) -> None:
         """Start fetching AFTER the log's tail is flushed: the first fetch acknowledges all of it."""

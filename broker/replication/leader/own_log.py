@@ -52,6 +52,14 @@ class OwnLogs:
             self._traffic.count_in(partition.topic_partition.topic, info.size_bytes, info.record_count)
         return info
 
+    def answer_duplicate(self, partition: Partition, records: bytes, acks: int) -> AppendInfo | None:
+        """Like `append`, for records that were refused before; None if they are no duplicate."""
+        leading = partition.leader_state()
+        info = partition.log.producers.answer_duplicate(records)
+        if info is not None:
+            partition.must_have_enough(leading, acks)
+        return info
+
     def when_acked(self, partition: Partition, info: AppendInfo, acks: int, told: Waiter | None) -> None:
         """Have the records flushed, and call `told` as the module says; None with acks=0."""
         if told is not None:

@@ -69,7 +69,7 @@ IN_SYNC = (
         "KIP-966",
         (
             Edit(LeaderState.committed_offset, "if not self.may_commit(min_insync_replicas):", "if False:"),
-            Edit(Partition._must_have_enough, "if acks == -1 and not", "if 0 and not"),
+            Edit(Partition.must_have_enough, "if acks == -1 and not", "if 0 and not"),
         ),
         (*CRASHES, *CUTS),
         stories=LEFT_ALONE,
