@@ -9,16 +9,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request, RequestChannel
 
 
+class RequestProbe(Protocol):
+    """Hears of each request of a client. It must not raise. In production nobody listens."""
+
+    def handling(self, request: Request) -> None:
+        """Its turn has come, and nothing was done about it yet."""
+        return
+
+    def handled(self, request: Request) -> None:
+        """Its API has returned, or failed. Its answer may come later."""
+        return
+
+
+class UnheardRequest(RequestProbe):
+    """Nobody listens."""
+
+
+UNHEARD_REQUEST = UnheardRequest()
+
+
 class Dispatcher:
     """Runs `handle(request)` for every request; an exception is given to `fail`, and the next request has its turn."""
 
-    def __init__(self, channel: RequestChannel, handle: Callable[[Request], None], fail: FailRequest) -> None:
-        self._fail = fail
+    def __init__(
+        self,
+        channel: RequestChannel,
+        handle: Callable[[Request], None],
+        fail: FailRequest,
+        probe: RequestProbe = UNHEARD_REQUEST,
+    ) -> None:
+        self._fail, self._probe = fail, probe
         self._channel = channel
         self._handle = handle
         self._task: asyncio.Task[None] | None = None
@@ -37,10 +63,12 @@ class Dispatcher:
         while True:
             request = await self._channel.receive()
             request.dequeued_ns = now_ns()
+            self._probe.handling(request)
             try:
                 self._handle(request)
             except Exception as error:
                 self._fail(request, error)
+            self._probe.handled(request)
             self._channel.request_handled(request)
             request.handled_ns = now_ns()
             busy.add_busy(request.dequeued_ns, request.handled_ns)

@@ -109,7 +109,8 @@ class BrokerParts:
         )
         stands_on = replication, self.disk_rooms, requests, self.producer_ids, self.lifecycle, failures
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
-        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, requests.failed_requests.fail)
+        handle, fail = self._apis.router.handle, requests.failed_requests.fail
+        self.dispatcher = Dispatcher(self.channel, handle, fail, environment.probe)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

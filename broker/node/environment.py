@@ -10,15 +10,35 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from broker.load.thread_times import ThreadTime
+from broker.network.dispatcher import RequestProbe
 from broker.network.doors import Doors
 from broker.network.transport import MakeTransport
+from broker.replication.leader.alter_partition import IsrProbe
 from penstock.clock import Clock
 from penstock.ids import Ids
 from penstock.threads import Threads
+from raft.driver.protocols import QuorumProbe
 from storage.disk.file_system import FileSystem
 from storage.disk.machine import Machine
+from storage.log.log_probe import LogProbe
+
+
+class Probe(LogProbe, QuorumProbe, IsrProbe, RequestProbe, Protocol):
+    """Hears what happens in a node, in the moment in which it happens, and must leave the node alone.
+
+    For what the simulator's invariants compare at such a moment; what is so afterwards they read from properties and
+    `statistics()`. Never called for a record.
+    """
+
+
+class Unheard(Probe):
+    """Nobody listens, as in production."""
+
+
+UNHEARD = Unheard()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +63,7 @@ class Environment:
     """The processor time of each thread of the process, by the thread's number."""
     idle_processors: Callable[[], Mapping[int, int]]
     """For how long (ns) each processor had nothing to do, by its number."""
+    probe: Probe = UNHEARD
 
     def machine(self) -> Machine:
         """What storage gets of it."""

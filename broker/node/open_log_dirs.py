@@ -43,6 +43,7 @@ def open_log_dirs(
             recovery_threads=config.num_recovery_threads_per_data_dir,
             progress=told,
             on_segment_checked=on_segment_checked,
+            probe=environment.probe,
             producer_ids=ProducerIdConfig(
                 config.producer_id_expiration_ms,
                 config.producer_id_max_per_partition,

@@ -34,7 +34,9 @@ from raft.driver.describe import describe
 from raft.driver.notices import Notices
 from raft.driver.performer import Performer
 from raft.driver.protocols import (
+    UNHEARD_QUORUM,
     NoRoomError,
+    QuorumProbe,
     QuorumStateStore,
     RaftListener,
     RaftLog,
@@ -81,10 +83,12 @@ class RaftDriver:
         executor: Executor | None = None,
         on_fatal: Callable[[BaseException], None] | None = None,
         timed: Timed = lambda work: work,
+        probe: QuorumProbe = UNHEARD_QUORUM,
     ) -> None:
         """`timed` counts the event loop's time that the quorum's own work takes."""
         self.config = config
         self._timed = timed
+        self._probe = probe
         self._log = log
         self._store = store
         self._clock = clock
@@ -104,7 +108,7 @@ class RaftDriver:
         self.met_quorum = asyncio.Event()
         """It leads the quorum, or has had an answer of its leader."""
         self._committed_offset = log.log_start_offset  # of the last performed Ready: what may be delivered
-        self._sender = QuorumSender(config, transport, self._on_answer)
+        self._sender = QuorumSender(config, transport, self._on_answer, probe)
         parts = (self._room, self._sender, self._waiting)
         self._performer = Performer(config.node_id, log, store, clock, executor, *parts)
 
@@ -152,11 +156,13 @@ class RaftDriver:
         core = self._running_core()
         if core is None:
             raise NetworkError(f"node {self.config.node_id} does not take part in the quorum now")
+        self._probe.quorum_handling(request)
         request_id, answer = self._waiting.add()
         try:
             self._step(core, RequestReceived(request_id, request))
             response = await answer
             self._notices.answered(request, response)
+            self._probe.quorum_answering(request, response)
             return response
         finally:
             if self._waiting.abandon(request_id) and self._running_core() is not None:

@@ -136,3 +136,27 @@ class RaftListener(Protocol):
         """The leader now; -1 for none. This node itself is named only after a record of its own epoch is committed
         and everything up to it was given to `on_committed`: from then on it may act as the active controller."""
         ...
+
+
+class QuorumProbe(Protocol):
+    """Hears what this node and the others say to each other in the quorum. It must not raise. In production nobody
+    listens; the simulator compares a promise with the disk in the moment in which it is given."""
+
+    def quorum_asking(self, request: Request) -> None:
+        """The request is about to be sent to another node."""
+        return
+
+    def quorum_handling(self, request: Request) -> None:
+        """The request of another node has come, and nothing was done about it yet."""
+        return
+
+    def quorum_answering(self, request: Request, response: Response) -> None:
+        """The response is about to be sent."""
+        return
+
+
+class UnheardQuorum(QuorumProbe):
+    """Nobody listens."""
+
+
+UNHEARD_QUORUM = UnheardQuorum()

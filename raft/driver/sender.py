@@ -10,15 +10,18 @@ import asyncio
 from collections.abc import Callable
 
 from raft.config import RaftConfig
-from raft.driver.protocols import Transport
+from raft.driver.protocols import QuorumProbe, Transport
 from raft.messages import AnswerReceived, EndQuorumEpochRequest, FetchRequest, Inbound, Outbound, RequestFailed
 
 
 class QuorumSender:
     """The questions that are under way."""
 
-    def __init__(self, config: RaftConfig, transport: Transport, on_inbound: Callable[[Inbound], None]) -> None:
+    def __init__(
+        self, config: RaftConfig, transport: Transport, on_inbound: Callable[[Inbound], None], probe: QuorumProbe
+    ) -> None:
         self._config = config
+        self._probe = probe
         self._transport = transport
         self._on_inbound = on_inbound
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -34,6 +37,7 @@ class QuorumSender:
         return len(self._tasks)
 
     def start(self, message: Outbound) -> None:
+        self._probe.quorum_asking(message.request)
         task = asyncio.create_task(self._send(message), name=f"raft-send-{message.correlation_id}")
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.file_system import FileSystem
+from storage.log.log_probe import UNHEARD_LOG, LogProbe
 from storage.log.partition_metadata import write_topic_id
 from storage.log.producer_snapshots import NotedSnapshot, ProducerSnapshots
 from storage.log.segment_list import SegmentList
@@ -120,6 +121,7 @@ class FlushTracker:
         "_generation",
         "_new_in_parent",
         "_new_topic_id",
+        "_probe",
         "_segments",
         "_snapshots",
         "_unsaved_indexes",
@@ -136,8 +138,9 @@ class FlushTracker:
         epoch_cache: EpochCache,
         snapshots: ProducerSnapshots,
         recovery_point: int,
+        probe: LogProbe = UNHEARD_LOG,
     ) -> None:
-        self._fs, self._directory = fs, directory
+        self._fs, self._directory, self._probe = fs, directory, probe
         self._segments, self._epochs, self._snapshots = segments, epoch_cache, snapshots
         self.recovery_point = recovery_point
         self.flushes = 0
@@ -168,6 +171,7 @@ class FlushTracker:
     def truncated(self) -> None:
         self.cut_is_unflushed = True
         self.append_taken_back()
+        self._probe.cut(self._directory)
 
     def append_taken_back(self) -> None:
         """Files that a failed append created were removed; that must be durable before a flush counts."""

@@ -63,13 +63,13 @@ class Log:
         self._epochs, self._health = recovered.epoch_cache, LogHealth(directory)
         self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
-        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end)
+        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end, options.probe)
         self._flush_schedule, self._changes = FlushSchedule(), FileChanges(fs, directory, options.threads.lock())
         self._span = LogSpan(recovered.log_start_offset, end)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)
-        self._writer = LogWriter(*written, rolls_when_flushed=options.rolls_when_flushed)
+        self._writer = LogWriter(*written, rolls_when_flushed=options.rolls_when_flushed, probe=options.probe)
         parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
         self._cut = LogCut(parts, self._health, self._counters, partial(options.lower_checkpoints, topic_partition))
 

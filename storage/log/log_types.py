@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import BatchHeader
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.log.log_probe import UNHEARD_LOG, LogProbe
 from storage.log.producer_ids import ProducerIds
 from storage.log_config import FlushPolicy
 from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
@@ -41,6 +42,7 @@ class LogOptions:
     """Called for each segment that recovery has checked."""
     rolls_when_flushed: bool = False
     """A full segment takes appends until the caller rolls, after a flush: its disk has just answered then."""
+    probe: LogProbe = UNHEARD_LOG
 
 
 class AppendInfo(NamedTuple):

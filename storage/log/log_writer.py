@@ -19,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
+from penstock.errors import ApiError
 from penstock.record.batch import BatchHeader
 from storage.append.placing import Placed
 from storage.disk.disk_errors import RollAwaitedError, is_shortage, storage_error
 from storage.log.flush import FlushTracker
 from storage.log.log_health import LogHealth
+from storage.log.log_probe import UNHEARD_LOG, LogProbe
 from storage.log.log_types import LogCounters
 from storage.log.producer_log import ProducerLog
 from storage.log.segment_list import SegmentList
@@ -41,6 +43,7 @@ class LogWriter:
         "_epochs",
         "_flushing",
         "_health",
+        "_probe",
         "_producers",
         "_rolls_when_flushed",
         "_segments",
@@ -57,10 +60,11 @@ class LogWriter:
         producers: ProducerLog,
         *,
         rolls_when_flushed: bool = False,
+        probe: LogProbe = UNHEARD_LOG,
     ) -> None:
         self._segments, self._epochs, self._flushing = segments, epochs, flushing
         self._health, self._counters, self._producers = health, counters, producers
-        self._rolls_when_flushed = rolls_when_flushed
+        self._rolls_when_flushed, self._probe = rolls_when_flushed, probe
         self.awaits_roll = False
         """The active segment is full, and goes on until `roll`."""
 
@@ -69,6 +73,7 @@ class LogWriter:
         below it nobody knows here when they were written first."""
         active, entries = self._segments.active, self._epochs.entries
         first_bytes, has_batch = 0, False
+        self._probe.appending(self._health.path)
         if self._producers.is_changed:
             self._producers.begin_append()
         try:
@@ -90,7 +95,11 @@ class LogWriter:
         except OSError as error:
             refusal = storage_error("append", active.log_path, error, is_tried_again=True)
             refusal.nothing_written = is_shortage(error) and not has_batch
+            self._probe.append_refused(self._health.path, refusal)
             raise refusal from error
+        except ApiError as refusal:
+            self._probe.append_refused(self._health.path, refusal)
+            raise
         return log_end_offset
 
     def _write(self, placed: Placed, log_end_offset: int, config: LogConfig, old_below: int, held_before: int) -> int:
@@ -149,6 +158,7 @@ class LogWriter:
         self._flushing.rolled(full)
         self._producers.note_snapshot(log_end_offset)
         self._counters.rolls += 1
+        self._probe.rolled(self._health.path)
 
     def __repr__(self) -> str:
         return f"LogWriter({self._segments!r})"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
+from storage.log.log_probe import UNHEARD_LOG, LogProbe
 from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 
@@ -82,5 +83,6 @@ class LogManagerConfig:
     """Called with the log's directory BEFORE a tail that may have been flushed is cut, in a loader's thread. If it
     raises, the log stays offline with that error, and nothing is cut."""
     progress: Callable[[LoadProgress], None] = log_progress
+    probe: LogProbe = UNHEARD_LOG
     on_segment_checked: Callable[[], None] = lambda: None
     """Called in a loader's thread: a recovery gets on."""

@@ -122,6 +122,7 @@ class LogOpener:
             producer_ids=self._producer_ids,
             on_segment_checked=self._config.on_segment_checked,
             rolls_when_flushed=self._config.rolls_when_flushed,
+            probe=self._config.probe,
         )
 
     def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:

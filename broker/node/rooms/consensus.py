@@ -77,6 +77,7 @@ def make_raft(
         executor,
         on_fatal,
         busy.raft.timed,
+        environment.probe,
     )
     limits = SnapshotLimits(
         config.metadata_log_max_record_bytes_between_snapshots,

@@ -63,7 +63,7 @@ def make_replication(
     def broker_epoch() -> int:
         return known.lost.broker_epoch
 
-    alter_partition = AlterPartitionManager(broker_id, broker_epoch, call, on_fatal, random)
+    alter_partition = AlterPartitionManager(broker_id, broker_epoch, call, on_fatal, random, environment.probe)
     isrs = IsrUpkeep(alter_partition, broker_epoch, lag_ms)
     contacts = FollowerContacts(broker_id, clock.now_ms, lag_ms)
     leader_throttle = MoveThrottle(config.leader_replication_throttled_rate)

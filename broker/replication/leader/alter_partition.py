@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from random import Random
+from typing import Protocol
 
 from broker.call_queue import CallQueue
 from broker.replication.leader.leader_state import ProposedIsr
@@ -38,6 +39,25 @@ PARTITIONS_MAX = 1_000
 leaders may have that many proposals at once."""
 
 
+class IsrProbe(Protocol):
+    """Hears of the changes of ISRs that this broker asks for. It must not raise. In production nobody listens."""
+
+    def isr_asked(self, request: AlterPartitionRequest) -> None:
+        """The request is about to be sent to the controller."""
+        return
+
+    def isr_answered(self, request: AlterPartitionRequest, response: AlterPartitionResponse) -> None:
+        """The controller has answered, and nothing was done about it yet."""
+        return
+
+
+class UnheardIsr(IsrProbe):
+    """Nobody listens."""
+
+
+UNHEARD_ISR = UnheardIsr()
+
+
 class AlterPartitionManager:
     """One per node; `propose` is called by isr_upkeep.py."""
 
@@ -48,8 +68,11 @@ class AlterPartitionManager:
         call: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
         on_fatal: Callable[[BaseException], None],
         random: Random,
+        probe: IsrProbe = UNHEARD_ISR,
     ) -> None:
         self._broker_id = broker_id
+        self._probe = probe
+        self._request: AlterPartitionRequest | None = None
         self._broker_epoch = broker_epoch
         self._proposals: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
         self._asked: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
@@ -79,13 +102,17 @@ class AlterPartitionManager:
             )
             for key, (partition, proposed) in self._asked.items()
         )
-        return AlterPartitionRequest(self._broker_id, self._broker_epoch(), tuple(proposals))
+        self._request = AlterPartitionRequest(self._broker_id, self._broker_epoch(), tuple(proposals))
+        self._probe.isr_asked(self._request)
+        return self._request
 
     def failed(self, error: ApiError, _attempt: int) -> None:
         _log.warning("AlterPartition for %d partitions: %s; retrying", len(self._asked), error)
 
     def answered(self, answer: AlterPartitionResponse, _attempt: int) -> bool:
         """False before something is proposed again, or refused again."""
+        if self._request is not None:
+            self._probe.isr_answered(self._request, answer)
         by_id = {(p.log.topic_id, key.partition): (p, proposed) for key, (p, proposed) in self._asked.items()}
         for result in answer.partitions:
             found = by_id.get((result.topic_id, result.partition))

@@ -8,22 +8,26 @@ partition_invariants.py). Also I18 of a log that was just cut. Not here: I26 of 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from broker.replication.leader.leader_state import FollowerProgress, LeaderState
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from penstock import epochs
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
+from penstock.messages.partitions import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
 from penstock.types import NO_EPOCH
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from storage.log.log import Log
 from tests.simulation.cluster.disk import SYNCS
 from tests.simulation.cluster.durable_log import Violated, durable_entries, parts_of
-from tests.simulation.cluster.file_claims import HeardWriter, check_rolled
+from tests.simulation.cluster.file_claims import HeardLogs, check_rolled
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.partition_invariants import PartitionInvariants, hosted_by
 from tests.support.losing_fs import Directory, File
@@ -35,8 +39,6 @@ class _Claims:
 
     log: Log | None = None
     flushed: int = -1
-    truncations: int = 0
-    rolls: int = 0
     high_watermark: int = -1
     isr: int = 0
     min_isr: int = 0
@@ -71,7 +73,9 @@ class ClaimInvariants:
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
-    def after_step(self, machine: Machine, partitions: Iterable[Partition], image: MetadataImage) -> None:
+    def after_step(
+        self, machine: Machine, logs: HeardLogs, partitions: Iterable[Partition], image: MetadataImage
+    ) -> None:
         disk = machine.disk
         if disk.operations != self._operations.get(machine.name):
             self._operations[machine.name] = disk.operations
@@ -79,27 +83,24 @@ class ClaimInvariants:
                 self._check_checkpoints(machine)
         for partition in partitions:
             claims, log = self._claims.get(partition), partition.log
-            counters = log._counters
             if claims is None or claims.log is not log:  # it is in another log dir from now on
                 claims = self._claims[partition] = claims or _Claims()
-                claims.log, claims.truncations, claims.rolls = log, counters.truncations, counters.rolls
-                claims.flushed = -1
-                log._writer = HeardWriter(machine, partition, self._broken)  # type: ignore[assignment]
-            if counters.truncations != claims.truncations:
-                claims.truncations = counters.truncations
-                self._check_cut(machine, partition)
-            if counters.rolls != claims.rolls:
-                claims.rolls = counters.rolls
-                if self._is_promised(partition):
+                claims.log, claims.flushed = log, -1
+                logs.meet(partition)
+            elif logs.has_news:
+                if log.directory in logs.cut:
+                    self._check_cut(machine, partition)
+                if log.directory in logs.rolled and self._is_promised(partition):
                     check_rolled(machine, partition)
-            if log._flushing.recovery_point != claims.flushed:
-                claims.flushed = log._flushing.recovery_point
+            if log.recovery_point != claims.flushed:
+                claims.flushed = log.recovery_point
                 self._check_flushed(machine, partition, claims.flushed)
             leading = partition.leading
             if leading is not None:
                 self._check_leader(machine, partition, leading, claims, image)
             elif len(partition.acks_all):
                 raise Violated(f"I27: {_where(machine, partition)} does not lead, and a producer waits for its ack")
+        logs.news_is_over()
 
     def _is_promised(self, partition: Partition) -> bool:
         seen = self._partitions.seen(partition)
@@ -278,25 +279,19 @@ class ClaimInvariants:
         if partition.is_reassigning:
             self._moved.add(partition.key)
 
-    def listen(
-        self, call: Callable[[AlterPartitionRequest], Awaitable[Any]], own: Callable[[], Iterable[Partition]]
-    ) -> Callable[..., Awaitable[Any]]:
-        """The ISR changes that a broker wants, and the controller's answers, are heard."""
+    def isr_asked(self, request: AlterPartitionRequest, own: Iterable[Partition]) -> None:
+        """A broker that hosts these partitions is about to ask the controller for changes of ISRs."""
+        for partition in own:
+            for data in request.partitions:
+                if (data.topic_id, data.partition) == (partition.topic_id, partition.topic_partition.partition):
+                    self.wanted(partition, data)
 
-        async def heard(request: AlterPartitionRequest) -> Any:
-            for partition in own():
-                for data in request.partitions:
-                    if (data.topic_id, data.partition) == (partition.topic_id, partition.topic_partition.partition):
-                        self.wanted(partition, data)
-            response = await call(request)
-            asked = {(data.topic_id, data.partition): data for data in request.partitions}
-            for result in response.partitions:
-                data = asked.get((result.topic_id, result.partition))
-                if result.error is None and data is not None:
-                    self.accepted(request.broker_id, data, result)
-            return response
-
-        return heard
+    def isr_answered(self, request: AlterPartitionRequest, response: AlterPartitionResponse) -> None:
+        asked = {(data.topic_id, data.partition): data for data in request.partitions}
+        for result in response.partitions:
+            data = asked.get((result.topic_id, result.partition))
+            if result.error is None and data is not None:
+                self.accepted(request.broker_id, data, result)
 
     def wanted(self, partition: Partition, data: AlterPartitionData) -> None:
         """I29: who joins has fetched under the broker epoch by which it joins."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from broker.network.request_channel import Request, ResponseSink
 from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader
@@ -52,6 +53,8 @@ class ClientInvariants:
         """The leaders of each topic whose partitions all work, and since when they lead."""
         self._giver_of: dict[int, str] = {}
         """By producer id: which broker gave it."""
+        self._given_up: dict[str, list[tuple[Partition, int]]] = {}
+        """By machine that handles what its client has given up: the partitions that are named, and their log ends."""
 
     # -- I33 -----------------------------------------------------------------------------------------------------------
 
@@ -135,27 +138,21 @@ class ClientInvariants:
 
     # -- I35 -----------------------------------------------------------------------------------------------------------
 
-    def listen(
-        self, machine: Machine, handle: Callable[[Request], None], partitions: HostedPartitions
-    ) -> Callable[[Request], None]:
-        """Every request that a broker handles is heard."""
-
-        def heard(request: Request) -> None:
-            body = request.body
-            if isinstance(body, InitProducerIdRequest):
-                request.sink = _HeardSink(request.sink, lambda answer: self._given(machine, answer))
-            if not isinstance(body, ProduceRequest) or not body.acks or not _was_given_up(request, body):
-                handle(request)
-                return
+    def handling(self, machine: Machine, request: Request, partitions: HostedPartitions) -> None:
+        """A broker begins with a request."""
+        body = request.body
+        if isinstance(body, InitProducerIdRequest):
+            request.sink = _HeardSink(request.sink, lambda answer: self._given(machine, answer))
+        if isinstance(body, ProduceRequest) and body.acks and _was_given_up(request, body):
             asked = [found for key, _, _ in body.partitions if (found := partitions.find(key)) is not None]
-            before = [partition.log.log_end_offset for partition in asked]
-            try:
-                handle(request)
-            finally:
-                if before != [partition.log.log_end_offset for partition in asked]:
-                    self._broken(f"I35: {machine.name} appends what its client has given up")
+            self._given_up[machine.name] = [(partition, partition.log.log_end_offset) for partition in asked]
+        else:
+            self._given_up.pop(machine.name, None)
 
-        return heard
+    def handled(self, machine: Machine) -> None:
+        """The broker has done with the request what it does at once."""
+        if any(partition.log.log_end_offset != end for partition, end in self._given_up.pop(machine.name, ())):
+            self._broken(f"I35: {machine.name} appends what its client has given up")
 
     # -- I38 -----------------------------------------------------------------------------------------------------------
 

@@ -8,58 +8,69 @@ append was ever in the active segment, so no power cut can leave one there.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from broker.replication.partition import Partition
 from penstock.errors import ApiError
-from storage.append.placing import Placed
-from storage.log.log_writer import LogWriter
-from storage.log_config import LogConfig
 from storage.segment.segment import Segment
 from tests.simulation.cluster.durable_log import Violated, durable_entries, parse
 from tests.simulation.cluster.machine import Machine
 from tests.support.losing_fs import File
 
 
-class HeardWriter:
-    """The writer of a log; each append that it refuses is checked."""
+class HeardLogs:
+    """The logs of one process, as its probe hears of them."""
 
-    def __init__(self, machine: Machine, partition: Partition, broken: Callable[[str], None]) -> None:
-        self._machine, self._partition, self._broken = machine, partition, broken
-        self._writer: LogWriter = partition.log._writer
+    def __init__(self, machine: Machine, broken: Callable[[str], None]) -> None:
+        self._machine, self._broken = machine, broken
+        self._partitions: dict[str, Partition] = {}
+        """By directory; those that the invariants have met."""
+        self._begun: dict[str, tuple[Segment, int]] = {}
+        """By directory: the active segment when the last append began, and the unsynced changes of its file."""
+        self.rolled: set[str] = set()
+        """Directories, in the step that was taken last; `cut` as well."""
+        self.cut: set[str] = set()
+
+    def meet(self, partition: Partition) -> None:
+        """Its log is heard from now on."""
+        self._partitions[partition.log.directory] = partition
 
     @property
-    def awaits_roll(self) -> bool:
-        return self._writer.awaits_roll
+    def has_news(self) -> bool:
+        return bool(self.rolled or self.cut)
 
-    def roll(self, log_end_offset: int, config: LogConfig) -> None:
-        self._writer.roll(log_end_offset, config)
+    def news_is_over(self) -> None:
+        if self.has_news:
+            self.rolled.clear()
+            self.cut.clear()
 
-    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig, old_below: int = 0) -> int:
-        active = self._partition.log._segments.active
-        file = self._file(active)
-        unsynced = len(file.pending) if file is not None else 0
-        try:
-            return self._writer.append(runs, log_end_offset, config, old_below)
-        except ApiError as error:
-            self.refused(error, active, unsynced)
-            raise
+    def appending(self, directory: str) -> None:
+        partition = self._partitions.get(directory)
+        if partition is not None and partition.log.directory == directory:
+            active = partition.log.segments[-1]
+            file = self._file(active)
+            self._begun[directory] = active, len(file.pending) if file is not None else 0
 
-    def refused(self, error: ApiError, active: Segment, unsynced: int) -> None:
+    def append_refused(self, directory: str, error: ApiError) -> None:
+        partition, begun = self._partitions.get(directory), self._begun.get(directory)
+        if partition is not None and begun is not None and partition.log.directory == directory:
+            self._check_refused(partition, error, *begun)
+
+    def _check_refused(self, partition: Partition, error: ApiError, active: Segment, unsynced: int) -> None:
         """`active` was the active segment when the append began, with so many unsynced changes of its file."""
-        log, where = self._partition.log, f"I26: {self._machine.name}, {self._partition.topic_partition}"
-        if log.closed or log._health.failure is not None:
+        log, where = partition.log, f"I26: {self._machine.name}, {partition.topic_partition}"
+        if log.closed or log.statistics().failed:
             return
-        for segment in (active, log._segments.active):
+        for segment in (active, log.segments[-1]):
             file = self._file(segment)
             if file is not None and len(file.data) != segment.size_bytes:
                 self._broken(
                     f"{where}: after a refused append {segment.log_path} has {len(file.data)} bytes, and"
                     f" {segment.size_bytes} belong to the log"
                 )
-        if log._segments.active.next_offset != log.log_end_offset:
+        if log.segments[-1].next_offset != log.log_end_offset:
             self._broken(
-                f"{where}: after a refused append its segments end at {log._segments.active.next_offset}, and the log"
+                f"{where}: after a refused append its segments end at {log.segments[-1].next_offset}, and the log"
                 f" at {log.log_end_offset}"
             )
         file = self._file(active)

@@ -23,6 +23,8 @@ from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.config_invariants import ConfigInvariants
 from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.file_claims import HeardLogs
+from tests.simulation.cluster.heard import HeardNode
 from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
@@ -51,6 +53,7 @@ class _Life:
     machine: Machine
     process: Process
     node: Node
+    heard: HeardNode
     quorum: SeenQuorum
     partitions: HostedPartitions
     image: MetadataImage = EMPTY_IMAGE
@@ -73,6 +76,10 @@ class Invariants:
         self.producers = ProducerInvariants(self.partitions, self.metadata, expiration_ms)
         self.liveness = LivenessInvariants(scheduler, machines)
         self.clients = ClientInvariants(machines, self.metadata, self.note)
+        self.heard: dict[str, HeardNode] = {}
+        """The probe of each machine's newest process, by the machine's name."""
+        for machine in machines:
+            machine.listen = self._listen
         self._gone_s: dict[str, float] = {}
         """When a node last heard that a topic was deleted, by id."""
         self._lives: dict[Process, _Life] = {}
@@ -86,6 +93,11 @@ class Invariants:
     def note(self, text: str) -> None:
         """In the middle of a step, where an error would be the node's own to handle."""
         self._broken = self._broken or text
+
+    def _listen(self, machine: Machine) -> HeardNode:
+        logs = HeardLogs(machine, self.note)
+        heard = self.heard[machine.name] = HeardNode(machine, logs, self.quorum, self.claims, self.clients)
+        return heard
 
     def _seen_snapshot(self, name: str, image: MetadataImage) -> None:
         try:
@@ -119,7 +131,7 @@ class Invariants:
             hosted = partitions.all()
             if hosted:
                 self.partitions.after_step(machine, hosted)
-            self.claims.after_step(machine, hosted, image)
+            self.claims.after_step(machine, life.heard.logs, hosted, image)
         elif process.name == CLIENTS:
             self.clients.after_step()
         if self._broken is not None:
@@ -134,14 +146,11 @@ class Invariants:
             node = machine.node
             if machine.process is process and node is not None:
                 partitions = hosted_of(node)
-                life = _Life(machine, process, node, self.quorum.listen(machine, node.raft), partitions)
+                heard = self.heard[machine.name]
+                heard.begin(node, partitions)
+                life = _Life(machine, process, node, heard, SeenQuorum(machine, node.raft), partitions)
                 self._lives[process] = life
                 self.producers.begun(node)
-                if node.broker is not None:
-                    proposals = node.broker.alter_partition.calls
-                    proposals._call = self.claims.listen(proposals._call, life.partitions.all)
-                    dispatcher = node.broker.dispatcher
-                    dispatcher._handle = self.clients.listen(machine, dispatcher._handle, partitions)
                 return life
         return None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from broker.config.node_config import NodeConfig
-from broker.node.environment import Environment
+from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
@@ -47,6 +47,8 @@ class Machine:
     time: MachineTime
     disk: LosingFileSystem = field(default_factory=LosingFileSystem)
     faults: DiskFaults = field(default_factory=DiskFaults)
+    listen: Callable[[Machine], Probe] = lambda machine: UNHEARD
+    """Makes the probe of each process."""
     process: Process | None = None
     node: Node | None = None
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -88,6 +90,7 @@ class Machine:
             processors=2,
             thread_times=lambda: {},
             idle_processors=lambda: {},
+            probe=self.listen(self),
         )
 
     def _runs(self, process: Process) -> bool:

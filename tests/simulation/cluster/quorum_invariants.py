@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from broker.quorum.metadata_log import METADATA_PARTITION, QUORUM_STATE_FILE
 from metadata.image import MetadataImage
@@ -17,7 +16,7 @@ from penstock import epochs
 from penstock.types import NO_EPOCH, NO_LEADER
 from raft.core import RaftCore
 from raft.driver.driver import RaftDriver
-from raft.messages import Outbound, VoteRequest, VoteResponse
+from raft.messages import Request, Response, VoteRequest, VoteResponse
 from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, State
 from storage.disk.sealed_text import unseal_json
 from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated, durable_entries
@@ -96,33 +95,23 @@ class QuorumInvariants:
 
     # -- what a node tells ---------------------------------------------------------------------------------------------
 
-    def listen(self, machine: Machine, raft: RaftDriver) -> SeenQuorum:
-        """From the start of a process on: every request and every answer of its node is heard."""
-        handle, start = raft.handle, raft._sender.start
-
-        async def heard_answer(request: Any) -> Any:
-            log = _end_of(raft) if isinstance(request, VoteRequest) else (NO_EPOCH, 0)
-            response = await handle(request)
-            self.told(machine, response.leader_epoch)
-            if isinstance(response, VoteResponse) and response.vote_granted and not request.pre_vote:
+    def asking(self, machine: Machine, request: Request) -> None:
+        """The node is about to send the request."""
+        if isinstance(request, VoteRequest):
+            self.told(machine, request.candidate_epoch)
+            if not request.pre_vote:
                 self.voted(machine, request.candidate_epoch, request.candidate_id)
-                self._check_is_up_to_date(machine, request, min(log, _end_of(raft)))
-            return response
+        else:
+            self.told(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
 
-        def heard_request(message: Outbound) -> None:
-            request = message.request
-            match request:
-                case VoteRequest():
-                    self.told(machine, request.candidate_epoch)
-                    if not request.pre_vote:
-                        self.voted(machine, request.candidate_epoch, request.candidate_id)
-                case _:
-                    self.told(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
-            start(message)
-
-        raft.handle = heard_answer  # type: ignore[method-assign]
-        raft._sender.start = heard_request  # type: ignore[method-assign]
-        return SeenQuorum(machine, raft)
+    def answering(self, machine: Machine, request: Request, response: Response, log_end: tuple[int, int]) -> None:
+        """The node is about to answer; meanwhile its log has never ended below `log_end`, the last epoch and offset."""
+        self.told(machine, response.leader_epoch)
+        if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse) or request.pre_vote:
+            return
+        if response.vote_granted:
+            self.voted(machine, request.candidate_epoch, request.candidate_id)
+            self._check_is_up_to_date(machine, request, log_end)
 
     def stored(self, machine: Machine) -> ElectionState:
         """The state that the machine would remember after a power cut now."""
@@ -358,7 +347,7 @@ class QuorumInvariants:
             log.matched += 1
 
 
-def _end_of(raft: RaftDriver) -> tuple[int, int]:
+def end_of(raft: RaftDriver) -> tuple[int, int]:
     """The last epoch and the log end of a voter's log."""
     core = raft.core
     if core is None:

@@ -10,11 +10,9 @@ from metadata.controller.sessions import BrokerSessions
 from penstock.errors import KafkaStorageError
 from penstock.messages.partitions import AlterPartitionData, AlterPartitionResult, IsrMember
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
-from storage.segment.segment import Segment
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.conditions import newest_image
-from tests.simulation.cluster.file_claims import HeardWriter
 from tests.simulation.cluster.test_invariants import HEALTHY, Lie, Scene, told
 from tests.support.losing_fs import File
 
@@ -31,9 +29,9 @@ def _put(scene: Scene, name: str, content: bytes) -> None:
 
 
 def a_cut_log_knows_an_epoch_behind_its_end(scene: Scene) -> None:
-    log = scene.follower[1].log
-    log._epochs.assign(1_000, log.log_end_offset)
-    log._counters.truncations += 1
+    machine, partition = scene.follower
+    partition.log.assign_epoch(1_000, partition.log.log_end_offset)
+    scene.invariants.heard[machine.name].cut(partition.log.directory)
 
 
 def a_node_that_runs_says_that_it_has_stopped(scene: Scene) -> None:
@@ -45,23 +43,24 @@ def a_recovery_point_above_the_disk(scene: Scene) -> None:
 
 
 def a_log_has_rolled_and_a_name_is_not_durable(scene: Scene) -> None:
-    log = scene.follower[1].log
-    log._segments._segments.insert(0, Segment(scene.follower[0].disk, log.directory, 1 << 40, 4096))
-    log._counters.rolls += 1
+    machine, partition = scene.follower
+    log = partition.log
+    log.roll()
+    machine.disk.directory_at(log.directory).durable.pop(f"{log.segments[0].base_offset:020d}.log")
 
 
 def _refuse(scene: Scene, content: bytes, *, is_taken_back: bool) -> None:
     """A follower's log refuses an append that left this in the active segment, and says that nothing was written."""
     machine, partition = scene.follower
-    active = partition.log._segments.active
+    active, heard = partition.log.segments[-1], scene.invariants.heard[machine.name]
     file = machine.disk.file_at(active.log_path)
-    unsynced = len(file.pending)
+    heard.appending(partition.log.directory)
     file.change(active.size_bytes, content)
     if is_taken_back:
         file.change(active.size_bytes, None)
     error = KafkaStorageError("the disk is full")
     error.nothing_written = True
-    HeardWriter(machine, partition, scene.invariants.note).refused(error, active, unsynced)
+    heard.append_refused(partition.log.directory, error)
 
 
 def a_refused_append_is_still_in_the_file(scene: Scene) -> None:
@@ -70,15 +69,16 @@ def a_refused_append_is_still_in_the_file(scene: Scene) -> None:
 
 def a_refused_append_had_a_batch_in_the_file(scene: Scene) -> None:
     machine, partition = scene.leader
-    file = machine.disk.file_at(partition.log._segments.active.log_path)
+    file = machine.disk.file_at(partition.log.segments[-1].log_path)
     _refuse(scene, bytes(file.data), is_taken_back=True)
 
 
 def a_log_ends_below_its_segments(scene: Scene) -> None:
     machine, partition = scene.follower
-    active = partition.log._segments.active
+    heard, directory = scene.invariants.heard[machine.name], partition.log.directory
+    heard.appending(directory)
     partition.log._span.end -= 1
-    HeardWriter(machine, partition, scene.invariants.note).refused(KafkaStorageError("the disk is full"), active, 0)
+    heard.append_refused(directory, KafkaStorageError("the disk is full"))
 
 
 def a_leader_counts_a_log_start_above_the_followers(scene: Scene) -> None:
@@ -198,7 +198,7 @@ def test_a_disk_that_lies_is_found_by_its_claim_and_else_by_what_is_committed(
     name: str, lie: Lie, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert told(lie).failures[0].startswith("I26: ")
-    monkeypatch.setattr(ClaimInvariants, "after_step", lambda self, machine, partitions, image: None)
+    monkeypatch.setattr(ClaimInvariants, "after_step", lambda *_: None)
     assert told(lie).failures[0].startswith(f"{name}: ")
 
 

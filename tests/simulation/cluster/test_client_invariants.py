@@ -68,7 +68,10 @@ def _produce(scene: Scene, *, is_abandoned: bool, queued_ms: int, appends: int =
         partition.log.log_end_offset += appends
 
     hosted: Any = SimpleNamespace(find={TP: partition}.get)
-    scene.invariants.clients.listen(scene.lives[0].machine, handle, hosted)(request)
+    clients, machine = scene.invariants.clients, scene.lives[0].machine
+    clients.handling(machine, request, hosted)
+    handle(request)
+    clients.handled(machine)
     assert partition.log.log_end_offset == appends, "it was handled"
 
 
@@ -82,7 +85,8 @@ def the_same_producer_id_twice(scene: Scene) -> None:
     hosted: Any = SimpleNamespace()
     for life in scene.lives[:2]:
         request = Request("InitProducerId", InitProducerIdRequest(), sink, CALLER, lambda: 0)
-        scene.invariants.clients.listen(life.machine, handle, hosted)(request)
+        scene.invariants.clients.handling(life.machine, request, hosted)
+        handle(request)
 
 
 LIES: tuple[tuple[str, Lie], ...] = (
