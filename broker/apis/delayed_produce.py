@@ -50,7 +50,7 @@ class DelayedProduce:
         self._untold: dict[int, PartitionProduceResult] = {}
         """By the partition's place in the request."""
         self._waiting: dict[int, tuple[OffsetWaiters, Waiter]] = {}
-        """Of the results that are not known."""
+        """The waiters of the results that are not known."""
         self._known: list[int] | None = None
         """Results to tell, once the answer is given in parts."""
         self._all_added = False

@@ -89,7 +89,7 @@ class FetchSession:
 
     @property
     def is_replica(self) -> bool:
-        """Whether the stream is a follower's."""
+        """True if the stream is a follower's."""
         return self._partitions.is_replica
 
     # -- a request comes -----------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def peer_of(address: str) -> Endpoint:
 
 
 class AcceptedSockets:
-    """Those whose near end is one of the listening ports."""
+    """The sockets whose near end is one of the listening ports."""
 
     def __init__(self, ports: Collection[int], host: str = "") -> None:
         """`host`: those to this address only, where it is one; a name, and an address that means all, are any."""

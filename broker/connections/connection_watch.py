@@ -56,7 +56,7 @@ class NoStreams:
 
 
 class ConnectionWatch:
-    """Of one listener."""
+    """Counts and cuts the connections of one listener."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class StreamQuotas:
         all_streams: StreamQuotas | None = None,
         key: str = "max.connections",
     ) -> None:
-        """Of one listener; `all_streams` are those of all listeners together. `key` is its limit's."""
+        """The quotas of one listener; `all_streams` are those of all listeners together. `key` is its limit's."""
         self._key = key
         self._all_streams = all_streams
         self._max = connections_max

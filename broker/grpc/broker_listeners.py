@@ -70,7 +70,7 @@ class ServedListeners:
 
     @property
     def all(self) -> tuple[ServedListener, ...]:
-        """Those for clients first."""
+        """All listeners, those for clients first."""
         return (*self.of_clients, self.of_brokers)
 
     def open(self) -> None:

@@ -109,7 +109,7 @@ class DoorLimits:
     connections: StreamQuotas
     requests: RequestMemory
     node_requests: RequestMemory
-    """Those of the inter-broker listener: clients that fill their budget do not hold up followers."""
+    """Memory for requests at the inter-broker listener: clients that fill their budget do not hold up followers."""
     clients: ClientNames = field(default_factory=ClientNames)
 
 
@@ -133,11 +133,11 @@ class BrokerDoor:
         """The loops of all streams, with the far ends of their connections."""
 
     def peers_with_streams(self) -> set[Endpoint]:
-        """Those of clients' streams."""
+        """The peers that have a client's stream."""
         return set(self._limits.connections.peers())
 
     def writing_since_ms(self) -> dict[Endpoint, int]:
-        """Of each connection with an answer under way, the time of the oldest."""
+        """The time of the oldest answer under way, for each connection that has one."""
         oldest: dict[Endpoint, int] = {}
         for loop, peer in self._open.items():
             if loop.writing_since_ns is not None:
@@ -147,13 +147,13 @@ class BrokerDoor:
 
     @property
     def streams(self) -> dict[Api[Any, Any], Stream]:
-        """Those of clients."""
+        """The streams of clients."""
         return {PRODUCE: self._produce, FETCH: self._consumer_fetch}
 
     @property
     def replica_streams(self) -> dict[Api[Any, Any], Stream]:
-        """Those of followers. A fetch under a replica's id counts as its acknowledgement, so clients have no access to
-        them; the limits on clients' connections do not count them."""
+        """The streams of followers. A fetch under a replica's id counts as its acknowledgement, so clients have no
+        access to them; the limits on clients' connections do not count them."""
         return {FETCH: self._replica_fetch}
 
     async def _produce(self, requests: Any, context: grpc.aio.ServicerContext) -> None:

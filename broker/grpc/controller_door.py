@@ -26,14 +26,14 @@ Handle = Callable[[Any], Awaitable[Any]]
 
 
 def quorum_calls(handle: Handle) -> dict[Api[Any, Any], Call]:
-    """Those of `penstock.v1.Quorum`."""
+    """The calls of `penstock.v1.Quorum`."""
     return {
         api: _call(handle, quorum.response_to_bytes(api.name)) for api in APIS.values() if api.kind is ApiKind.QUORUM
     }
 
 
 def controller_calls(handle: Handle) -> dict[Api[Any, Any], Call]:
-    """Those of `penstock.v1.Controller`."""
+    """The calls of `penstock.v1.Controller`."""
     return {api: _call(handle, response_codec(api).encode) for api in APIS.values() if api.kind.at_controller}
 
 

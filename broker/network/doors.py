@@ -44,7 +44,7 @@ class BrokerService:
     """Clients that fill their budget do not hold up followers."""
     client_connections_max: int
     node_connections_max: int
-    """What the process has descriptors for; `max.connections` may be less."""
+    """The connections for which the process has descriptors; `max.connections` may be less."""
 
 
 @dataclass(frozen=True, slots=True)

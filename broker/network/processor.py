@@ -26,7 +26,7 @@ With more the connection waits, as it does for `pipelined_max`."""
 
 
 class IncomingRequest(Protocol):
-    """What a connection has read."""
+    """A request, as a connection has read it."""
 
     @property
     def api(self) -> str: ...

@@ -116,7 +116,7 @@ class Request:
         self.session = session
         """The state of its connection's fetches, if there is any."""
         self.prepared: object = None
-        """What its API found before the request queued."""
+        """The data that its API found before the request queued."""
         self.body_lease: Lease | None = None
         self.response: object = None
         self.response_lease: Lease | None = None
@@ -159,7 +159,7 @@ class Request:
         self.sink.part_ready(self)
 
     def take_answer(self) -> object:
-        """What there is to write: the response, or else a part of it."""
+        """The answer to write: the response, or else a part of it."""
         return self.response if self.is_complete or self.parts is None else self.parts.take()
 
     def count_failures(self, outcomes: Iterable[Outcome]) -> None:
@@ -173,9 +173,8 @@ class Request:
             self.complete(None)
 
     def encoded(self, encode: Callable[[Any], T]) -> T:
-        """What `encode` makes of the answer that there is to write, while each error in it names its leader's endpoint
-        at the listener of this request. Afterwards the errors are as before: one error may be in the answers of several
-        requests."""
+        """Encodes the answer to write, while each error in it names its leader's endpoint at the listener of this
+        request. Afterwards the errors are as before: one error may be in the answers of several requests."""
         answer = self.take_answer()  # BEFORE its errors are looked at: a part brings its own
         hints = [(error, error.leader) for error in self.failures if error.leader is not None]
         try:

@@ -78,7 +78,7 @@ class Node:
 
     @property
     def failed_log_dirs(self) -> Mapping[str, Exception]:
-        """Those that failed since the start."""
+        """The log dirs that failed since the start, each with its error."""
         return self.failures.failed_log_dirs
 
     # -- start and stop, in order --------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class NodeFailures:
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         """The first error that ends the node."""
         self.failed_log_dirs: dict[str, Exception] = {}
-        """Those that failed since the start."""
+        """The log dirs that failed since the start, each with its error."""
 
     def on_fatal(self, error: BaseException) -> None:
         if not self.fatal.done():

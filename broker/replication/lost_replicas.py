@@ -46,7 +46,7 @@ _MUST_REGISTER = "this broker has to register anew first, and does so by itself"
 
 
 class Verdict(Enum):
-    """What to do about a lost replica now."""
+    """The next step for a lost replica."""
 
     WAIT = "wait"
     REBUILD = "set the log aside, and begin with an empty one"
@@ -117,7 +117,7 @@ class LostReplicas:
             _log.error("%s is offline here, %s", replica.key, what)
 
     def verdict(self, replica: Replica, state: PartitionRegistration) -> Verdict:
-        """What may be done with a lost replica now; `state` is the partition in the newest metadata."""
+        """The step that may be done now for a lost replica; `state` is the partition in the newest metadata."""
         if replica.state is HostingState.WITHOUT_LOG:
             return Verdict.HOST
         return Verdict.WAIT if self.obstacle(replica, state) else Verdict.REBUILD
@@ -146,7 +146,7 @@ class LostReplicas:
         return ""
 
     def is_mistaken_for_eligible(self, replica: Replica, state: PartitionRegistration) -> bool:
-        """Whether the controller may elect a damaged replica from the ELR until this broker registers once more."""
+        """True if the controller may elect a damaged replica from the ELR until this broker registers once more."""
         is_damaged = replica.state is HostingState.DAMAGED
         return is_damaged and self.broker_id in state.elr and self._is_registered_anew(replica)
 

@@ -25,9 +25,11 @@ JOIN_FROM_BYTES: Final = 16 * 1024
 CUT_OUT_FROM_BYTES: Final = 2048
 """Below these, protobuf alone is quicker: all records of a message, and one partition."""
 FIELDS_MAX = 20_000
-"""Of more fields, 2,000 partitions with all of theirs, protobuf alone makes a message sooner; it has C's loops."""
+"""Limit for fields (2,000 partitions with all of theirs): of more, protobuf alone makes a message sooner; it has C's
+loops."""
 PREFIX_BYTES_MAX = 5
-"""Of a tag, and of a length: 32 bits at seven a byte. Protobuf refuses a longer one, even one that is only padded."""
+"""Limit for a tag, and for a length: 32 bits at seven a byte. Protobuf refuses a longer one, even one that is only
+padded."""
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 

@@ -67,7 +67,7 @@ class MoveView:
 
 @measured
 class LogDirMovesStatistics:
-    """Of one broker; the counts are since its start."""
+    """The moves of one broker; the counts are since its start."""
 
     under_way: int = gauge("penstock_log_dir_moves", "Replicas that move to another log dir of this broker.")
     bytes_left: int = gauge("penstock_log_dir_move_bytes_left", "Bytes that such moves have to copy yet.")

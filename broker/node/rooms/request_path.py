@@ -24,7 +24,7 @@ from broker.node.environment import Environment
 from broker.node.rooms.replication import Replication
 
 ANSWERS_STREAM_SHARE = 16
-"""Of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
+"""Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class ReplicaFetchStream(Protocol):
 
 
 class FetcherNode(Protocol):
-    """What a fetcher needs of its node; see hosting/follower_node.py."""
+    """The node, as a fetcher uses it; see hosting/follower_node.py."""
 
     @property
     def broker_epoch(self) -> int: ...

@@ -44,7 +44,7 @@ class ClientConnections:
         return found
 
     def _origin(self, endpoint: Endpoint) -> str:
-        """Who told the address; "" for one that the user gave."""
+        """The broker that told the address; "" for one that the user gave."""
         if endpoint in self._bootstrap:
             return ""
         known = ", ".join(str(broker.node_id) for broker in self._cache.brokers if broker.endpoint == endpoint)
@@ -52,7 +52,7 @@ class ClientConnections:
         return f"{name} advertises this address (advertised.listeners), and it was never reached from here"
 
     def unreachable(self) -> tuple[str, ...]:
-        """Of each broker in service that does not answer now: its address, and why."""
+        """The address of each broker in service that does not answer now, and why."""
         return tuple(reach.trouble for reach in self._reaches() if reach.trouble)
 
     def are_foreign(self) -> bool:

@@ -36,12 +36,12 @@ Wanted = Mapping[TopicPartition, FetchPartition]
 
 
 class LinkOwner(Protocol):
-    """What a link asks of the fetcher."""
+    """The part of the fetcher that a link calls."""
 
     backoff: Backoff
 
     def wanted(self, node_id: int) -> Wanted:
-        """What to fetch from this broker now; empty while the buffer is full."""
+        """The partitions to fetch from this broker now; empty while the buffer is full."""
         ...
 
     def call(self, delta: SessionDelta) -> FetchRequest: ...
@@ -82,7 +82,7 @@ class FetchLink:
         self._touched = asyncio.Event()
         self._failures = 0
         self.trouble = ""
-        """What is wrong with this broker's fetches now: its last error, or that its answer is late."""
+        """The trouble of this broker's fetches now: its last error, or that its answer is late."""
         self._refusal = FetchRefusal()
         self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
@@ -205,5 +205,5 @@ class FetchLink:
 
 
 def says_something(result: PartitionFetchResult) -> bool:
-    """Whether the broker takes the fetcher for told: records, or where the log diverges."""
+    """True if the broker takes the fetcher for told: records, or where the log diverges."""
     return bool(result.records) or result.diverging_epoch is not None

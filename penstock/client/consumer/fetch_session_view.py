@@ -3,8 +3,8 @@
 Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the
 next one begins with everything.
 
-Where more has changed than one request may name, what was named longest ago comes first, and before it what was never
-named: partitions that change with every answer would otherwise take all places, and the others never be read.
+A request names a limited number of partitions. New ones come first, then those that were not named for longest: so
+partitions that change with every answer cannot starve the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.messages.fetch import FetchPartition
 from penstock.types import NO_OFFSET, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
-"""What a broker takes in one request (docs/request-limits.md); the others are named in the next."""
+"""The most partitions that a broker takes in one request (docs/request-limits.md); the others are named in the next."""
 
 
 class SessionDelta(NamedTuple):
@@ -39,7 +39,7 @@ class FetchSessionView:
         self._untold = False
 
     def advance(self, wanted: Mapping[TopicPartition, FetchPartition]) -> SessionDelta:
-        """What to say so that the broker knows `wanted`, as much of it as one request may name."""
+        """The changes that tell the broker of `wanted`, as many as one request may name."""
         told = self._told
         new = [part for tp, part in wanted.items() if tp not in told]
         changed = (*new, *(part for tp in told if (part := wanted.get(tp, told[tp])) != told[tp]))

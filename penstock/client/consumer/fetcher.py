@@ -277,7 +277,7 @@ class Fetcher:
         self._on_ready()
 
     def waiting_for(self) -> tuple[Waiting, ...]:
-        """What keeps assigned partitions from being read."""
+        """The reasons why assigned partitions are not read."""
         troubles = {node_id: link.trouble for node_id, link in self._links.items() if link.trouble}
         return consumer_waits(self._positions.states.values(), self._cluster.cache, troubles)
 

@@ -115,13 +115,13 @@ class PartitionState:
 
     @property
     def failure(self) -> PenstockError | None:
-        """What stopped the user here; a seek goes past it."""
+        """The error that stopped the user here; a seek goes past it."""
         failed = self.failed
         return failed.error if failed is not None and failed.generation == self.generation else None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether an error ended fetching until the next seek."""
+        """True if an error ended fetching until the next seek."""
         return self.halted or self.failure is not None
 
     @property
@@ -132,11 +132,11 @@ class PartitionState:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all that is wanted of a bounded range was fetched."""
+        """True if all that is wanted of a bounded range was fetched."""
         return self.end_offset is not None and self.fetch_offset >= self.end_offset
 
     def question(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
-        """What the leader of this epoch is asked for."""
+        """The question to the leader of this epoch."""
         epochs = leader_epoch, self.last_fetched_epoch
         return FetchPartition(self.topic_partition, self.topic_id, self.fetch_offset, *epochs, NO_OFFSET, max_bytes)
 

@@ -51,7 +51,7 @@ from penstock.tracebacks import without_frames
 from penstock.types import ProducerIdAndEpoch, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
-"""What a broker takes in one request (docs/request-limits.md); the others come in the next."""
+"""The most partitions that a broker takes in one request (docs/request-limits.md); the others come in the next."""
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """A request takes no further partition beyond this; far below what the channel and, by default, a broker take."""
 
@@ -85,12 +85,12 @@ class BatchDispatcher:
         self.expiry_ms: int | None = None  # when the oldest batch reaches delivery_timeout_ms, as `expire` saw it
 
     def take_metadata_wish(self) -> bool:
-        """Whether, since the last time, a leader was unknown or may have been wrong."""
+        """True if, since the last time, a leader was unknown or may have been wrong."""
         wish, self._wants_metadata = self._wants_metadata, False
         return wish
 
     def take_producer_id_wish(self) -> bool:
-        """Whether, since the last time, a partition waited for another producer id than the newest."""
+        """True if, since the last time, a partition waited for another producer id than the newest."""
         wish, self._wants_producer_id = self._wants_producer_id, False
         return wish
 
@@ -174,7 +174,8 @@ class BatchDispatcher:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_answer(self, request: OutboundRequest, answer: ProduceResponse, now_ms: int) -> list[Outcome]:
-        """What an answer means, or a part of one; what it does not tell is still with the broker."""
+        """The outcomes of an answer, or of a part of one; batches that it does not tell of are still with the
+        broker."""
         if request.part_ms is None:
             self._paces[request.node_id].on_answer(request.size_bytes, now_ms - request.sent_ms, now_ms)
         if answer.error is not None:

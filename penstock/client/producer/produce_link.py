@@ -56,7 +56,7 @@ class ProduceLink:
 
     @property
     def aside(self) -> tuple[OutboundRequest, ...]:
-        """Those that are answered in part."""
+        """The requests that are answered in part."""
         return tuple(self._aside.values())
 
     @property
@@ -66,7 +66,7 @@ class ProduceLink:
         return tuple(sorted(both, key=lambda request: request.correlation_id))
 
     def aside_since(self, since_ms: int) -> tuple[OutboundRequest, ...]:
-        """Those of `aside` of which nothing more was told since then."""
+        """The requests of `aside` of which nothing more was told since then."""
         return tuple(r for r in self._aside.values() if r.part_ms is not None and r.part_ms <= since_ms)
 
     @property
