@@ -87,7 +87,7 @@ class _Timer(asyncio.TimerHandle):
 
     def due(self) -> None:
         if not self._cancelled:
-            self._loop._add(self)
+            self._loop.add(self)
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
@@ -121,7 +121,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     call_soon_threadsafe = call_soon
 
-    def _add(self, handle: asyncio.Handle) -> None:
+    def add(self, handle: asyncio.Handle) -> None:
         self._handles.append(handle)
         if not self._process.is_noted:
             self._scheduler.note(self._process)

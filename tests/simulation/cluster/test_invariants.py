@@ -12,6 +12,7 @@ from broker.quorum.metadata_log import MetadataLog, QuorumStateFile
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, image_records
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
+from raft.quorum_state import ElectionState
 from tests.chaos.ledger import encode_value
 from tests.simulation.cluster import metadata_invariants, replicas, world
 from tests.simulation.cluster.durable_log import Violated
@@ -126,14 +127,18 @@ def test_the_truth_breaks_nothing() -> None:
 # -- lies about the quorum ---------------------------------------------------------------------------------------------
 
 
-def another_leader(scene: Scene) -> None:
+def _tell_election(scene: Scene, change: Callable[[ElectionState], ElectionState]) -> None:
     quorum = scene.quorum_follower.node.raft.core._quorum  # type: ignore[union-attr]
-    quorum._election = replace(quorum._election, leader_id=scene.quorum_follower.machine.config.node_id)
+    quorum._election = change(quorum.election)
+
+
+def another_leader(scene: Scene) -> None:
+    own = scene.quorum_follower.machine.config.node_id
+    _tell_election(scene, lambda election: replace(election, leader_id=own))
 
 
 def an_epoch_falls(scene: Scene) -> None:
-    quorum = scene.quorum_follower.node.raft.core._quorum  # type: ignore[union-attr]
-    quorum._election = replace(quorum._election, epoch=quorum._election.epoch - 1)
+    _tell_election(scene, lambda election: replace(election, epoch=election.epoch - 1))
 
 
 def an_epoch_was_told_before_the_restart(scene: Scene) -> None:
@@ -172,12 +177,16 @@ def a_majority_loses_metadata(scene: Scene) -> None:
         machine.disk.cut(f"{log.directory}/{0:020d}.log", 70)
 
 
+def _raise_the_quorums_high_watermark(scene: Scene, by: int) -> None:
+    scene.quorum_follower.node.raft.core._log._high_watermark += by  # type: ignore[union-attr]
+
+
 def the_quorums_high_watermark_falls(scene: Scene) -> None:
-    scene.quorum_follower.node.raft.core._log._high_watermark -= 1  # type: ignore[union-attr]
+    _raise_the_quorums_high_watermark(scene, -1)
 
 
 def a_follower_commits_metadata_alone(scene: Scene) -> None:
-    scene.quorum_follower.node.raft.core._log._high_watermark += 100  # type: ignore[union-attr]
+    _raise_the_quorums_high_watermark(scene, 100)
 
 
 # -- lies about metadata -----------------------------------------------------------------------------------------------
