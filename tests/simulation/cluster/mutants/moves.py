@@ -172,9 +172,9 @@ MOVES = (
         (
             Edit(
                 Partition.become_leader,
-                "self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)",
+                "self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))",
                 "known = self.leading.followers if self.leading is not None else {}\n"
-                "        self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)\n"
+                "        self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))\n"
                 "        self.leading.followers = {**known, **self.leading.followers}",
             ),
         ),
@@ -186,9 +186,9 @@ MOVES = (
         (
             Edit(
                 Partition.become_leader,
-                "self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)",
+                "self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))",
                 "known = self.leading.isr if self.leading is not None else frozenset()\n"
-                "        self.leading = LeaderState.begin(self.broker_id, state, end, now_ms)\n"
+                "        self._lead(LeaderState.begin(self.broker_id, state, end, now_ms))\n"
                 "        self.leading.isr |= known",
             ),
         ),
