@@ -17,17 +17,20 @@ import socket
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from urllib.parse import unquote
 
 from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
+PEERS_KEPT = 4_096
 _MAPPED = "::ffff:"
 
 
+@lru_cache(PEERS_KEPT)
 def peer_of(address: str) -> Endpoint:
-    """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"."""
+    """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
     return Endpoint(host.strip("[]"), int(port) if port.isdecimal() else 0)
 

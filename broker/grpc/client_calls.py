@@ -18,7 +18,6 @@ from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
-from penstock.types import Endpoint
 from penstock.wire.message_codec import response_codec
 
 
@@ -57,9 +56,7 @@ def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate) -> Call:
         except ApiError as error:
             await abort(context, error)
         sink = _OneShot()
-        request = Request(
-            api.name, body, sink, Caller(Endpoint(*peer_of(context.peer())), gate.listener), channel.now_ns
-        )
+        request = Request(api.name, body, sink, Caller(peer_of(context.peer()), gate.listener), channel.now_ns)
         try:
             await channel.send(request)
             await sink.wait()

@@ -173,7 +173,7 @@ class BrokerDoor:
             session.close()
 
     async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
-        limits, peer = self._limits, Endpoint(*peer_of(context.peer()))
+        limits, peer = self._limits, peer_of(context.peer())
         try:
             self._gate.must_be_open()
             if kind.is_clients:

@@ -114,6 +114,7 @@ class ConnectionLoop:
                     if preparing is not None:
                         await preparing
                     await processor.submit(request)
+                    del incoming, request  # the next one may come late, and its lease is given back before
                 except BaseException:
                     lease.release()
                     raise
@@ -133,6 +134,7 @@ class ConnectionLoop:
     async def _answer(self) -> None:
         while (request := await self._processor.next_response()) is not None:
             await self._write(request)
+            del request
 
     async def _write(self, request: Request) -> None:
         is_last = request.is_complete

@@ -72,6 +72,7 @@ class Dispatcher:
             self._channel.request_handled(request)
             request.handled_ns = now_ns()
             busy.add_busy(request.dequeued_ns, request.handled_ns)
+            del request  # the next one may come late
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

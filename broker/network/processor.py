@@ -76,8 +76,8 @@ class Processor:
     ) -> Request:
         """A request of this connection; `submit` gives it to the handlers. `lease`: of the body. `received_ns`: when it
         came, if that was before now."""
-        now_ns, named = self._channel.now_ns, (incoming.correlation_id, incoming.client_id)
-        request = Request(incoming.api, incoming.body, self, self.caller, now_ns, session, *named)
+        number, name, now_ns = incoming.correlation_id, incoming.client_id, self._channel.now_ns
+        request = Request(incoming.api, incoming.body, self, self.caller, now_ns, session, number, name)
         request.body_lease = lease
         if received_ns is not None:
             request.received_ns = received_ns
