@@ -15,6 +15,7 @@ from typing import Final
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation, Waiter
+from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
 from metadata.internal_topics import check_deletion_of_records
 from penstock.errors import (
@@ -110,7 +111,7 @@ class DeleteRecordsApi:
             try:
                 _check_partition(wanted.partition, seen)
                 partition = self._partitions.get(wanted.partition, wanted.topic_id)
-                deletions[index] = _Deletion(index, partition, partition.delete_records(wanted.before_offset))
+                deletions[index] = _Deletion(index, partition, delete_below(partition, wanted.before_offset))
             except ApiError as error:
                 result.error = without_frames(error)
         return deletions

@@ -2,7 +2,7 @@
 
 Checks the fetcher, then hands the request to the stream's session (fetch_session.py), which answers now or parks it. A
 follower must be a registered broker of this cluster and send its registered broker epoch, because its fetch offset
-counts as an acknowledgement. `Partition.note_follower_fetch` checks that it is a replica of the partition.
+counts as an acknowledgement. `leader/follower_fetch.py` checks that it is a replica of the partition.
 """
 
 from __future__ import annotations

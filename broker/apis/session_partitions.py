@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from broker.apis.cold_fetches import ColdFetches
 from broker.network.memory_budget import Account
+from broker.replication.leader.follower_fetch import doubt_records, note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle
@@ -129,7 +130,8 @@ class SessionPartitions:
                 self._maybe_doubt(watched, watched.source)
                 # A follower may have dropped an earlier answer: only its present request says what it has.
                 watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
-                watched.diverging = watched.source.note_follower_fetch(
+                watched.diverging = note_follower_fetch(
+                    watched.source,
                     self._replica_id,
                     self._broker_epoch,
                     ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset),
@@ -147,7 +149,7 @@ class SessionPartitions:
         offset = watched.wanted.fetch_offset
         if watched.sent_records_at == offset != watched.doubted_at:
             watched.doubted_at = offset
-            source.doubt_records()
+            doubt_records(source)
 
     def _source(self, watched: _Watched) -> Partition:
         """The hosted partition, watched by this session from now on."""

@@ -1,35 +1,31 @@
 """One partition on this broker: its log, its role, its high watermark, and the requests that wait for it.
 
 It is leader or follower or neither, as the metadata says; the role changes only in `become_leader`, `become_follower`
-and `stop`. A leader appends, serves reads and counts acknowledgements. A follower appends what its leader sent. The
-partition calls its log directly and never waits: group_commit.py flushes, alter_partition.py sends ISR proposals, and
-waiting requests are callbacks in `OffsetWaiters`.
+and `stop`. A leader appends, serves reads and counts acknowledgements; what only a follower does to its log is in
+`follower/follower_log.py`. The partition calls its log directly and never waits: group_commit.py flushes,
+alter_partition.py sends ISR proposals, and waiting requests are callbacks in `OffsetWaiters`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.replication.leader.leader_state import LeaderState, ProposedIsr, ReplicaPosition
+from broker.replication.leader.leader_epoch import check_leader_epoch
+from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
-from broker.replication.leader.record_deletion import DeletableLog, deletion_offset
 from broker.replication.partition_reads import check_range, read_batches
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
     ApiError,
     CorruptFileError,
-    FencedLeaderEpochError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
-    UnknownLeaderEpochError,
 )
-from penstock.record.batch import iter_headers
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
 from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
@@ -37,8 +33,6 @@ from storage.log.log import Log
 from storage.log.log_types import AppendInfo
 from storage.log_config import FlushPolicy, LogConfig
 from storage.segment.cold_read import ColdRead
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +66,11 @@ class Partition:
         self.broker_id = broker_id
         self.log = partition_log
         self.topic_partition: TopicPartition = partition_log.topic_partition
+        number = self.topic_partition.partition
         self.topic_id = partition_log.topic_id
         self.high_watermark = min(max(high_watermark, partition_log.log_start_offset), partition_log.log_end_offset)
         self.min_insync_replicas = min_insync_replicas
-        self.state = PartitionRegistration(
-            self.topic_id, self.topic_partition.partition, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH
-        )
+        self.state = PartitionRegistration(self.topic_id, number, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH)
         self.leading: LeaderState | None = None
         self._offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
@@ -105,7 +98,7 @@ class Partition:
         else:
             self.leading.metadata_changed(state, now_ms)
         self._after_isr_change()
-        self._notify(wake=is_new)
+        self._notify(wake_replicas=is_new, wake_others=is_new)
         return is_new
 
     def become_follower(self, state: PartitionRegistration, hint: LeaderHint) -> bool:
@@ -116,14 +109,14 @@ class Partition:
         self._lead(None)
         if is_new:
             self._fail_waiters(self.not_leader())
-            self._notify(wake=True)
+            self._notify(wake_replicas=True, wake_others=True)
         return is_new
 
     def stop(self, error: ApiError) -> None:
         """This broker no longer hosts the partition, or its disk failed: every waiting request gets `error`."""
         self._offline = error
         self._lead(None)
-        self._notify(wake=True)
+        self._notify(wake_replicas=True, wake_others=True)
         self._fail_waiters(error)
 
     def _lead(self, leading: LeaderState | None) -> None:
@@ -155,16 +148,8 @@ class Partition:
         if self._offline is not None:
             # One error object is raised for many requests: it must not keep the frames, and so the records, of each.
             raise self._offline.with_traceback(None)
-        known = self.state.leader_epoch
-        if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
-            raise FencedLeaderEpochError(
-                f"{self.topic_partition}: leader epoch {current_leader_epoch} is older than {known}",
-                leader=LeaderHint(self.state.leader_id, known, topic_id=self.topic_id),
-            )
-        if current_leader_epoch > known:
-            raise UnknownLeaderEpochError(
-                f"{self.topic_partition}: leader epoch {current_leader_epoch} is newer than {known} of this broker"
-            )
+        if current_leader_epoch != NO_EPOCH:
+            check_leader_epoch(self.topic_partition, self.state, current_leader_epoch)
         if self.leading is None:
             raise self.not_leader()
         return self.leading
@@ -198,8 +183,8 @@ class Partition:
     def must_have_enough(self, leading: LeaderState, acks: int) -> None:
         """NotEnoughReplicasError if nothing may be appended with these acks."""
         if acks == -1 and not leading.may_commit(self.min_insync_replicas):
-            too_few = leading.too_few_in_sync(self.min_insync_replicas)
-            raise NotEnoughReplicasError(f"{self.topic_partition} {too_few}; nothing was written")
+            why = leading.too_few_in_sync(self.min_insync_replicas)
+            raise NotEnoughReplicasError(f"{self.topic_partition} {why}; nothing was written")
 
     def flushed(self, _offset: int) -> None:
         """The log's flushed offset rose: acks=1 requests below it are answered, and the leader's copy counts to it."""
@@ -215,33 +200,22 @@ class Partition:
             return False
         self.high_watermark = offset
         self.acks_all.reached(offset)
-        for watcher in tuple(self.watchers):
-            watcher.partition_changed(self.topic_partition, not watcher.is_replica)
+        self._notify(wake_replicas=False, wake_others=True)
         return True
 
+    def follower_high_watermark(self, leader_high_watermark: int) -> None:
+        """Raise it to the leader's, but not above this log's end."""
+        self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
+
+    def lower_high_watermark(self, offset: int) -> None:
+        """The log is about to be cut there: a checkpoint may not have more."""
+        self.high_watermark = min(self.high_watermark, offset)
+
+    def bound_high_watermark(self) -> None:
+        """It is within the log, which was changed."""
+        self.high_watermark = min(max(self.high_watermark, self.log.log_start_offset), self.log.log_end_offset)
+
     # -- fetch ---------------------------------------------------------------------------------------------------------
-
-    def note_follower_fetch(
-        self, replica_id: int, broker_epoch: int, position: ReplicaPosition, leader_epoch: int, now_ms: int
-    ) -> EpochEndOffset | None:
-        """A replica fetches from `position`: returns where its history leaves this leader's, or None.
-
-        Only if the result is None does the fetch acknowledge the records below its offset: a divergent tail is no copy
-        (KIP-101).
-        """
-        leading = self.leader_state(leader_epoch)
-        if replica_id not in leading.followers:
-            raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {self.topic_partition}")
-        diverging = self.diverging_epoch(OffsetAndEpoch(position.offset, position.epoch))
-        if diverging is None:
-            check_range(self.log, position.offset, self.log.log_end_offset)
-            follower = leading.followers[replica_id]
-            follower.log_start_offset = position.log_start_offset
-            leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
-            self.maybe_advance_high_watermark()
-            self.check_low_watermark()
-            self.reports.follower_fetched(self, replica_id)
-        return diverging
 
     def diverging_epoch(self, position: OffsetAndEpoch) -> EpochEndOffset | None:
         """Where the fetcher's history leaves this log's, or None."""
@@ -262,28 +236,11 @@ class Partition:
             self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
-    def doubt_records(self) -> None:
-        """A follower refused records: every batch is checked when it is read, also those that were written here."""
-        for segment in self.log.segments:
-            segment.distrust()
-
     # -- deletion ------------------------------------------------------------------------------------------------------
-
-    def delete_records(self, before_offset: int) -> int:
-        """Delete every record below the offset here; returns what the low watermark must reach (KIP-107)."""
-        leading, start = self.leader_state(), self.log.log_start_offset
-        policy = self.log.config.cleanup_policy
-        known = DeletableLog(self.topic_partition, policy, start, self.high_watermark, leading.epoch_start_offset)
-        offset = deletion_offset(known, before_offset)
-        if offset > start:
-            self.log.advance_log_start(offset)
-            self.log_start_moved()
-        return offset
 
     def log_start_moved(self) -> None:
         """A deletion or retention has moved the log start: waiting fetches of followers are answered at once."""
-        for watcher in tuple(self.watchers):
-            watcher.partition_changed(self.topic_partition, watcher.is_replica)
+        self._notify(wake_replicas=True, wake_others=False)
         self.check_low_watermark()
 
     def check_low_watermark(self) -> None:
@@ -294,66 +251,6 @@ class Partition:
     def low_watermark(self) -> int:
         """See LeaderState; -1 where this broker does not lead."""
         return self.leading.low_watermark(self.log.log_start_offset) if self.leading is not None else NO_OFFSET
-
-    # -- as a follower -------------------------------------------------------------------------------------------------
-
-    def append_as_follower(self, records: bytes, leader_start: int = NO_OFFSET, leader_high_watermark: int = 0) -> bool:
-        """Append the leader's batches; True when the log had to begin anew for them, at the start of a batch.
-
-        A deletion may end inside a batch; the leader's first batch then begins below its log start. A follower that
-        starts at the leader's log start, or was truncated to it, holds no record below it. Its log takes the whole
-        batch, and its log start is inside the batch, as the leader's is. That is in memory only. No member of the ISR
-        gets a batch below the leader's high watermark: such a batch was written some time ago.
-        """
-        partition_log, end = self.log, self.log.log_end_offset
-        first = next((header for _, header in iter_headers(records)), None)
-        start = max(leader_start, partition_log.log_start_offset)
-        rebased = first is not None and first.base_offset < end < first.next_offset and end == start
-        if rebased and first is not None:
-            partition_log.truncate_fully_and_start_at(first.base_offset)
-        try:
-            partition_log.append_as_follower(records, leader_high_watermark)
-        except KafkaStorageError as error:
-            if is_shortage(error):
-                self.reports.append_refused(self)
-            raise
-        finally:
-            self._bound_high_watermark()
-        if rebased:
-            partition_log.advance_log_start(end)
-        return rebased
-
-    def follower_high_watermark(self, leader_high_watermark: int) -> None:
-        """Raise it to the leader's, but not above this log's end."""
-        self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
-
-    def follower_log_start(self, leader_log_start_offset: int) -> None:
-        """Delete what the leader deleted, but nothing above the high watermark."""
-        offset = min(leader_log_start_offset, self.high_watermark)
-        if offset > self.log.log_start_offset:
-            self.log.advance_log_start(offset)
-
-    def truncate_to(self, offset: int) -> None:
-        """Cut the log where its history leaves the leader's: below the high watermark after an unclean election."""
-        if offset < self.high_watermark:
-            _log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
-        self.high_watermark = min(self.high_watermark, offset)  # BEFORE the cut: another thread may write a checkpoint
-        try:
-            self.log.truncate_to(offset)
-        finally:
-            self._bound_high_watermark()
-
-    def _bound_high_watermark(self) -> None:
-        """Lower the high watermark to the log end: a truncation cuts whole batches, maybe below its offset."""
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Empty the log and begin at the leader's log start, because all records here are older."""
-        self.high_watermark = min(self.high_watermark, offset)
-        try:
-            self.log.truncate_fully_and_start_at(offset)
-        finally:  # after a shortage the log may begin there already
-            self.high_watermark = max(self.high_watermark, self.log.log_start_offset)
 
     # -- ISR -----------------------------------------------------------------------------------------------------------
 
@@ -388,9 +285,9 @@ class Partition:
         self.acks_one.fail_all(error)
         self.deletions.fail_all(error)
 
-    def _notify(self, *, wake: bool) -> None:
+    def _notify(self, *, wake_replicas: bool, wake_others: bool) -> None:
         for watcher in tuple(self.watchers):
-            watcher.partition_changed(self.topic_partition, wake)
+            watcher.partition_changed(self.topic_partition, wake_replicas if watcher.is_replica else wake_others)
 
     def __repr__(self) -> str:
         role = "leader" if self.leading else "offline" if self._offline else "follower"

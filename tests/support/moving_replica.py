@@ -12,7 +12,9 @@ from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.scheduler import Scheduler
+from broker.replication.follower.follower_log import truncate_to
 from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.leader.record_deletion import delete_below
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
@@ -134,6 +136,13 @@ class Stage:
             self.partition.append_as_leader(batch(value), 1, 1, self.clock.wall_ms())
         self.partition.log.flush()
         self.partition.flushed(self.partition.log.flushed_offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """As its leader's history asks."""
+        truncate_to(self.partition, offset)
+
+    def delete_below(self, offset: int) -> None:
+        delete_below(self.partition, offset)
 
     def values(self) -> list[bytes]:
         return [value for _, value in read_all(self.partition.log)]

@@ -13,6 +13,12 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
+from broker.replication.follower.follower_log import (
+    advance_log_start,
+    append_as_follower,
+    start_over_at,
+    truncate_to,
+)
 from broker.replication.partition import Partition
 from penstock.epochs import truncation_offset
 from penstock.types import EpochEndOffset
@@ -23,26 +29,26 @@ _log = logging.getLogger(__name__)
 
 def perform(effect: Effect, partition: Partition) -> bool:
     """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
-    to begin anew (`Partition.append_as_follower`)."""
+    to begin anew (`append_as_follower`)."""
     rebased = False
     match effect:
         case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
-            rebased = partition.append_as_follower(records, start, high_watermark)
+            rebased = append_as_follower(partition, records, start, high_watermark)
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer, leader_log_start_offset=start):
             offset = cut_offset(answer, partition)
             _log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
             if offset <= start:  # the leader has forgotten the epochs below: what is left here may be another history
-                partition.truncate_fully_and_start_at(start)
+                start_over_at(partition, start)
             else:
-                partition.truncate_to(offset)  # below its own start, the log starts over there
+                truncate_to(partition, offset)  # below its own start, the log starts over there
         case StartOver(log_start_offset=start):
             _log.warning("%s: beginning with an empty log at the leader's log start %d", partition, start)
-            partition.truncate_fully_and_start_at(start)
+            start_over_at(partition, start)
         case AdvanceHighWatermark(leader_high_watermark=high_watermark):
             partition.follower_high_watermark(high_watermark)
         case AdvanceLogStart(leader_log_start_offset=start):
-            partition.follower_log_start(start)
+            advance_log_start(partition, start)
     return rebased
 
 

@@ -1,6 +1,6 @@
-"""Decides which offset a deletion of records may move a log's start to (KIP-107).
+"""Deletes records at their leader: which offset its log's start may move to, and the move (KIP-107).
 
-Pure. `partition.py` moves the log start; `broker/apis/delete_records.py` waits for the followers.
+Not here: the wait for the followers (`broker/apis/delete_records.py`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
+from broker.replication.partition import Partition
 from penstock.errors import OffsetOutOfRangeError, PolicyViolationError
 from penstock.types import NO_OFFSET, TopicPartition
 
@@ -45,4 +46,16 @@ def deletion_offset(log: DeletableLog, before_offset: int) -> int:
             log_start_offset=log.log_start_offset,
             log_end_offset=log.high_watermark,
         )
+    return offset
+
+
+def delete_below(partition: Partition, before_offset: int) -> int:
+    """Delete every record below the offset here; returns what the low watermark must reach."""
+    leading, log = partition.leader_state(), partition.log
+    start, policy = log.log_start_offset, log.config.cleanup_policy
+    known = DeletableLog(partition.topic_partition, policy, start, partition.high_watermark, leading.epoch_start_offset)
+    offset = deletion_offset(known, before_offset)
+    if offset > start:
+        log.advance_log_start(offset)
+        partition.log_start_moved()
     return offset

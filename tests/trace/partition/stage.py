@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from broker.replication.follower.fetcher_core import Append, FetcherCore, FetchState, Truncate
 from broker.replication.follower.fetcher_effects import perform
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
@@ -109,7 +110,9 @@ class Stage:
             result = PartitionFetchResult(PARTITION, wanted.topic_id, wanted.fetch_offset)
             position = ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset)
             before = leader.high_watermark
-            result.diverging_epoch = leader.note_follower_fetch(broker_id, -1, position, wanted.current_leader_epoch, 0)
+            result.diverging_epoch = note_follower_fetch(
+                leader, broker_id, -1, position, wanted.current_leader_epoch, 0
+            )
             if result.diverging_epoch is None:
                 result.records = self._read(leader, wanted.fetch_offset)
             self._note_high_watermark(self.leader_id, before)

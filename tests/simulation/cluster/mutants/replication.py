@@ -13,6 +13,8 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.leader import own_log
+from broker.replication.leader.follower_fetch import note_follower_fetch
+from broker.replication.leader.leader_epoch import check_leader_epoch
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import OffsetWaiters
 from broker.replication.partition import Partition
@@ -112,12 +114,10 @@ REPLICATION = (
         "a leader serves requests of other epochs",
         "KIP-320",
         (
-            Edit(
-                Partition.leader_state, "if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:", "if 0:"
-            ),
+            Edit(check_leader_epoch, "if current_leader_epoch < known:", "if 0:"),
             # Without harm alone: who leads the newer epoch was elected from an ISR or ELR, so a leader that has not
             # heard of it yet has all that is committed, and answers as it will when it has heard.
-            Edit(Partition.leader_state, "    if current_leader_epoch > known:", "    if 0:"),
+            Edit(check_leader_epoch, "    if current_leader_epoch > known:", "    if 0:"),
         ),
         CUTS,
         stories=directed(
@@ -162,10 +162,10 @@ REPLICATION = (
         "KIP-101, divergent tails",
         (
             Edit(
-                Partition.note_follower_fetch,
-                "    diverging = self.div",
-                "    leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)\n"
-                "    self.maybe_advance_high_watermark()\n    diverging = self.div",
+                note_follower_fetch,
+                "    diverging = partition.div",
+                "    leading.note_fetch(replica_id, broker_epoch, position.offset, log.log_end_offset, now_ms)\n"
+                "    partition.maybe_advance_high_watermark()\n    diverging = partition.div",
             ),
         ),
         (*CRASHES, *CUTS),

@@ -17,6 +17,7 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.node.rooms.request_path import ANSWERS_STREAM_SHARE
+from broker.replication.follower.follower_log import truncate_to
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports
 from penstock.clock import ManualClock
@@ -208,7 +209,7 @@ def test_a_truncation_during_a_cold_read_leaves_nothing_of_the_old_history() -> 
     async def scenario(broker: Broker) -> None:
         def truncate_and_lead_again() -> None:
             broker[0].become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
-            broker[0].truncate_to(5)
+            truncate_to(broker[0], 5)
             broker[0].become_leader(state(leader_epoch=7, isr=(1,)), 0)
             broker.produce(0, b"another history")
 

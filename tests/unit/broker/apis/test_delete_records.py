@@ -13,6 +13,7 @@ import pytest
 from broker.apis.delete_records import PARTITIONS_MAX, TIMEOUT_MS_MAX, DeleteRecordsApi
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
@@ -88,7 +89,7 @@ class Node:
     def fetched(self, replica_id: int, log_start_offset: int) -> None:
         """The follower has every record, and reports where its log starts."""
         position = ReplicaPosition(RECORDS, 5, log_start_offset)
-        self.partition.note_follower_fetch(replica_id, EPOCHS[replica_id], position, 5, now_ms=1)
+        note_follower_fetch(self.partition, replica_id, EPOCHS[replica_id], position, 5, now_ms=1)
 
 
 @asynccontextmanager

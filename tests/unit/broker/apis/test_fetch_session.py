@@ -19,6 +19,7 @@ from broker.apis.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
+from broker.replication.leader.record_deletion import delete_below
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from penstock.clock import ManualClock
@@ -256,7 +257,7 @@ def test_a_waiting_follower_is_told_of_a_deletion_at_once_and_once(tmp_path: Pat
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
         stream.ask(follower, replica_id=2)
-        partition.delete_records(1)
+        delete_below(partition, 1)
         await asyncio.sleep(0)
         (answer,) = stream.answers
         assert (answer.partitions[0].log_start_offset, answer.partitions[0].records) == (1, b"")
@@ -276,7 +277,7 @@ def test_a_follower_that_still_reports_what_was_deleted_is_told_again(tmp_path: 
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
         stream.ask(follower, replica_id=2)
-        partition.delete_records(2)
+        delete_below(partition, 2)
         await asyncio.sleep(0)
         stream.ask(follower, replica_id=2)
         assert [answer.partitions[0].log_start_offset for answer in stream.answers] == [2, 2]
@@ -291,7 +292,7 @@ def test_a_waiting_consumer_is_not_woken_by_a_deletion(tmp_path: Path) -> None:
         produce(partition, b"a")
         flush(partition)
         stream.ask(at(1))
-        partition.delete_records(1)
+        delete_below(partition, 1)
         await asyncio.sleep(0)
         assert not stream.answers
 
@@ -302,7 +303,7 @@ def test_a_reader_of_deleted_records_is_told_both_bounds(tmp_path: Path) -> None
     async def scenario(partition: Partition, stream: Stream) -> None:
         produce(partition, b"a", b"b", b"c")
         flush(partition)
-        partition.delete_records(2)
+        delete_below(partition, 2)
         stream.ask(at(1))
         error = stream.answers[0].partitions[0].error
         assert isinstance(error, OffsetOutOfRangeError)

@@ -14,7 +14,9 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoWork
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
+from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
 from penstock.errors import (
     ApiError,
@@ -65,13 +67,13 @@ def partition(tmp_path: Path) -> Partition:
     made.become_leader(state(isr=(1, 2)), 0)
     produce(made, T + 10, T + 30, T + 20, T + 30, T + 50, T + 40)
     flush(made)
-    made.note_follower_fetch(2, 102, ReplicaPosition(4, 5, 0), 5, now_ms=1)
+    note_follower_fetch(made, 2, 102, ReplicaPosition(4, 5, 0), 5, now_ms=1)
     assert made.high_watermark == 4
     return made
 
 
 def test_earliest_and_latest_are_the_readable_bounds(partition: Partition) -> None:
-    partition.delete_records(1)
+    delete_below(partition, 1)
     assert found(partition, EARLIEST_TIMESTAMP) == (1, -1)
     assert found(partition, LATEST_TIMESTAMP) == (4, -1)
 
@@ -79,9 +81,9 @@ def test_earliest_and_latest_are_the_readable_bounds(partition: Partition) -> No
 def test_the_largest_timestamp_is_of_what_can_be_read(partition: Partition) -> None:
     """Kafka answers 'none' here; an idle reader would take the topic for empty while somebody writes to it."""
     assert found(partition, MAX_TIMESTAMP) == (1, T + 30)
-    partition.delete_records(2)
+    delete_below(partition, 2)
     assert found(partition, MAX_TIMESTAMP) == (3, T + 30)
-    partition.delete_records(4)
+    delete_below(partition, 4)
     assert found(partition, MAX_TIMESTAMP) == (-1, -1)
 
 

@@ -91,7 +91,7 @@ def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp
 
         def meddle(step: int) -> None:
             if step == 6:
-                made.partition.truncate_to(4)
+                made.truncate_to(4)
                 for value in others:
                     made.partition.log.append_as_leader(batch(value), 6, made.clock.wall_ms())
 
@@ -111,7 +111,7 @@ def test_records_that_are_deleted_in_mid_move_stay_deleted(tmp_path: Path, start
 
         def meddle(step: int) -> None:
             if step == 4:
-                made.partition.delete_records(start)
+                made.delete_below(start)
 
         made.throttle.meddle = meddle
         target = made.other

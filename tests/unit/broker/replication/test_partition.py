@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.replication.follower.follower_log import append_as_follower, start_over_at, truncate_to
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition, PartitionReports
 from penstock.errors import (
@@ -43,7 +45,7 @@ def produce(partition: Partition, *values: bytes, acks: int = -1) -> int:
 
 
 def fetched(partition: Partition, replica_id: int, offset: int, epoch: int = 5) -> EpochEndOffset | None:
-    return partition.note_follower_fetch(replica_id, 100 + replica_id, ReplicaPosition(offset, epoch, 0), 5, now_ms=1)
+    return note_follower_fetch(partition, replica_id, 100 + replica_id, ReplicaPosition(offset, epoch, 0), 5, now_ms=1)
 
 
 def test_a_record_is_acked_only_after_every_isr_disk_has_it(tmp_path: Path) -> None:
@@ -239,10 +241,10 @@ def test_the_high_watermark_is_not_above_a_log_that_was_cut_at_the_beginning_of_
     leader = leading(tmp_path / "leader")
     produce(leader, b"a")
     produce(leader, b"b", b"c", b"d")
-    partition.append_as_follower(leader.log.read(0, 1 << 20).records)
+    append_as_follower(partition, leader.log.read(0, 1 << 20).records)
     partition.follower_high_watermark(4)
 
-    partition.truncate_to(3)
+    truncate_to(partition, 3)
 
     assert (partition.log.log_end_offset, partition.high_watermark) == (1, 1)
 
@@ -258,6 +260,6 @@ def test_the_high_watermark_is_in_a_log_that_began_anew_although_its_flush_found
     monkeypatch.setattr(Log, "_flush_now", full)
 
     with pytest.raises(KafkaStorageError):
-        partition.truncate_fully_and_start_at(7)
+        start_over_at(partition, 7)
 
     assert (partition.log.log_start_offset, partition.high_watermark) == (7, 7)

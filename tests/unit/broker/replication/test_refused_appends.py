@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.replication.follower.follower_log import append_as_follower
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition, PartitionReports
 from broker.replication.refused_appends import REFUSING_MS_MAX, RefusedAppends, RefusedAppendsStatistics
@@ -92,9 +93,9 @@ def test_a_followers_refused_append_counts_and_another_error_does_not(
                 type(partition.log), "append_as_follower", lambda _log, records, _old, fails=fails: fails(records)
             )
             with pytest.raises(type(error)):
-                partition.append_as_follower(batch(b"value"))
+                append_as_follower(partition, batch(b"value"))
     assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=1)
-    partition.append_as_follower(batch(b"value"))
+    append_as_follower(partition, batch(b"value"))
     assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=0)
 
 

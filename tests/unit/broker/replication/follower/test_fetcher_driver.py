@@ -24,6 +24,7 @@ from broker.replication.follower.fetcher_core import (
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
+from broker.replication.follower.follower_log import append_as_follower
 from broker.replication.partition import Partition
 from penstock.clock import ManualClock
 from penstock.errors import CorruptMessageError, NetworkError
@@ -56,7 +57,7 @@ def test_what_a_leader_deleted_is_not_kept_where_histories_diverge(
     partition.become_follower(state(), NOBODY)
     for first in range(0, 20, 5):
         records = build_batch([b"v"] * 5, timestamps_ms=0, base_offset=first, leader_epoch=6)
-        partition.append_as_follower(records)
+        append_as_follower(partition, records)
     perform(Truncate(PARTITION, EpochEndOffset(6, 15), leader_log_start), partition)
     assert (partition.log.log_start_offset, partition.log.log_end_offset) == left
 

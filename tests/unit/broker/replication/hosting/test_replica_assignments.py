@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.records import RegisterBrokerRecord
@@ -76,7 +77,7 @@ async def leading_alone(
 
 
 def fetches_everything(partition: Partition, replica_id: int) -> None:
-    partition.note_follower_fetch(replica_id, EPOCHS[replica_id], ReplicaPosition(0, -1, 0), LEADER_EPOCH, now_ms=1)
+    note_follower_fetch(partition, replica_id, EPOCHS[replica_id], ReplicaPosition(0, -1, 0), LEADER_EPOCH, now_ms=1)
 
 
 def test_a_follower_that_caught_up_while_fenced_joins_when_it_is_unfenced(tmp_path: Path) -> None:

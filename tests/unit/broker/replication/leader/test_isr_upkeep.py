@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
@@ -31,7 +32,7 @@ def leading(path: Path) -> tuple[Partition, IsrUpkeep, Proposals]:
 
 
 def fetched(partition: Partition, offset: int) -> None:
-    partition.note_follower_fetch(2, EPOCHS[2], ReplicaPosition(offset, 5, 0), 5, now_ms=1)
+    note_follower_fetch(partition, 2, EPOCHS[2], ReplicaPosition(offset, 5, 0), 5, now_ms=1)
 
 
 def test_a_silent_follower_leaves_the_isr_once_and_stays_out(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.own_log import ACKS_ALL, OwnLogs, waiters_of
 from broker.replication.partition import Partition
@@ -55,7 +56,7 @@ class Own:
         return info.last_offset + 1
 
     def follower_has(self, offset: int) -> None:
-        self.partition.note_follower_fetch(2, 7, ReplicaPosition(offset, 5 if offset else -1), 5, 1)
+        note_follower_fetch(self.partition, 2, 7, ReplicaPosition(offset, 5 if offset else -1), 5, 1)
 
 
 @pytest.mark.parametrize("origin", AppendOrigin)
@@ -139,7 +140,7 @@ def test_a_lead_that_goes_on_in_a_newer_epoch_keeps_who_waits(tmp_path: Path) ->
     end = own.append()
     own.partition.become_leader(state(1, 6, 1, (1, 2), (1, 2)), 1)
     flush(own.partition)
-    own.partition.note_follower_fetch(2, 7, ReplicaPosition(end, 5), 6, 1)
+    note_follower_fetch(own.partition, 2, 7, ReplicaPosition(end, 5), 6, 1)
     assert own.told == [None]
 
 

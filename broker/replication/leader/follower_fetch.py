@@ -1,0 +1,42 @@
+"""Takes a follower's fetch at the leader as its acknowledgement, or as its complaint of records. Not here: what it gets for it (Partition.read)."""
+
+from __future__ import annotations
+
+from broker.replication.leader.leader_state import ReplicaPosition
+from broker.replication.partition import Partition
+from broker.replication.partition_reads import check_range
+from penstock.errors import NotLeaderOrFollowerError
+from penstock.types import EpochEndOffset, OffsetAndEpoch
+
+
+def note_follower_fetch(
+    partition: Partition,
+    replica_id: int,
+    broker_epoch: int,
+    position: ReplicaPosition,
+    leader_epoch: int,
+    now_ms: int,
+) -> EpochEndOffset | None:
+    """A replica fetches from `position`: returns where its history leaves this leader's, or None.
+
+    Only if the result is None does the fetch acknowledge the records below its offset: a divergent tail is no copy
+    (KIP-101).
+    """
+    leading, log = partition.leader_state(leader_epoch), partition.log
+    if replica_id not in leading.followers:
+        raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {partition.topic_partition}")
+    diverging = partition.diverging_epoch(OffsetAndEpoch(position.offset, position.epoch))
+    if diverging is None:
+        check_range(log, position.offset, log.log_end_offset)
+        leading.followers[replica_id].log_start_offset = position.log_start_offset
+        leading.note_fetch(replica_id, broker_epoch, position.offset, log.log_end_offset, now_ms)
+        partition.maybe_advance_high_watermark()
+        partition.check_low_watermark()
+        partition.reports.follower_fetched(partition, replica_id)
+    return diverging
+
+
+def doubt_records(partition: Partition) -> None:
+    """A follower refused records: every batch is checked when it is read, also those that were written here."""
+    for segment in partition.log.segments:
+        segment.distrust()
