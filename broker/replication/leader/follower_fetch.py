@@ -1,4 +1,7 @@
-"""Takes a follower's fetch at the leader as its acknowledgement, or as its complaint of records. Not here: what it gets for it (Partition.read)."""
+"""Takes a follower's fetch at the leader: as its acknowledgement, or as a complaint of records.
+
+Not here: what it gets for it (`Partition.read`).
+"""
 
 from __future__ import annotations
 
