@@ -145,7 +145,7 @@ class ConfigKey:
 
 
 def config_text(value: Any) -> str:
-    """A typed value as it is written: what `parse` makes the same value of."""
+    """The text of a typed value, from which `parse` makes the same value."""
     if isinstance(value, list | tuple):
         return ",".join(map(config_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -46,7 +46,7 @@ NAMED_TWICE = {
     "reference": "one page of the generated documentation each; called through its module",
 }
 """Why a name stands in more than one module."""
-WITH_SUBJECTS = ("raft", "metadata", "storage", "ops", "protos", "examples", "benchmarks", "tests")
+WITH_SUBJECTS = (*SOURCES, "ops", "protos", "examples", "benchmarks", "tests")
 NAMESPACES = ("penstock/cli/",)
 """Modules whose functions are called through them: commands are named for what users type."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")

@@ -59,7 +59,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class Caller(NamedTuple):
-    """Who asks: the far end of a connection, and the listener that it came by."""
+    """The caller: the far end of a connection, and the listener that it came by."""
 
     peer: Endpoint
     listener: str = CLIENT_LISTENER

@@ -131,7 +131,7 @@ class BrokerParts:
         task.add_done_callback(self._announcements.discard)
 
     async def serving(self, is_serving: bool) -> None:
-        """What the health service of both listeners answers."""
+        """Sets the answer of the health service of both listeners."""
         await self.listeners.serving(is_serving)
 
     async def stop(self, wait: StopWait, *, in_order: bool = True) -> None:

@@ -35,7 +35,7 @@ class Probe(LogProbe, QuorumProbe, IsrProbe, RequestProbe, Protocol):
 
 
 class Unheard(Probe):
-    """Nobody listens, as in production."""
+    """Ignores everything, as in production."""
 
 
 UNHEARD = Unheard()
@@ -58,7 +58,7 @@ class Environment:
     descriptors_max: int
     """How many files, sockets and pipes the process may have open."""
     processors: int
-    """Of the machine: how many threads can work at once."""
+    """Processors of the machine: how many threads can work at once."""
     thread_times: Callable[[], Mapping[int, ThreadTime]]
     """The processor time of each thread of the process, by the thread's number."""
     idle_processors: Callable[[], Mapping[int, int]]
@@ -66,5 +66,5 @@ class Environment:
     probe: Probe = UNHEARD
 
     def machine(self) -> Machine:
-        """What storage gets of it."""
+        """The part of it that storage gets."""
         return Machine(self.file_system, self.clock, self.threads, self.ids, self.descriptors_max)

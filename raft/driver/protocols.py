@@ -156,7 +156,7 @@ class QuorumProbe(Protocol):
 
 
 class UnheardQuorum(QuorumProbe):
-    """Nobody listens."""
+    """Ignores everything: the probe of a process."""
 
 
 UNHEARD_QUORUM = UnheardQuorum()

@@ -33,7 +33,7 @@ class LogProbe(Protocol):
 
 
 class UnheardLog(LogProbe):
-    """Nobody listens."""
+    """Ignores everything: the probe of a process."""
 
 
 UNHEARD_LOG = UnheardLog()

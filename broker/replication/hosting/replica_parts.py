@@ -72,7 +72,7 @@ def known_replicas(
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPorts:
-    """What the hosting of replicas needs of the other parts of the broker."""
+    """The other parts of the broker that the hosting of replicas uses."""
 
     durability: Durability
     isrs: IsrUpkeep

@@ -52,7 +52,7 @@ class IsrProbe(Protocol):
 
 
 class UnheardIsr(IsrProbe):
-    """Nobody listens."""
+    """Ignores everything: the probe of a process."""
 
 
 UNHEARD_ISR = UnheardIsr()

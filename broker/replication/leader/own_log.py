@@ -34,7 +34,7 @@ class Flushes(Protocol):
 
 
 def waiters_of(partition: Partition, acks: int) -> OffsetWaiters:
-    """Those who wait for an append with these acks, 1 or all."""
+    """The waiters for an append with these acks, 1 or all."""
     return partition.acks_all if acks == ACKS_ALL else partition.acks_one
 
 
