@@ -1,8 +1,8 @@
 """The port for requests to a node: the listeners that serve clients and other nodes.
 
 A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC is one
-implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
-(`tests/support/memory_network.py`). Not here: the handling of a request in the request channel; `/metrics`, which the
+implementation (`broker/grpc/grpc_doors.py`); tests have another on a simulated network
+(`tests/simulation/cluster/rpc.py`). Not here: the handling of a request in the request channel; `/metrics`, which the
 process serves (`broker/node/server.py`).
 """
 

@@ -1,7 +1,7 @@
 """The port for a node's requests to other nodes: quorum calls, controller calls, and fetch streams.
 
-gRPC is one implementation (`broker/grpc/outgoing_calls.py`); tests have another that carries everything within one
-event loop (`tests/support/memory_network.py`). Not here: the content of requests and answers.
+gRPC is one implementation (`broker/grpc/outgoing_calls.py`); tests run the same one on the objects of a simulated
+network (`tests/simulation/cluster/rpc.py`). Not here: the content of requests and answers.
 """
 
 from __future__ import annotations

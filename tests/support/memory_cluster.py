@@ -1,41 +1,92 @@
-"""Whole nodes in one event loop of virtual time: no socket, no thread, no file, and one seed for everything.
+"""Whole nodes and their clients in one simulated process: no socket, no thread, no file, and one seed for everything.
 
     async def story(cluster: MemoryCluster) -> ...:
         await cluster.start()
         ...
     run_in_memory(seed, story, nodes=3)
 
-They are the `Node`s that a process runs, each with an environment of its own: a disk in memory that can lose unsynced
-writes, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. The seed draws
-how long each step and each message takes, up to STEP_SECONDS and MESSAGE_SECONDS.
+They are the `Node`s that a process runs, on the time, the threads and the network of the cluster simulator
+(`tests/simulation/cluster/`), so what passes between them and their clients is what gRPC would carry. All share one
+event loop with the story, which may look into them. Not here: faults of machines, and invariants; those are the
+simulator's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
+from broker.network.transport import MakeTransport
 from broker.node.environment import Environment
 from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from penstock.client.environment import ClientEnvironment
 from penstock.ids import RandomIds
+from penstock.messages.apis import APIS
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, fixed_ports
-from penstock.types import Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.wire.message_codec import request_codec, response_codec
+from tests.simulation.cluster.fibers import FiberThreads
+from tests.simulation.cluster.loop import MachineTime, ProcessLoop
+from tests.simulation.cluster.machine import make_parents
+from tests.simulation.cluster.network import CLIENTS, Network, Weather
+from tests.simulation.cluster.rpc import SimulatedDoors, SimulatedPeers, SimulatedTransport
+from tests.simulation.cluster.scheduler import Process, Scheduler
+from tests.support.client_environment import no_background
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.memory_network import MemoryNetwork
-from tests.support.stepped_threads import SteppedThreads
-from tests.support.virtual_time import run_virtual, virtual_clock
 
 T = TypeVar("T")
-STEP_SECONDS, MESSAGE_SECONDS = 0.0005, 0.001
+CALM = Weather(late_per_mille=0)
+ASK_TIMEOUT_MS = 30_000
+
+
+class MemoryProcess:
+    """One simulated process, and the network that it has to itself."""
+
+    def __init__(self, seed: int) -> None:
+        self.scheduler = Scheduler(random.Random(seed))
+        self.process: Process = self.scheduler.process("memory")
+        self.time = MachineTime(self.scheduler)
+        self.errors: list[BaseException | str] = []
+        self.loop = ProcessLoop(self.process, self.time, lambda what, error: self.errors.append(error or what))
+        self.threads = FiberThreads(self.process)
+        self.network = Network(self.scheduler, lambda endpoint: f"{endpoint.host}:{endpoint.port}")
+        self.network.weather = CALM
+
+    def doors(self, machine: str) -> SimulatedDoors:
+        return SimulatedDoors(self.network, self.process, machine, self.time)
+
+    def transport(self, machine: str) -> MakeTransport:
+        return lambda *given: SimulatedPeers(self.network, self.process, machine, *given)
+
+    def clients(self, known: Collection[Endpoint]) -> SimulatedTransport:
+        """Makes the way of clients that know these addresses, and reach no other."""
+        return SimulatedTransport(self.network, self.process, CLIENTS, known)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs it to its end, then ends every other task."""
+        with _collected_later():
+            try:
+                return self._result(work)
+            finally:
+                self._result(end_tasks())
+                self.process.kill()
+
+    def _result(self, work: Coroutine[Any, Any, T]) -> T:
+        over: list[asyncio.Task[T]] = []
+        self.loop.create_task(work).add_done_callback(over.append)
+        self.scheduler.run(over)
+        return over[0].result()
 
 
 class MemoryCluster:
@@ -43,19 +94,20 @@ class MemoryCluster:
 
     def __init__(self, seed: int, nodes: int, config: Mapping[str, object]) -> None:
         self.random = random.Random(seed)
-        ids = RandomIds(random.Random(self.random.getrandbits(64)))
-        self._layout = Layout(Path("/memory"), ids.new_id(), fixed_ports(nodes, 9192))
+        self.memory = MemoryProcess(self.random.getrandbits(64))
+        self.network, self.clock = self.memory.network, self.memory.time
+        self._layout = Layout(Path("/memory"), self._ids().new_id(), fixed_ports(nodes, 9192))
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
-        self.network = MemoryNetwork(self._drawn(MESSAGE_SECONDS))
         self.disks = [LosingFileSystem() for _ in range(nodes)]
         self.outside: frozenset[int] = frozenset()
         """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
-        self.threads: list[SteppedThreads] = []
         self.nodes: list[Node] = []
 
-    def _drawn(self, seconds_max: float) -> Callable[[], float]:
-        source = random.Random(self.random.getrandbits(64))
-        return lambda: source.uniform(0, seconds_max)
+    def _random(self) -> random.Random:
+        return random.Random(self.random.getrandbits(64))
+
+    def _ids(self) -> RandomIds:
+        return RandomIds(self._random())
 
     def config(self, index: int) -> NodeConfig:
         values = {**self._config, **self._layout.node_config(index)}
@@ -66,19 +118,15 @@ class MemoryCluster:
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""
-        loop, seconds = asyncio.get_running_loop(), self._drawn(STEP_SECONDS)
-        threads = SteppedThreads(
-            random.Random(self.random.getrandbits(64)), lambda step: loop.call_later(seconds(), step)
-        )
-        self.threads.append(threads)
+        memory, name = self.memory, f"node-{index}"
         return Environment(
-            clock=virtual_clock(),
-            random=random.Random(self.random.getrandbits(64)),
-            ids=RandomIds(random.Random(self.random.getrandbits(64))),
+            clock=memory.time,
+            random=self._random(),
+            ids=self._ids(),
             file_system=self.disks[index],
-            threads=threads,
-            transport=self.network.transport,
-            doors=self.network.doors(),
+            threads=memory.threads,
+            transport=memory.transport(name),
+            doors=memory.doors(name),
             descriptors_max=4096,
             processors=2,
             thread_times=lambda: {},
@@ -89,19 +137,25 @@ class MemoryCluster:
         """Formats every disk for its node."""
         for index, disk in enumerate(self.disks):
             config = self.config(index)
-            _make_parents(disk, config.log_dirs)
-            ids = RandomIds(random.Random(self.random.getrandbits(64)))
-            format_node(config, self._layout.cluster_id, disk, ids)
+            make_parents(disk, config.log_dirs)
+            format_node(config, self._layout.cluster_id, disk, self._ids())
+
+    def node(self, index: int) -> Node:
+        """Makes a node on what its disk holds."""
+        config, environment = self.config(index), self.environment(index)
+        return Node(config, open_log_dirs(config, environment, lambda progress: None), environment)
 
     async def start(self, count: int | None = None) -> None:
         """Starts so many more nodes, or all, on what their disks hold, and waits until they are in service."""
         first = len(self.nodes)
         for index in range(first, len(self.disks) if count is None else first + count):
-            config, environment = self.config(index), self.environment(index)
-            log_manager = open_log_dirs(config, environment, lambda progress: None)
-            self.nodes.append(Node(config, log_manager, environment))
+            self.nodes.append(self.node(index))
         await asyncio.gather(*(node.start() for node in self.nodes[first:]))
         await asyncio.gather(*(node.wait_ready() for node in self.nodes[first:]))
+        for index in self.outside:  # a client outside comes in by the address that is advertised
+            config = self.config(index)
+            listener = self.network.listeners[config.listener("OUTSIDE")]
+            self.network.listeners[config.advertised_listeners["OUTSIDE"]] = listener
 
     async def stop(self, count: int | None = None) -> None:
         """Stops so many nodes in order, the last ones, or all."""
@@ -111,17 +165,38 @@ class MemoryCluster:
 
     async def cut_power(self) -> None:
         """Ends all nodes at once; of the writes that were not synced, each disk keeps those that the seed draws."""
-        self.disks = [disk.after_crash(random.Random(self.random.getrandbits(64))) for disk in self.disks]
-        await _end_tasks()
+        self.disks = [disk.after_crash(self._random()) for disk in self.disks]
+        await end_tasks()
         self.nodes.clear()
-        self.network.forget_listeners()
+        self.network.listeners.clear()
+
+    # -- clients -------------------------------------------------------------------------------------------------------
 
     def endpoint(self, index: int) -> Endpoint:
         """The address at which clients reach a node."""
         return self.config(index).listener("BROKER")
 
+    def bootstrap(self, count: int | None = None) -> str:
+        return ",".join(str(self.endpoint(index)) for index in range(len(self.disks) if count is None else count))
 
-async def _end_tasks() -> None:
+    def clients(self, listener: str = CLIENT_LISTENER) -> ClientEnvironment:
+        """Makes the environment of clients that can reach this listener of each node that has it, and no other."""
+        configs = [self.config(index) for index in range(len(self.disks))]
+        known = [of.advertised_listeners[listener] for of in configs if listener in of.listeners]
+        memory = self.memory
+        return ClientEnvironment(memory.time, memory.clients(known), self._random(), memory.threads, no_background)
+
+    async def ask(self, endpoint: Endpoint, api: str, body: object) -> Any:
+        """A client's call at a listener: returns the answer, or raises its typed error."""
+        row, channel = APIS[api], self.memory.clients([endpoint]).connect(endpoint)
+        try:
+            raw = await channel.call(row.method, request_codec(row).encode(body), ASK_TIMEOUT_MS)
+            return response_codec(row).decode(raw)
+        finally:
+            await channel.close()
+
+
+async def end_tasks() -> None:
     """Cancels every other task, and the tasks that these begin while they end."""
     while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
         for task in others:
@@ -129,12 +204,16 @@ async def _end_tasks() -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-def _make_parents(disk: LosingFileSystem, log_dirs: tuple[str, ...]) -> None:
-    for path in log_dirs:
-        for parent in reversed(Path(path).parents):
-            if not disk.exists(str(parent)):
-                disk.mkdir(str(parent))
-                disk.fsync_dir(str(parent.parent))
+@contextmanager
+def _collected_later() -> Iterator[None]:
+    """Garbage that is collected meanwhile would run code of the process, at a time that no seed decides."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def run_in_memory(
@@ -143,12 +222,10 @@ def run_in_memory(
     nodes: int = 3,
     config: Mapping[str, object] = MappingProxyType({}),
 ) -> T:
-    """Run a story in a cluster of its own, to its end; `config` has dotted names."""
+    """Runs a story in a cluster of its own, to its end; `config` has dotted names."""
+    cluster = MemoryCluster(seed, nodes, config)
 
     async def main() -> T:
-        try:
-            return await story(MemoryCluster(seed, nodes, config))
-        finally:
-            await _end_tasks()
+        return await story(cluster)
 
-    return run_virtual(main())
+    return cluster.memory.run(main())

@@ -1,4 +1,5 @@
-"""Every kind of doors and transport keeps the promises of `broker/network/`: gRPC's over real sockets, and memory's."""
+"""Every kind of doors and transport keeps the promises of `broker/network/`: gRPC's over real sockets, and those of the
+cluster simulator, on whose network gRPC's objects are other ones."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from penstock.testing.layout import new_layout
 from penstock.types import Endpoint, LeaderHint
 from raft.messages import VoteRequest, VoteResponse
 from tests.support.machine import NOW_NS, THREADS
-from tests.support.memory_network import MemoryNetwork
+from tests.support.memory_cluster import MemoryProcess
 
 NODE, GONE, STRANGER = 0, 1, 2
 TIMEOUT_MS = 5_000
@@ -62,12 +63,12 @@ class Session:
 class Stage:
     """A node's two doors, and another's way in to them. `handle` answers what the controller is asked."""
 
-    def __init__(self, kind: str, directory: Path) -> None:
+    def __init__(self, memory: MemoryProcess | None, directory: Path) -> None:
+        """`memory`: the simulated process in which it is; None in a real one."""
         layout = new_layout(directory, 1, None)
         self.config = parse_config(layout.node_config(0))
-        network = MemoryNetwork()
-        self.doors: Doors = GrpcDoors(CLOCK, THREADS) if kind == "grpc" else network.doors()
-        make: MakeTransport = Peers if kind == "grpc" else network.transport
+        self.doors: Doors = GrpcDoors(CLOCK, THREADS) if memory is None else memory.doors("node")
+        make: MakeTransport = Peers if memory is None else memory.transport("node")
         nowhere = Endpoint("127.0.0.1", layout.ports[0].metrics)
         voters = {NODE: self.config.listener("CONTROLLER"), GONE: nowhere}
         brokers = {NODE: self.config.listener("INTERNAL"), GONE: nowhere}
@@ -115,13 +116,15 @@ class Stage:
 Play = Callable[[Callable[[Stage], Awaitable[None]]], None]
 
 
-@pytest.fixture(params=["grpc", "memory"])
+@pytest.fixture(params=["grpc", "simulated"])
 def play(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Play]:
-    """Runs a scenario with a controller's door that listens; both kinds in real time."""
+    """Runs a scenario with a controller's door that listens."""
 
     def run(scenario: Callable[[Stage], Awaitable[None]]) -> None:
+        memory = MemoryProcess(0) if request.param == "simulated" else None
+
         async def main() -> None:
-            stage = Stage(request.param, tmp_path)
+            stage = Stage(memory, tmp_path)
             controller = stage.controller()
             await controller.start()
             await controller.serving(True)
@@ -134,7 +137,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Play]:
                 await stage.transport.close()
                 await controller.stop()
 
-        asyncio.run(main())
+        asyncio.run(main()) if memory is None else memory.run(main())
 
     yield run
 

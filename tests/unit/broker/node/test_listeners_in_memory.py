@@ -9,13 +9,11 @@ import pytest
 
 from metadata.codec import encode_record
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
+from penstock.client.environment import ClientEnvironment
 from penstock.errors import ListenerNotFoundError
 from penstock.messages.metadata import MetadataRequest, MetadataResponse
 from penstock.types import Endpoint
-from tests.support.client_environment import fake_environment
-from tests.support.fake_network import FakeNetwork
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.node_service import open_to_clients
 
 ORDERS = TopicPartition("orders", 0)
 OUTSIDE_PORT = 9093
@@ -23,14 +21,12 @@ LIMIT_SECONDS = 60
 """Limit of virtual time for one move."""
 
 
-async def started(cluster: MemoryCluster, outside: frozenset[int]) -> FakeNetwork:
-    """A network that has only the addresses of the listener OUTSIDE, of the nodes that have one."""
+async def started(cluster: MemoryCluster, outside: frozenset[int]) -> ClientEnvironment:
+    """Clients that reach only the addresses of the listener OUTSIDE, of the nodes that have one."""
     cluster.outside = outside
     cluster.format()
     await cluster.start()
-    network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
-    open_to_clients(cluster, network, "OUTSIDE")
-    return network
+    return cluster.clients("OUTSIDE")
 
 
 async def moved(admin: AsyncAdmin, *replicas: int) -> None:
@@ -43,8 +39,7 @@ async def moved(admin: AsyncAdmin, *replicas: int) -> None:
 
 
 async def through_leader_changes(cluster: MemoryCluster) -> None:
-    network = await started(cluster, frozenset(range(3)))
-    environment, bootstrap = fake_environment(network), f"node-0.outside:{OUTSIDE_PORT}"
+    environment, bootstrap = await started(cluster, frozenset(range(3))), f"node-0.outside:{OUTSIDE_PORT}"
     leaders: list[int] = []
     async with (
         AsyncAdmin(bootstrap, environment=environment) as admin,
@@ -65,7 +60,6 @@ async def through_leader_changes(cluster: MemoryCluster) -> None:
                     found += [(record.offset, record.value) for record in await consumer.poll(1_000)]
         assert found == [(number, b"%d" % number) for number in range(20)]
     assert leaders == [2, 0, 1, 2]
-    assert {port for port, _ in network.asked} == {OUTSIDE_PORT}
     await cluster.stop()
 
 
@@ -74,15 +68,15 @@ def test_a_client_outside_writes_and_reads_through_leader_changes_and_meets_no_o
 
 
 async def without_a_listener(cluster: MemoryCluster) -> None:
-    network = await started(cluster, frozenset({0, 1}))
+    environment = await started(cluster, frozenset({0, 1}))
     outside, inside = cluster.config(0).listener("OUTSIDE"), cluster.endpoint(0)
 
     async def asked(endpoint: Endpoint) -> MetadataResponse:
-        answer = await cluster.network.ask(endpoint, "Metadata", MetadataRequest(("orders",)))
+        answer = await cluster.ask(endpoint, "Metadata", MetadataRequest(("orders",)))
         assert isinstance(answer, MetadataResponse)
         return answer
 
-    async with AsyncAdmin(f"node-1.outside:{OUTSIDE_PORT}", environment=fake_environment(network)) as admin:
+    async with AsyncAdmin(f"node-1.outside:{OUTSIDE_PORT}", environment=environment) as admin:
         await admin.create_topic("orders", 1, 1)
         await moved(admin, 2)
         await asyncio.sleep(0.1)

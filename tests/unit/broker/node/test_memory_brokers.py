@@ -1,4 +1,4 @@
-"""A fourth node, a broker only, joins three in an event loop of virtual time, takes its share, goes, and comes back."""
+"""A fourth node, a broker only, joins three in one simulated process, takes its share, goes, and comes back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError, PolicyViolationError
 from penstock.messages.brokers import BrokerHeartbeatResponse
 from storage.log.log import Log
-from tests.support.client_environment import fake_environment
-from tests.support.fake_network import FakeNetwork
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.node_service import open_to_clients
 
 FIRST = (0, 1, 2)
 FOURTH = 3
@@ -26,16 +23,13 @@ class Story:
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
-        self.network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
-        self.bootstrap = ",".join(str(cluster.endpoint(index)) for index in FIRST)
-        self.environment = fake_environment(self.network)
+        self.bootstrap, self.environment = cluster.bootstrap(len(FIRST)), cluster.clients()
         self.admin = AsyncAdmin(self.bootstrap, environment=self.environment)
 
     async def begin(self) -> None:
         """Three of the four nodes run; the topic has records."""
         self.cluster.format()
         await self.cluster.start(3)
-        open_to_clients(self.cluster, self.network)
         await self.admin.create_topic("orders", 1, 3, {"min.insync.replicas": "2"})
         await self.write()
 

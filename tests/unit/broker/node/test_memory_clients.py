@@ -1,4 +1,4 @@
-"""The clients that users import, and three whole nodes, in one event loop of virtual time: both seams meet."""
+"""The clients that users import, and three whole nodes, in one simulated process: both seams meet."""
 
 from __future__ import annotations
 
@@ -12,31 +12,22 @@ from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import AdminConfig
 from penstock.client.cluster.producer_ids import init_producer_id
-from tests.support.client_environment import fake_environment
-from tests.support.fake_network import FakeNetwork
+from penstock.client.environment import ClientEnvironment
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.node_service import open_to_clients
 
 RECORDS = 30
 
 
-async def started(cluster: MemoryCluster) -> FakeNetwork:
-    """The network on which its nodes serve clients."""
+async def started(cluster: MemoryCluster) -> tuple[ClientEnvironment, str]:
+    """The environment of its clients, and the addresses that they know."""
     cluster.format()
     await cluster.start()
-    network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
-    open_to_clients(cluster, network)
-    return network
-
-
-def bootstrap_of(cluster: MemoryCluster) -> str:
-    return ",".join(str(cluster.endpoint(index)) for index in range(3))
+    return cluster.clients(), cluster.bootstrap()
 
 
 async def produced_and_read(cluster: MemoryCluster) -> list[Any]:
-    """The acked records as a consumer reads them, the time when it had them, and the calls of all clients."""
-    network = await started(cluster)
-    environment, bootstrap = fake_environment(network), bootstrap_of(cluster)
+    """The acked records as a consumer reads them, the time when it had them, and the messages until then."""
+    environment, bootstrap = await started(cluster)
     async with (
         AsyncAdmin(bootstrap, environment=environment) as admin,
         AsyncProducer(bootstrap, environment=environment, acks="all", linger_ms=1) as producer,
@@ -50,9 +41,9 @@ async def produced_and_read(cluster: MemoryCluster) -> list[Any]:
         while len(found) < RECORDS:
             found += [(record.offset, record.value) for record in await consumer.poll(1_000)]
         assert found == [(number, b"%d" % number) for number in range(RECORDS)]
-        found.append(environment.clock.now_ms())
+        found += [environment.clock.now_ms(), cluster.network.carried]
     await cluster.stop()
-    return found + network.asked
+    return found
 
 
 def test_clients_create_produce_and_read_through_three_nodes_and_a_seed_is_the_story() -> None:
@@ -63,8 +54,7 @@ def test_clients_create_produce_and_read_through_three_nodes_and_a_seed_is_the_s
 
 async def read_again_and_again(cluster: MemoryCluster) -> list[int]:
     """A user who goes back to the beginning while an answer is under way: how long each reading took."""
-    network = await started(cluster)
-    environment, bootstrap = fake_environment(network), bootstrap_of(cluster)
+    environment, bootstrap = await started(cluster)
     took: list[int] = []
     async with (
         AsyncAdmin(bootstrap, environment=environment) as admin,
@@ -91,15 +81,14 @@ def test_a_seek_that_comes_back_to_where_it_was_is_read_though_the_answer_was_dr
 
 async def asked_for_ids(cluster: MemoryCluster) -> list[int]:
     """The producer ids that each node gives, at the same time, before and after a power cut of all of them."""
-    network = await started(cluster)
+    environment, _ = await started(cluster)
     endpoints = [cluster.endpoint(index) for index in range(3)]
     found: list[int] = []
     for is_after_cut in (False, True):
         if is_after_cut:
             await cluster.cut_power()
             await cluster.start()
-            open_to_clients(cluster, network)
-        client = ClusterClient(tuple(endpoints), AdminConfig(), fake_environment(network))
+        client = ClusterClient(tuple(endpoints), AdminConfig(), environment)
         await init_producer_id(client, client.clock.now_ms() + 60_000)
         while len([broker for broker in client.cache.brokers if not broker.fenced]) < 3:
             await client.refresh()

@@ -1,4 +1,4 @@
-"""The seam is whole: three nodes live in one event loop of virtual time, without a socket, a thread or a file."""
+"""The seam is whole: three nodes live in one simulated process, without a socket, a thread or a file."""
 
 from __future__ import annotations
 
@@ -15,73 +15,40 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.replication.follower.fetcher_config import FetcherConfig, fetcher_config
+from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer
 from penstock.errors import OffsetOutOfRangeError, PenstockError
-from penstock.messages.fetch import FetchPartition, FetchRequest
-from penstock.messages.metadata import MetadataRequest
-from penstock.messages.produce import PartitionRecords, ProduceRequest
 from penstock.messages.quorum import DescribeMetadataRequest
 from penstock.messages.topics import CreateTopicsRequest, NewTopic
-from penstock.record.builder import build_batch
-from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.memory_network import MemoryFetchStream
-from tests.support.virtual_time import virtual_clock
 
 ROOT = Path(__file__).resolve().parents[4]
 ORDERS = TopicPartition("orders", 0)
 VALUES = [b"first", b"second", b"third"]
 
 
-async def until_led(cluster: MemoryCluster, index: int) -> tuple[str, int]:
-    """Waits until node `index` knows a leader of the topic's partition; the topic's id, and the leader's."""
-    while True:
-        answer = await cluster.network.ask(cluster.endpoint(index), "Metadata", MetadataRequest(("orders",)))
-        topic = answer.topics[0]
-        if topic.error is None and topic.partitions and topic.partitions[0].leader_id >= 0:
-            return topic.topic_id, topic.partitions[0].leader_id
-        await asyncio.sleep(0.01)
+async def until_read(cluster: MemoryCluster) -> list[bytes | None]:
+    """A new leader shows no records before it knows how far its followers are."""
+    earliest = {"auto_offset_reset": "earliest"}
+    async with AsyncConsumer(cluster.bootstrap(), environment=cluster.clients(), **earliest) as consumer:
+        await consumer.assign([ORDERS])
+        while True:
+            if records := await consumer.poll(1_000):
+                return [record.value for record in records]
 
 
-async def fetched(cluster: MemoryCluster, leader: int, topic_id: str) -> list[bytes]:
-    """The values that a consumer reads from the beginning; none if it has to ask again."""
-    stream = MemoryFetchStream(cluster.network, cluster.endpoint(leader), "consumer")
-    wanted = [FetchPartition(ORDERS, topic_id, 0)]
-    stream.send(1, FetchRequest(-1, -1, 500, 1, 1 << 20, wanted, []))
-    _, answer = await stream.receive()
-    stream.cancel()
-    error = answer.partitions[0].error
-    if error is not None:
-        assert error.retriable, error
-        return []
-    values: list[bytes] = [bytes(value) for value in read_columns(answer.partitions[0].records).values]
-    return values
+async def write(cluster: MemoryCluster) -> list[int]:
+    """Writes to the topic with acks=all; the offsets that were acked."""
+    async with AsyncProducer(cluster.bootstrap(), environment=cluster.clients(), linger_ms=1) as producer:
+        sent = [await producer.send("orders", value) for value in VALUES]
+        return [(await record).offset for record in sent]
 
 
-async def until_read(cluster: MemoryCluster) -> list[bytes]:
-    """A new leader shows no records before it knows how far its followers are, and leaders change after a start."""
-    while True:
-        topic_id, leader = await until_led(cluster, 0)
-        if values := await fetched(cluster, leader, topic_id):
-            return values
-        await asyncio.sleep(0.05)
-
-
-async def written(cluster: MemoryCluster) -> tuple[str, int, int]:
-    """Creates the topic and writes to it with acks=all; its id, the leader, and the offset that was acked."""
-    ask = cluster.network.ask
-    created = await ask(cluster.endpoint(0), "CreateTopics", CreateTopicsRequest((NewTopic("orders", 1, 3),)))
-    assert created.topics[0].error is None
-    topic_id, leader = await until_led(cluster, 0)
-    records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
-    while True:
-        answer = await ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [records]))
-        result = answer.partitions[0]
-        if result.error is None or not result.error.retriable:
-            break
-        await asyncio.sleep(0.05)
-    assert result.error is None
-    return topic_id, leader, result.base_offset
+async def written(cluster: MemoryCluster) -> tuple[str, list[int]]:
+    """Creates the topic and writes to it; its id, and the offsets that were acked."""
+    async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+        topic = await admin.create_topic("orders", 1, 3)
+    return topic.topic_id, await write(cluster)
 
 
 async def story(cluster: MemoryCluster) -> dict[str, Any]:
@@ -89,20 +56,19 @@ async def story(cluster: MemoryCluster) -> dict[str, Any]:
     cluster.format()
     await cluster.start()
     controllers = {node.leader_id for node in cluster.nodes}
-    topic_id, leader, offset = await written(cluster)
+    topic_id, offsets = await written(cluster)
     values = await until_read(cluster)
     durable = [node.log_manager.get(ORDERS, topic_id).flushed_offset for node in cluster.nodes]  # type: ignore[union-attr]
-    told = cluster.nodes[0].loader.image.offset, asyncio.get_running_loop().time()
+    told = cluster.nodes[0].loader.image.offset, cluster.clock.now_ms()
     await cluster.stop()
     return {
         "controllers": controllers,
         "topic": topic_id,
-        "leader": leader,
-        "offset": offset,
+        "offsets": offsets,
         "values": values,
         "durable": durable,
         "when": told,
-        "steps": [threads.steps for threads in cluster.threads],
+        "steps": cluster.memory.scheduler.steps,
         "disks": [hashlib.sha256("\n".join(disk.trace).encode()).hexdigest() for disk in cluster.disks],
     }
 
@@ -114,12 +80,10 @@ def test_an_ack_waits_for_the_followers_fetch_which_waits_for_replica_fetch_min_
     async def acked_in_ms(cluster: MemoryCluster) -> int:
         cluster.format()
         await cluster.start()
-        topic_id, leader, _ = await written(cluster)
-        records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
-        began = virtual_clock().now_ms()
-        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [records]))
-        assert answer.partitions[0].error is None
-        took_ms = virtual_clock().now_ms() - began
+        await written(cluster)
+        began = cluster.clock.now_ms()
+        await write(cluster)
+        took_ms = cluster.clock.now_ms() - began
         await cluster.stop()
         return took_ms
 
@@ -158,7 +122,7 @@ def test_a_node_fetches_as_its_configuration_says() -> None:
 def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() -> None:
     told = run_in_memory(1, story)
     assert len(told["controllers"]) == 1 and told["controllers"] < {0, 1, 2}
-    assert told["values"] == VALUES and told["offset"] == 0
+    assert told["values"] == VALUES and told["offsets"] == [0, 1, 2]
     assert sum(offset == len(VALUES) for offset in told["durable"]) >= 2, "acks=all: on the disks of the ISR"
 
 
@@ -195,7 +159,7 @@ def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and
             while True:
                 try:
                     asked = DescribeMetadataRequest(offset, 0, 0)
-                    answer = await cluster.network.ask(cluster.endpoint(index), "DescribeMetadata", asked)
+                    answer = await cluster.ask(cluster.endpoint(index), "DescribeMetadata", asked)
                 except OffsetOutOfRangeError:
                     return "gone" if offset < cluster.nodes[index].loader.image.offset else "not yet"
                 assert (answer.node_id, answer.offset) == (index, offset)
@@ -209,7 +173,7 @@ def test_every_node_tells_the_same_digest_at_the_same_offset_while_it_writes_and
         async def created() -> None:
             for number in range(12):
                 topic = CreateTopicsRequest((NewTopic(f"topic-{number}", 2, 2),))
-                await cluster.network.ask(cluster.endpoint(0), "CreateTopics", topic)
+                await cluster.ask(cluster.endpoint(0), "CreateTopics", topic)
                 await asyncio.sleep(0.02)
 
         cluster.format()
@@ -255,7 +219,7 @@ def audited(hash_seed: str) -> tuple[str, list[str]]:
 
 def test_a_whole_cluster_takes_nothing_of_the_machine_and_tells_the_same_in_every_process() -> None:
     told, reached = audited("1")
-    assert reached == ["socket.__new__"] * 2, "the pair by which an event loop wakes itself, and nothing else"
+    assert reached == []
     assert audited("2") == (told, reached)
 
 
@@ -266,7 +230,7 @@ def test_a_seed_is_a_whole_story() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_was_acked_is_there_after_all_nodes_lost_their_power(seed: int) -> None:
-    async def cut(cluster: MemoryCluster) -> list[bytes]:
+    async def cut(cluster: MemoryCluster) -> list[bytes | None]:
         cluster.format()
         await cluster.start()
         await written(cluster)
@@ -278,7 +242,7 @@ def test_what_was_acked_is_there_after_all_nodes_lost_their_power(seed: int) -> 
 
 
 def test_a_mutant_that_does_not_sync_loses_what_was_acked() -> None:
-    async def cut(cluster: MemoryCluster) -> list[bytes]:
+    async def cut(cluster: MemoryCluster) -> list[bytes | None]:
         cluster.format()
         for disk in cluster.disks:
             disk.lazy_fdatasync = True

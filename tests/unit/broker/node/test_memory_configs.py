@@ -1,5 +1,4 @@
-"""The configuration of brokers changes while whole nodes run, in one event loop of virtual time: what it changes, and
-when."""
+"""The configuration of brokers changes while whole nodes run, in one simulated process: what it changes, and when."""
 
 from __future__ import annotations
 
@@ -19,10 +18,7 @@ from penstock.config_keys import Update
 from penstock.errors import BrokerIdNotRegisteredError, InvalidConfigError, MessageTooLargeError
 from penstock.types import TopicPartition
 from storage.log_config import LogConfig
-from tests.support.client_environment import fake_environment
-from tests.support.fake_network import FakeNetwork
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.node_service import open_to_clients
 
 ORDERS = TopicPartition("orders", 0)
 VALUES = {
@@ -60,10 +56,7 @@ def told(story: Story, nodes: int = 2) -> None:
     async def run(cluster: MemoryCluster) -> None:
         cluster.format()
         await cluster.start()
-        network = FakeNetwork(seed=1, latency_ms=(0, 2))
-        open_to_clients(cluster, network)
-        bootstrap = ",".join(str(cluster.endpoint(index)) for index in range(nodes))
-        environment = fake_environment(network)
+        bootstrap, environment = cluster.bootstrap(), cluster.clients()
         async with AsyncAdmin(bootstrap, environment=environment) as admin:
             await asyncio.wait_for(
                 story(admin, cluster, lambda: AsyncProducer(bootstrap, environment=environment, linger_ms=0)), 60
@@ -169,9 +162,7 @@ def test_a_node_that_starts_again_has_what_was_set_while_it_was_down() -> None:
     async def run(cluster: MemoryCluster) -> None:
         cluster.format()
         await cluster.start()
-        network = FakeNetwork(seed=1, latency_ms=(0, 2))
-        open_to_clients(cluster, network)
-        async with AsyncAdmin(str(cluster.endpoint(0)), environment=fake_environment(network)) as admin:
+        async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
             await admin.create_topic("orders", 1, 1)
             await admin.alter_broker_config(None, {"log.retention.ms": 66})
             await admin.alter_broker_config(0, {"log.retention.bytes": 67})

@@ -1,4 +1,4 @@
-"""Replicas move between five whole nodes in one event loop of virtual time, while a producer and a consumer go on."""
+"""Replicas move between five whole nodes in one simulated process, while a producer and a consumer go on."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from typing import NoReturn
 
 import pytest
 
+from broker.grpc.outgoing_calls import GrpcFetchStream
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.errors import NoReassignmentInProgressError, TimedOutError
 from penstock.messages.fetch import FetchResponse
 from storage.disk.file_system import Bytes
 from storage.log.log import Log
-from tests.support.client_environment import fake_environment
-from tests.support.fake_network import FakeNetwork
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
-from tests.support.memory_network import MemoryFetchStream
-from tests.support.node_service import open_to_clients
-from tests.support.virtual_time import virtual_clock
 
 NODES = 5
 LIMIT_SECONDS = 60
@@ -33,10 +29,9 @@ ORDERS = TopicPartition("orders", 0)
 class Traffic:
     """Records of acks=all, one after the other, and a consumer behind them."""
 
-    def __init__(self, cluster: MemoryCluster, network: FakeNetwork, pause_s: float, value_bytes: int) -> None:
+    def __init__(self, cluster: MemoryCluster, pause_s: float, value_bytes: int) -> None:
         self.cluster, self.pause_s, self.value_bytes = cluster, pause_s, value_bytes
-        self.bootstrap = ",".join(str(cluster.endpoint(index)) for index in range(NODES))
-        self.environment = fake_environment(network)
+        self.bootstrap, self.environment, self.clock = cluster.bootstrap(), cluster.clients(), cluster.clock
         self.acked: list[tuple[int, bytes | None]] = []
         self.read: list[tuple[int, bytes | None]] = []
         self.ends = self.all_acked = False
@@ -47,9 +42,9 @@ class Traffic:
         async with AsyncProducer(self.bootstrap, environment=self.environment, linger_ms=0) as producer:
             number = 0
             while not self.ends:
-                value, began_ms = (b"%d" % number).ljust(self.value_bytes), virtual_clock().now_ms()
+                value, began_ms = (b"%d" % number).ljust(self.value_bytes), self.clock.now_ms()
                 self.acked.append(((await (await producer.send("orders", value))).offset, value))
-                self.slowest_ms = max(self.slowest_ms, virtual_clock().now_ms() - began_ms)
+                self.slowest_ms = max(self.slowest_ms, self.clock.now_ms() - began_ms)
                 number += 1
                 if self.pause_s:
                     await asyncio.sleep(self.pause_s)
@@ -153,9 +148,7 @@ def told(
         cluster.disks = [disk() for _ in cluster.disks]
         cluster.format()
         await cluster.start()
-        network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
-        open_to_clients(cluster, network)
-        traffic = Traffic(cluster, network, pause_s, value_bytes)
+        traffic = Traffic(cluster, pause_s, value_bytes)
         options = {"environment": traffic.environment, "default_api_timeout_ms": ADMIN_TIMEOUT_MS}
         async with AsyncAdmin(traffic.bootstrap, **options) as admin:
             await admin.create_topic("orders", 1, 3, {"min.insync.replicas": "2"})
@@ -219,13 +212,13 @@ def test_a_partition_moves_to_other_brokers_and_back_while_its_clients_go_on(see
 def test_a_move_is_cancelled_half_way_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = asyncio.Event()
     goes_on.set()
-    receive = MemoryFetchStream.receive
+    receive = GrpcFetchStream.receive
 
-    async def held_up(stream: MemoryFetchStream) -> FetchResponse:
+    async def held_up(stream: GrpcFetchStream) -> FetchResponse:
         await goes_on.wait()
         return await receive(stream)
 
-    monkeypatch.setattr(MemoryFetchStream, "receive", held_up)
+    monkeypatch.setattr(GrpcFetchStream, "receive", held_up)
 
     async def story(admin: AsyncAdmin, traffic: Traffic, replicas: tuple[int, ...]) -> None:
         target = (*others(replicas), replicas[0])
@@ -280,17 +273,17 @@ def test_a_throttled_move_takes_its_time_and_no_ack_waits_for_it() -> None:
         await until(lambda: traffic.size_on(leader) >= grown)
         keys = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
         await admin.alter_broker_config(None, dict.fromkeys(keys, rate))
-        began, target, slowest = virtual_clock().now_ms(), (*replicas[:2], others(replicas)[0]), traffic.slowest_ms
+        began, target, slowest = traffic.clock.now_ms(), (*replicas[:2], others(replicas)[0]), traffic.slowest_ms
         traffic.slowest_ms = 0
         await moved(admin, target)
-        took_s = (virtual_clock().now_ms() - began) / 1000
+        took_s = (traffic.clock.now_ms() - began) / 1000
         copied = traffic.copied_to(target[2])
         assert copied >= grown and 0.9 * rate <= copied / took_s <= 1.05 * rate, (copied, took_s)
         assert traffic.slowest_ms <= 2 * max(slowest, 20), "records of producers wait for no copy"
         await admin.alter_broker_config(None, dict.fromkeys(keys))
         await settled(traffic, target)
 
-    told(4, story)
+    told(4, story, pause_s=0.05, value_bytes=1_000)
 
 
 WHOLE, PARTITION_ONLY = "", f"/{ORDERS}"

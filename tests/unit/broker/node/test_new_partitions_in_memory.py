@@ -6,12 +6,10 @@ import asyncio
 
 import pytest
 
-from broker.node.node import Node
-from broker.node.open_log_dirs import open_log_dirs
 from metadata.registrations import PartitionRegistration
+from penstock import AsyncProducer
 from penstock.errors import InvalidPartitionsError, InvalidReplicationFactorError, UnknownTopicOrPartitionError
 from penstock.messages.metadata import MetadataRequest
-from penstock.messages.produce import PartitionRecords, ProduceRequest
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -22,7 +20,6 @@ from penstock.messages.topics import (
     ReplicaAssignment,
     TopicResult,
 )
-from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
@@ -32,7 +29,7 @@ VALUES = [b"first", b"second"]
 async def grown(cluster: MemoryCluster, asked: NewPartitions, by: int = 0) -> TopicResult:
     """Asks node `by` for more partitions."""
     body = CreatePartitionsRequest((asked,))
-    answer: CreatePartitionsResponse = await cluster.network.ask(cluster.endpoint(by), "CreatePartitions", body)
+    answer: CreatePartitionsResponse = await cluster.ask(cluster.endpoint(by), "CreatePartitions", body)
     return answer.topics[0]
 
 
@@ -40,7 +37,7 @@ async def created(cluster: MemoryCluster, partitions: int = 1) -> str:
     cluster.format()
     await cluster.start()
     body = CreateTopicsRequest((NewTopic("t", partitions, 3),))
-    answer = await cluster.network.ask(cluster.endpoint(0), "CreateTopics", body)
+    answer = await cluster.ask(cluster.endpoint(0), "CreateTopics", body)
     return str(answer.topics[0].topic_id)
 
 
@@ -53,17 +50,11 @@ async def registered(cluster: MemoryCluster, partition: int, isr: int) -> Partit
         await asyncio.sleep(0.02)
 
 
-async def acked(cluster: MemoryCluster, topic_id: str, partition: int) -> int:
+async def acked(cluster: MemoryCluster, partition: int) -> int:
     """The offset of records that all in-sync replicas have."""
-    part = PartitionRecords(TopicPartition("t", partition), topic_id, build_batch(VALUES, timestamps_ms=1))
-    while True:
-        leader = (await registered(cluster, partition, 1)).leader_id
-        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(-1, 5_000, [part]))
-        result = answer.partitions[0]
-        if result.error is None:
-            return int(result.base_offset)
-        assert result.error.retriable, result.error
-        await asyncio.sleep(0.05)
+    async with AsyncProducer(cluster.bootstrap(2), environment=cluster.clients(), linger_ms=0) as producer:
+        sent = [await producer.send("t", value, partition=partition) for value in VALUES]
+        return min([(await record).offset for record in sent])
 
 
 def log_end(cluster: MemoryCluster, node: int, partition: int, topic_id: str) -> int:
@@ -80,13 +71,12 @@ def test_a_broker_that_was_down_hosts_the_new_partitions_when_it_is_back() -> No
         by_hand = (ReplicaAssignment(1, (2, 0, 1)), ReplicaAssignment(2, (0, 1, 2)))
         result = await grown(cluster, NewPartitions("t", 3, by_hand), by=1)
         assert (result.error, result.topic_id, result.partitions) == (None, topic_id, 3)
-        answer = await cluster.network.ask(cluster.endpoint(1), "Metadata", MetadataRequest(("t",)))
+        answer = await cluster.ask(cluster.endpoint(1), "Metadata", MetadataRequest(("t",)))
         assert sorted(p.partition for p in answer.topics[0].partitions) == [0, 1, 2], "the answering node has them"
         for partition in (1, 2):
             assert set((await registered(cluster, partition, 2)).isr) == {0, 1}
-            assert await acked(cluster, topic_id, partition) == 0
-        config, environment = cluster.config(2), cluster.environment(2)
-        cluster.nodes[2] = Node(config, open_log_dirs(config, environment, lambda progress: None), environment)
+            assert await acked(cluster, partition) == 0
+        cluster.nodes[2] = cluster.node(2)
         await cluster.nodes[2].start()
         for partition in (1, 2):
             assert len((await registered(cluster, partition, 3)).isr) == 3
@@ -99,16 +89,16 @@ def test_a_broker_that_was_down_hosts_the_new_partitions_when_it_is_back() -> No
 @pytest.mark.parametrize("seed", range(3))
 def test_new_partitions_and_what_was_acked_in_them_survive_a_power_cut(seed: int) -> None:
     async def story(cluster: MemoryCluster) -> None:
-        topic_id = await created(cluster)
-        assert await acked(cluster, topic_id, 0) == 0
+        await created(cluster)
+        assert await acked(cluster, 0) == 0
         assert (await grown(cluster, NewPartitions("t", 4))).error is None
         for partition in range(1, 4):
-            assert await acked(cluster, topic_id, partition) == 0, "each new partition begins empty"
+            assert await acked(cluster, partition) == 0, "each new partition begins empty"
         await cluster.cut_power()
         await cluster.start()
         for partition in range(4):
             await registered(cluster, partition, 2)
-            assert await acked(cluster, topic_id, partition) == len(VALUES)
+            assert await acked(cluster, partition) == len(VALUES)
         error = (await grown(cluster, NewPartitions("t", 4))).error
         assert isinstance(error, InvalidPartitionsError) and "4 partitions already" in str(error)
         await cluster.stop()
@@ -120,7 +110,7 @@ def test_new_partitions_and_what_was_acked_in_them_survive_a_power_cut(seed: int
 def test_partitions_that_are_added_while_their_topic_is_deleted_are_gone_with_it(seed: int) -> None:
     async def story(cluster: MemoryCluster) -> None:
         topic_id = await created(cluster)
-        delete = cluster.network.ask(cluster.endpoint(1), "DeleteTopics", DeleteTopicsRequest((topic_id,)))
+        delete = cluster.ask(cluster.endpoint(1), "DeleteTopics", DeleteTopicsRequest((topic_id,)))
         result, deleted = await asyncio.gather(grown(cluster, NewPartitions("t", 9, topic_id=topic_id)), delete)
         assert deleted.topics[0].error is None
         assert result.error is None or isinstance(result.error, UnknownTopicOrPartitionError)
