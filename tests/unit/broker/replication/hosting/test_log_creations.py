@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,15 @@ from penstock.clock import ManualClock
 from penstock.types import TopicPartition
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log.group_commit import GroupCommit
-from tests.support.faulty_fs import Fault, FaultyFileSystem
+from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.machine import THREADS, stop_wait
 from tests.support.replicas import PublishedMetadata, Replicas
 from tests.support.storage import NOW_MS, batch, open_manager
+from tests.support.two_log_dirs import WAIT_S, hangs, meets
 
 ME = 1
 ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
 OLD, NEW, OTHERS = "A" * 22, "B" * 22, "C" * 22
-WAIT_S = 10.0
 OPERATIONS = ("mkdir", "create", "rename")
 
 
@@ -62,24 +61,6 @@ async def started(tmp_path: Path) -> AsyncIterator[Broker]:
     await broker.group_commit.close(stop_wait())
     broker.log_manager.close()
     broker.fs.let_locks_go()
-
-
-@contextmanager
-def hangs(fs: FaultyFileSystem, operation: str, part: str) -> Iterator[Fault]:
-    """Holds such calls up for the block, but only for WAIT_S: an event loop that waits for one cannot end the block."""
-    with fs.standing_still(operation, part) as fault:
-        assert fault.gate is not None
-        too_late = threading.Timer(WAIT_S, fault.gate.set)
-        too_late.start()
-        try:
-            yield fault
-            assert not fault.gate.is_set(), "the event loop waited for the disk"
-        finally:
-            too_late.cancel()
-
-
-async def meets(fault: Fault) -> None:
-    assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
