@@ -1,8 +1,10 @@
 """The way between the records of `penstock.messages` and their protobuf messages, compiled at import. An edge.
 
 For each pair of a record and a message two functions are made from the record's annotations and the message's
-descriptor, as source, so that they cost what functions written by hand do. A field that has no place in the other one,
-or another kind there, raises InvariantViolation with its name: a node or a client with such a record does not start.
+descriptor, as source, so that they cost what functions written by hand do: a message in a message is a dict until
+protobuf has it, which spares it a copy, and the slots of a frozen record are set as its own `__init__` does, without
+a call for each. A field that has no place in the other one, or another kind there, raises InvariantViolation with its
+name: a node or a client with such a record does not start.
 
     int, str, bool, bytes     the field of that name; an enum's number is an int
     tuple[T, ...], Mapping    repeated fields and maps
@@ -32,6 +34,7 @@ from penstock.messages.api import Api
 from penstock.messages.fields import NONE_FLAG, WIRE_NAME
 from penstock.pb import broker_pb2, controller_pb2
 from penstock.wire.error_message import error_in_message, error_to_message
+from penstock.wire.record_building import building
 
 A = TypeVar("A")
 Q = TypeVar("Q")
@@ -57,9 +60,12 @@ class MessageCodec(Generic[R]):
 
     def __init__(self, record: type[R], message: Any) -> None:
         self.message = message
-        self.to_message: Callable[[R], Any]
+        self.arguments: Callable[[R], dict[str, Any]]
         self.of_message: Callable[[Any], R]
-        self.to_message, self.of_message = _compiled(record, message)
+        self.arguments, self.of_message = _compiled(record, message)
+
+    def to_message(self, record: R) -> Any:
+        return self.message(**self.arguments(record))
 
     def encode(self, record: R) -> bytes:
         return self.to_message(record).SerializeToString()  # type: ignore[no-any-return]
@@ -111,7 +117,7 @@ class _Field(NamedTuple):
 
 
 class _Code(NamedTuple):
-    """Source of the two ways of one field: arguments of the message, and the value of the record's argument."""
+    """Source of the two ways of one field: entries of the dict of the message's arguments, and the record's value."""
 
     to_message: tuple[str, ...]
     of_message: str
@@ -120,26 +126,24 @@ class _Code(NamedTuple):
 
 def _compiled(record: Any, message: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     descriptor = message.DESCRIPTOR
-    names: dict[str, Any] = {"_Record": record, "_Message": message, "__name__": __name__}
+    names: dict[str, Any] = {"__name__": __name__}
     arguments: list[str] = []
-    values: list[str] = []
+    values: dict[str, str] = {}
     spoken = {field.name for field in descriptor.fields if f"{descriptor.full_name}.{field.name}" in UNUSED_FIELDS}
     for field in _fields(record):
         if field.wire is None:
             continue
         code = _code(field, descriptor, names)
         arguments += code.to_message
-        values.append(f"{field.name}={code.of_message}")
+        values[field.name] = code.of_message
         spoken.update(code.wire_fields)
     for left in descriptor.fields:
         if left.name not in spoken:
             raise InvariantViolation(f"{descriptor.full_name}.{left.name} has no field in {record.__name__}")
-    source = (
-        f"def to_message(r):\n    return _Message({', '.join(arguments)})\n"
-        f"def of_message(m):\n    return _Record({', '.join(values)})\n"
-    )
+    body = building(record, values, names)
+    source = f"def arguments(r):\n    return {{{', '.join(arguments)}}}\ndef of_message(m):\n    {body}\n"
     exec(compile(source, f"<codec of {record.__name__}>", "exec"), names)
-    return names["to_message"], names["of_message"]
+    return names["arguments"], names["of_message"]
 
 
 def _fields(record: Any) -> Iterator[_Field]:
@@ -172,28 +176,32 @@ def _code(field: _Field, descriptor: Descriptor, names: dict[str, Any]) -> _Code
         raise InvariantViolation(f"{descriptor.full_name} has no field {wire}")
     if kind is ApiError and field.is_optional and _is_message(found, "penstock.v1.Error"):
         names.update(_error_to=error_to_message, _error_of=error_in_message)
-        return _Code((f"{wire}=_error_to({mine})",), f"_error_of(m.{wire})", (wire,))
+        return _Code(
+            (f"{wire!r}: None if {mine} is None else _error_to({mine})",),
+            f"_error_of(m.{wire}) if m.HasField({wire!r}) else None",
+            (wire,),
+        )
     if is_record and found.message_type is not None and not found.is_repeated:
         to, of = _nested(kind, found, names)
         if field.is_optional:
             return _Code(
-                (f"{wire}=None if {mine} is None else {to}({mine})",),
+                (f"{wire!r}: None if {mine} is None else {to}({mine})",),
                 f"{of}(m.{wire}) if m.HasField({wire!r}) else None",
                 (wire,),
             )
-        return _Code((f"{wire}={to}({mine})",), f"{of}(m.{wire})", (wire,))
+        return _Code((f"{wire!r}: {to}({mine})",), f"{of}(m.{wire})", (wire,))
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple and found.is_repeated and inner[1:] == (Ellipsis,):
         return _repeated(field, inner[0], found, names)
     if origin is not None and issubclass(origin, Mapping) and _is_map_of(found, inner):
-        return _Code((f"{wire}=dict({mine})",), f"dict(m.{wire})", (wire,))
+        return _Code((f"{wire!r}: dict({mine})",), f"dict(m.{wire})", (wire,))
     if isinstance(kind, type) and issubclass(kind, StrEnum) and found.enum_type is not None:
         numbers = _numbers(kind, found)
         names[f"_to_{wire}"], names[f"_of_{wire}"] = numbers, {number: one for one, number in numbers.items()}
         names[f"_else_{wire}"] = next(iter(kind))
-        return _Code((f"{wire}=_to_{wire}[{mine}]",), f"_of_{wire}.get(m.{wire}, _else_{wire})", (wire,))
+        return _Code((f"{wire!r}: _to_{wire}[{mine}]",), f"_of_{wire}.get(m.{wire}, _else_{wire})", (wire,))
     if not field.is_optional and not found.is_repeated and found.cpp_type in _SCALARS.get(kind, ()):
-        return _Code((f"{wire}={mine}",), f"m.{wire}", (wire,))
+        return _Code((f"{wire!r}: {mine}",), f"m.{wire}", (wire,))
     raise InvariantViolation(f"{descriptor.full_name}.{wire} is no {kind}")
 
 
@@ -208,13 +216,15 @@ def _repeated(field: _Field, element: Any, found: FieldDescriptor, names: dict[s
     else:
         raise InvariantViolation(f"{found.full_name} holds no {element}")
     if field.none_flag is None:
-        return _Code((f"{wire}={make}",), value, (wire,))
+        return _Code((f"{wire!r}: {make}",), value, (wire,))
     flag, message = field.none_flag, found.full_name.rpartition(".")[0]
     if flag not in {beside.name for beside in _siblings(found)}:
         raise InvariantViolation(f"{message} has no field {flag}")
     is_none = f"{mine} is None"
     return _Code(
-        (f"{wire}=() if {is_none} else {make}", f"{flag}={is_none}"), f"None if m.{flag} else {value}", (wire, flag)
+        (f"{wire!r}: () if {is_none} else {make}", f"{flag!r}: {is_none}"),
+        f"None if m.{flag} else {value}",
+        (wire, flag),
     )
 
 
@@ -222,10 +232,10 @@ def _flattened(field: _Field, descriptor: Descriptor, names: dict[str, Any]) -> 
     """A NamedTuple whose fields stand in the message itself."""
     within = [part._replace(name=f"{field.name}.{part.name}") for part in _fields(field.type)]
     parts = [_code(part, descriptor, names) for part in within]
-    names[f"_{field.type.__name__}"] = field.type
+    names[f"_{field.type.__name__}"], names["_tuple"] = field.type, tuple.__new__
     return _Code(
         tuple(one for part in parts for one in part.to_message),
-        f"_{field.type.__name__}({', '.join(part.of_message for part in parts)})",
+        f"_tuple(_{field.type.__name__}, ({', '.join(part.of_message for part in parts)},))",
         tuple(name for part in parts for name in part.wire_fields),
     )
 
@@ -242,7 +252,7 @@ def _nested(record: Any, found: FieldDescriptor, names: dict[str, Any]) -> tuple
         raise InvariantViolation(f"{found.full_name} is no message")
     inner = codec(record, descriptor)
     to, of = f"_to_{descriptor.name}", f"_of_{descriptor.name}"
-    names[to], names[of] = inner.to_message, inner.of_message
+    names[to], names[of] = inner.arguments, inner.of_message
     return to, of
 
 
