@@ -1,8 +1,8 @@
 """The simulators read what the product offers, and hear the rest through its probe: each private name is one here.
 
 A name that begins with an underscore, of another object than `self`, counts once for each time it stands there. Not
-counted: the functions that mutants name (the first argument of `Edit`), and `_replace` of named tuples, which Python
-documents. Add a line only with a reason that no property, no `statistics()` and no method of `Probe` can meet.
+counted: the functions that mutants and exceptions name (`Edit`, `NotJudged`), and `_replace` of named tuples, which
+Python documents. Add a line only with a reason that no property, no `statistics()` and no method of `Probe` can meet.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIE = "a lie: a healthy cluster is told what no call of the product would make of it"
+PLACES = {"Edit": 0, "NotJudged": 1}
+"""Which argument names a function."""
 ASYNCIO = "asyncio gives a loop of one's own no other way"
 
 COUNTED = {
@@ -33,9 +35,9 @@ COUNTED = {
 
 def private_names(tree: ast.Module) -> Iterator[str]:
     named = {
-        id(node.args[0])
+        id(node.args[PLACES[node.func.id]])
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Edit" and node.args
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PLACES
     }
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or id(node) in named or node.attr == "_replace":
