@@ -4,7 +4,7 @@ One value for all brokers may concern every replica that this broker hosts, and 
 Replicas that do not fit in this slice wait for the next; in between the loop is free for as long as a slice took. A few
 hundred replicas have their settings before `submit` returns.
 
-What a replica gets is decided when its turn comes, by the newest metadata. Roles never wait here: metadata_publisher.py
+A replica gets, when its turn comes, the settings of the newest metadata. Roles never wait here: metadata_publisher.py
 applies them at once, with the newest settings. An error in a step ends the node through `on_fatal`.
 """
 

@@ -11,7 +11,7 @@ from penstock.config_keys import ConfigValue
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """Fixed for the life of a controller. What the metadata has for all brokers wins (cluster_defaults.py)."""
+    """Fixed for the life of a controller. Values that the metadata has for all brokers win (cluster_defaults.py)."""
 
     cluster_id: str
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms

@@ -61,7 +61,7 @@ class ColdLookUp:
             raise
 
     def run(self) -> None:
-        """Blocks, in any thread. What goes wrong is raised by `result`."""
+        """Blocks, in any thread. `result` raises its error."""
         try:
             try:
                 self._found = self.wanted.find(self._one_by_one())

@@ -245,8 +245,8 @@ class ProducerLog:
             self.snapshots.cutting(offset)
 
     def cut(self, log_end_offset: int, *, all_of_it: bool) -> None:
-        """The log was cut. What was known of cut batches is forgotten at once. What is left was found out before, or
-        `reload` does."""
+        """The log was cut. Cut batches are forgotten at once. The producers of the rest were found out before, or
+        `reload` finds them."""
         prepared, self._prepared = self._prepared, None
         if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None

@@ -150,7 +150,7 @@ class AsyncAdmin:
     ) -> dict[TopicPartition, ApiError | None]:
         """Begins to move the replicas of partitions to these brokers, the preferred leader first; None cancels a move.
 
-        What became of each: None, or why nothing did. The copying goes on afterwards; `list_partition_reassignments`
+        The result for each is None, or why nothing was done. The copying goes on; `list_partition_reassignments`
         shows it. Until all replicas that come are in sync, those that go stay full members (KIP-455).
         """
         before = arguments.checked_mapping("replicas", replicas, "{TopicPartition('orders', 0): [1, 2, 3]}")

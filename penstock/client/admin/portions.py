@@ -1,7 +1,7 @@
 """Divides what an operator asks of many partitions into requests that the controller decides quickly, one by one.
 
 The controller does nothing else while it decides: 10,000 partitions in one request would hold it for a second. So a
-request names PARTITIONS_MAX at most, and the next one is sent when it was answered. What they come to is one answer.
+request names PARTITIONS_MAX at most, and the next one is sent when it was answered. Their answers become one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looks up the positions of partitions that need one: by a time, or at the end of the log. Works on one event loop.
 
-One round is under way at a time. What cannot be found now backs off, and holds up no other partition: `begin` starts
+One round is under way at a time. A position that cannot be found now backs off, and holds up no other: `begin` starts
 anew when the back-off ends, or a leader is found. Not here: what a position means (positions.py).
 """
 

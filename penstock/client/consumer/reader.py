@@ -1,6 +1,6 @@
 """Hands fetched pieces over to the user: the half of reading that runs in the user's thread.
 
-`poll`, `poll_arrow` and raw ranges take pieces here, in order. What they take counts only when the turn ends well: then
+`poll`, `poll_arrow` and raw ranges take pieces here, in order. A turn counts only when it ends well: then
 positions move. If it fails on the way, everything is the next again. An error of one partition is raised only by a turn
 that has nothing to give, so what is good always comes first; the position stays at the error until the user seeks.
 The refusal of a whole fetch is raised in the same order, once each time that the broker refuses, and moves no position.

@@ -91,8 +91,8 @@ class RecordFuture(tuple[PendingBatch, int]):
         return self[0].done
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
-        """Calls `callback(self)` when done: at once when it is already, else on the client's thread. What it raises is
-        logged."""
+        """Calls `callback(self)` when done: at once when it is already, else on the client's thread. An error that it
+        raises is logged."""
         batch = self[0]
         if not batch.done:
             forks.refuse_promise(batch.made_in)
@@ -148,8 +148,8 @@ class BulkFuture:
         return all(batch.done for batch, _, _ in self._batches)
 
     def add_done_callback(self, callback: Callable[[BulkFuture], object]) -> None:
-        """Calls back once, when every record was acked or has failed: on the client's thread, or at once. What it
-        raises is logged."""
+        """Calls back once, when every record was acked or has failed: on the client's thread, or at once. An error
+        that it raises is logged."""
         for batch, _, _ in self._batches:
             if not batch.done:
                 forks.refuse_promise(batch.made_in)
