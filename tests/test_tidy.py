@@ -18,7 +18,32 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("penstock", "raft", "metadata", "storage", "broker")
 SERVERS = ("raft", "metadata", "storage", "broker")
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 300
+LONG_FILE_LINES_MAX = 400
+LONG_FILES = {
+    "broker/node/standing/broker_lifecycle.py",
+    "broker/replication/follower/fetcher_core.py",
+    "broker/replication/follower/fetcher_driver.py",
+    "penstock/client/cluster/cluster.py",
+    "penstock/client/producer/accumulator.py",
+    "penstock/client/producer/batch.py",
+    "penstock/client/producer/dispatcher.py",
+    "penstock/client/producer/sender.py",
+    "penstock/errors.py",
+    "penstock/record/arrow.py",
+    "penstock/testing/cluster.py",
+    "raft/core.py",
+    "raft/driver/driver.py",
+    "raft/leadership.py",
+    "storage/log/group_commit.py",
+    "storage/log/log.py",
+    "storage/log/producer_log.py",
+    "storage/log_dirs/future_logs.py",
+    "storage/log_dirs/log_manager.py",
+    "storage/segment/segment.py",
+    "storage/segment/segment_indexes.py",
+}
+"""Files that nothing has left yet. None is added: what a file has too much of leaves it by meaning."""
 TEST_LINES_MAX = 700
 FUNCTION_LINES_MAX = 70
 FOLDER_MODULES_MAX = 20
@@ -80,7 +105,9 @@ def test_files_functions_and_folders_are_of_a_size_that_can_be_read() -> None:
     wrong: list[str] = []
     for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
         text = text_of(path)
-        limit = FILE_LINES_MAX if path.relative_to(ROOT).parts[0] in SOURCES else TEST_LINES_MAX
+        limit = LONG_FILE_LINES_MAX if name(path) in LONG_FILES else FILE_LINES_MAX
+        if path.relative_to(ROOT).parts[0] not in SOURCES:
+            limit = TEST_LINES_MAX
         if text.count("\n") > limit:
             wrong.append(f"{name(path)}: {text.count(chr(10))} lines, at most {limit}")
         if path.relative_to(ROOT).parts[0] not in SOURCES:

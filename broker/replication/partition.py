@@ -291,7 +291,5 @@ class Partition:
 
     def __repr__(self) -> str:
         role = "leader" if self.leading else "offline" if self._offline else "follower"
-        return (
-            f"Partition({self.topic_partition}, {role}, epoch {self.state.leader_epoch}, "
-            f"hw {self.high_watermark}, end {self.log.log_end_offset})"
-        )
+        at = f"epoch {self.state.leader_epoch}, hw {self.high_watermark}, end {self.log.log_end_offset}"
+        return f"Partition({self.topic_partition}, {role}, {at})"
