@@ -14,24 +14,12 @@ from broker.metrics.node_view import BrokerView, NodeView
 from broker.metrics.quorum_readings import quorum_readings
 from broker.metrics.storage_readings import storage_readings
 from broker.network.io_threads import IoWork
+from penstock.messages.apis import APIS
+from penstock.messages.client_apis import FETCH
 
-APIS_THAT_WAIT = (
-    "Produce",
-    "FetchConsumer",
-    "FetchFollower",
-    "ListOffsets",
-    "DeleteRecords",
-    "InitProducerId",
-    "CreateTopics",
-    "CreatePartitions",
-    "DeleteTopics",
-    "AlterConfigs",
-    "ElectLeaders",
-    "AlterPartitionReassignments",
-    "DescribeQuorum",
-    "DescribeMetadata",
-    "DescribeLogDirs",
-    "AlterReplicaLogDirs",
+_FETCHES = ("FetchConsumer", "FetchFollower")
+APIS_THAT_WAIT = tuple(
+    name for api in APIS.values() if api.waits for name in (_FETCHES if api is FETCH else (api.name,))
 )
 
 

@@ -123,6 +123,8 @@ class Api(Generic[Q, A]):
     """The answer to a request that is sent again because its first answer was lost, as the answer to both."""
     tells_offset: bool = False
     """The controller's driver writes into the answer at which metadata offset the change was committed."""
+    may_wait: bool = False
+    """A handled request of a `kind` that is answered here may wait: for acks, records, a disk or the controller."""
     replica_id: Callable[[Q], int] | None = None
     """The replica on whose behalf it is asked. Only brokers ask for one, at their own listener."""
 
@@ -130,6 +132,11 @@ class Api(Generic[Q, A]):
         """The answer to a repeated request, read for the lost attempts before it too. One that only checks has done
         nothing."""
         return answer if getattr(request, "validate_only", False) else self.of_repetition(answer)
+
+    @property
+    def waits(self) -> bool:
+        """A broker may have handled a request of it that is not answered yet."""
+        return self.may_wait or self.kind in (ApiKind.STREAM, ApiKind.FORWARDED, ApiKind.ASKED)
 
     @property
     def function(self) -> str:

@@ -74,6 +74,7 @@ LIST_OFFSETS: Final = Api(
     KafkaVersions(2, 1, 11),
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
+    may_wait=True,
 )
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     "OffsetForLeaderEpoch",
@@ -97,6 +98,7 @@ DELETE_RECORDS: Final = Api(
     Resource.TOPIC,
     KafkaVersions(21, 0, 2),
     lambda answer: answer.partitions,
+    may_wait=True,
 )
 METADATA: Final = Api(
     "Metadata",
@@ -169,6 +171,7 @@ INIT_PRODUCER_ID: Final = Api(
     Operation.IDEMPOTENT_WRITE,
     Resource.CLUSTER,
     KafkaVersions(22, 0, 5),
+    may_wait=True,
 )
 ALTER_CONFIGS: Final = Api(
     "AlterConfigs",
@@ -265,6 +268,7 @@ DESCRIBE_METADATA: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.DESCRIBE,
+    may_wait=True,
 )
 DESCRIBE_LOG_DIRS: Final = Api(
     "DescribeLogDirs",
@@ -275,6 +279,7 @@ DESCRIBE_LOG_DIRS: Final = Api(
     Operation.DESCRIBE,
     Resource.CLUSTER,
     KafkaVersions(35, 1, 4),
+    may_wait=True,
 )
 ALTER_REPLICA_LOG_DIRS: Final = Api(
     "AlterReplicaLogDirs",
@@ -289,4 +294,5 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(
     Operation.ALTER,
     Resource.CLUSTER,
     KafkaVersions(34, 1, 2),
+    may_wait=True,
 )

@@ -1,6 +1,6 @@
-"""Asks for a change of the cluster's metadata: any broker forwards it to the active controller.
+"""One request of any broker: a question, or a change of the metadata, which it forwards to the active controller.
 
-A request whose answer was lost is repeated. The answer to the repetition is then read as one to both attempts, as the
+A change whose answer was lost is repeated. The answer to the repetition is then read as one to both attempts, as the
 API's row says: what the first attempt may have done is no error of the second. Not here: the wait until every broker
 has heard of the change (configs.py).
 """
@@ -18,6 +18,11 @@ from penstock.errors import ApiError
 from penstock.messages.api import Api
 
 A = TypeVar("A")
+
+
+async def ask(cluster: ClusterClient, api: Api[Any, A], request: Any, deadline_ms: int) -> A:
+    """Any broker's answer to a question; it is put to the next one, too, when one is silent."""
+    return await cluster.ask_any(lambda c, ms: c.call(api, request, ms), deadline_ms, read_only=True)
 
 
 def unjudged(answer: Any) -> None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.admin import changes
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
@@ -42,9 +43,7 @@ class ClusterViews:
 
 async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
     """One broker's picture if it has heard from the quorum just now, otherwise the newest that any broker has."""
-    one = await cluster.ask_any(
-        lambda c, ms: c.call(DESCRIBE_CLUSTER, DescribeClusterRequest(), ms), deadline_ms, read_only=True
-    )
+    one = await changes.ask(cluster, DESCRIBE_CLUSTER, DescribeClusterRequest(), deadline_ms)
     if one.controller_id >= 0 and one.standing.metadata_age_ms < METADATA_OLD_MS:
         return one
     return (await every_view(cluster, deadline_ms)).newest
@@ -102,9 +101,7 @@ async def _ask(
 
 async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     """The quorum as its leader has it; if no broker reaches a leader, as the broker with the newest epoch has it."""
-    one = await cluster.ask_any(
-        lambda c, ms: c.call(DESCRIBE_QUORUM, DescribeQuorumRequest(), ms), deadline_ms, read_only=True
-    )
+    one = await changes.ask(cluster, DESCRIBE_QUORUM, DescribeQuorumRequest(), deadline_ms)
     if one.has_leader:
         return one
 
