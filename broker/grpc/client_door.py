@@ -77,10 +77,10 @@ class _StreamWire:
 
     def decode(self, raw: bytes) -> Incoming:
         kind = self._kind
-        header, body = self._decoder.decode(raw)
+        (correlation_id, client_id), body = self._decoder.decode(raw)
         if kind.api.replica_id is not None:
             self._gate.check_asker(kind.api.name, kind.api.replica_id(body), kind.is_clients)
-        return Incoming(kind.name, header.correlation_id, header.client_id, body)
+        return Incoming(kind.name, correlation_id, client_id, body)
 
     def encode(self, request: Request, answer: Any) -> bytes:
         told = answer if request.error is None else self._kind.failed(request.error)

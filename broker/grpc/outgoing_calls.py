@@ -132,7 +132,7 @@ class GrpcFetchStream:
         try:
             while True:
                 correlation_id, request = await self._outgoing.get()
-                await self._call.write(streams.fetch_request_to_bytes(streams.Header(correlation_id), request))
+                await self._call.write(streams.fetch_request_to_bytes((correlation_id, ""), request))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             return  # the stream is broken; `receive` reports it
         except Exception:

@@ -85,7 +85,8 @@ class Processor:
 
     async def submit(self, request: Request) -> None:
         """Waits while too many of this connection are open."""
-        await self._room.wait()
+        if not self._room.is_set():
+            await self._room.wait()
         self._submitted += 1
         self._in_order += 1
         request.number = self._submitted

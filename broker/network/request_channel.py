@@ -266,7 +266,10 @@ class RequestChannel:
 
     async def send(self, request: Request) -> None:
         """Queue a request; waits while the queue is full, which is how overload reaches the connection."""
-        await self._queue.put(request)
+        if self._queue.full():
+            await self._queue.put(request)
+        else:
+            self._queue.put_nowait(request)  # as `put` does, without a coroutine of its own
 
     async def receive(self) -> Request:
         """The next request, for a handler."""

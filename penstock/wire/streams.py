@@ -7,8 +7,6 @@ message_codec.py.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from penstock.errors import ApiError, RecordError
 from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
@@ -21,19 +19,18 @@ PRODUCED = RecordsField(pb.ProduceRequest)
 FETCHED = RecordsField(pb.FetchResponse)
 
 
-class Header(NamedTuple):
-    """The part of a request's message that belongs to its envelope."""
-
-    correlation_id: int
-    client_id: str = ""
+Header = tuple[int, str]
+"""The part of a request's message that belongs to its envelope: its number, and the client's name or "". Plain, because
+each request has one."""
 
 
 def produce_request_to_bytes(header: Header, request: ProduceRequest) -> bytes:
+    correlation_id, client_id = header
     message = pb.ProduceRequest(
-        correlation_id=header.correlation_id,
+        correlation_id=correlation_id,
         acks=request.acks,
         timeout_ms=request.timeout_ms,
-        client_id=header.client_id,
+        client_id=client_id,
         answer_in_parts=request.answer_in_parts,
     )
     for (topic, partition), topic_id, _ in request.partitions:
@@ -53,7 +50,7 @@ def produce_request_from_bytes(raw: bytes) -> tuple[Header, ProduceRequest]:
         ],
         message.answer_in_parts,
     )
-    return Header(message.correlation_id, message.client_id), request
+    return (message.correlation_id, message.client_id), request
 
 
 def produce_response_to_bytes(correlation_id: int, response: ProduceResponse) -> bytes:
@@ -99,14 +96,15 @@ def _produce_error(result: pb.PartitionProduceResult) -> ApiError | None:
 
 
 def fetch_request_to_bytes(header: Header, request: FetchRequest) -> bytes:
+    correlation_id, client_id = header
     message = pb.FetchRequest(
-        correlation_id=header.correlation_id,
+        correlation_id=correlation_id,
         replica_id=request.replica_id,
         broker_epoch=request.broker_epoch,
         max_wait_ms=request.max_wait_ms,
         min_bytes=request.min_bytes,
         max_bytes=request.max_bytes,
-        client_id=header.client_id,
+        client_id=client_id,
         cluster_id=request.cluster_id,
         partitions=[
             pb.FetchPartition(
@@ -150,7 +148,7 @@ def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
         [TopicPartition(p.topic, p.partition) for p in message.forgotten],
         message.cluster_id,
     )
-    return Header(message.correlation_id, message.client_id), request
+    return (message.correlation_id, message.client_id), request
 
 
 def fetch_response_to_bytes(correlation_id: int, response: FetchResponse) -> bytes:

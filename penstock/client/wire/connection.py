@@ -98,7 +98,7 @@ class ProduceStream(_MessageStream):
     __slots__ = ()
 
     async def write(self, correlation_id: int, request: ProduceRequest) -> None:
-        await self._write(streams.produce_request_to_bytes(streams.Header(correlation_id, self._client_id), request))
+        await self._write(streams.produce_request_to_bytes((correlation_id, self._client_id), request))
 
     async def read(self) -> tuple[int, ProduceResponse]:
         """The number of a request, and its answer or a part of it."""
@@ -116,7 +116,7 @@ class ConsumerFetchStream(_MessageStream):
 
     async def write(self, request: FetchRequest) -> None:
         self._written += 1
-        await self._write(streams.fetch_request_to_bytes(streams.Header(self._written, self._client_id), request))
+        await self._write(streams.fetch_request_to_bytes((self._written, self._client_id), request))
 
     async def read(self) -> FetchResponse:
         return self._decoded(streams.fetch_response_from_bytes, await self._read())[1]

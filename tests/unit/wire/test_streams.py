@@ -17,7 +17,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 300)
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 70_000])
 def test_a_produce_request_is_what_protobuf_would_write(size: int) -> None:
     parts = [PartitionRecords(TopicPartition(f"topic-{n}", n), f"id-{n}", bytes(size + n)) for n in (0, 1, 300)]
-    header, request = streams.Header(2**40, "client"), ProduceRequest(-1, 30_000, parts, answer_in_parts=True)
+    header, request = (2**40, "client"), ProduceRequest(-1, 30_000, parts, answer_in_parts=True)
     raw = streams.produce_request_to_bytes(header, request)
     read = pb.ProduceRequest.FromString(raw)
     wanted = pb.ProduceRequest(
@@ -41,7 +41,7 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
     told = answer.partitions[1].error
     assert isinstance(told, InvalidRecordError) and told.record_errors == refused.record_errors
     asked = FetchRequest(4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster")
-    header = streams.Header(2, "me")
+    header = (2, "me")
     assert streams.fetch_request_from_bytes(streams.fetch_request_to_bytes(header, asked)) == (header, asked)
     found = FetchResponse(
         [
