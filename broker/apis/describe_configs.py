@@ -28,7 +28,7 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.client_apis import DESCRIBE_CONFIGS
+from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.configs import (
     ConfigEntry,
     ConfigResource,

@@ -16,9 +16,9 @@ from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import InvalidRequestError, RequestTimedOutError, ResourceExhaustedError
+from penstock.messages.admin_apis import DESCRIBE_QUORUM
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import DESCRIBE_QUORUM
 
 FORWARDED_MAX = 1_000
 """The most administrative requests that wait for the controller; each holds a task and its request."""

@@ -1,7 +1,8 @@
-"""The APIs of clients: at a broker's listeners. Kafka's keys and versions are those of its protocol guide.
+"""The APIs of clients, at a broker's listeners, that read and write records and change the cluster's metadata.
 
-An element of a repeated field costs a node far more than its bytes on the wire (an empty one is two bytes, and becomes
-an object, an error and an answer), so elements are limited apart from bytes. Not here: what a row has (api.py).
+Kafka's keys and versions are those of its protocol guide. An element of a repeated field costs a node far more than its
+bytes on the wire (an empty one is two bytes, and becomes an object, an error and an answer), so elements are limited
+apart from bytes. Not here: what a row has (api.py), and the rows that look at the cluster (admin_apis.py).
 """
 
 from __future__ import annotations
@@ -10,16 +11,13 @@ from typing import Final
 
 from penstock.messages import (
     brokers,
-    cluster,
     configs,
     elections,
     fetch,
-    log_dirs,
     metadata,
     offsets,
     produce,
     producer_ids,
-    quorum,
     repetitions,
     topics,
 )
@@ -225,74 +223,4 @@ UNREGISTER_BROKER: Final = Api(
     lambda answer: (answer,),
     repetitions.unregistered_before,
     tells_offset=True,
-)
-DESCRIBE_CONFIGS: Final = Api(
-    "DescribeConfigs",
-    configs.DescribeConfigsRequest,
-    configs.DescribeConfigsResponse,
-    ApiKind.LOCAL,
-    ApiLimits(
-        MIB,
-        {"resources": NAMES_MAX, "resources.keys": ENTRIES_MAX},
-        "a topic's description is about 5 KiB, so the largest answer has 5 MiB",
-    ),
-    Operation.DESCRIBE_CONFIGS,
-    Resource.NAMED,
-    KafkaVersions(32, 1, 4),
-    lambda answer: answer.resources,
-)
-DESCRIBE_CLUSTER: Final = Api(
-    "DescribeCluster",
-    cluster.DescribeClusterRequest,
-    cluster.ClusterInfo,
-    ApiKind.LOCAL,
-    SMALL,
-    Operation.DESCRIBE,
-    Resource.CLUSTER,
-    KafkaVersions(60, 0, 2),
-)
-DESCRIBE_QUORUM: Final = Api(
-    "DescribeQuorum",
-    quorum.DescribeQuorumRequest,
-    quorum.QuorumInfo,
-    ApiKind.ASKED,
-    SMALL,
-    Operation.DESCRIBE,
-    Resource.CLUSTER,
-    KafkaVersions(55, 0, 2),
-)
-DESCRIBE_METADATA: Final = Api(
-    "DescribeMetadata",
-    quorum.DescribeMetadataRequest,
-    quorum.DescribeMetadataResponse,
-    ApiKind.LOCAL,
-    SMALL,
-    Operation.DESCRIBE,
-    may_wait=True,
-)
-DESCRIBE_LOG_DIRS: Final = Api(
-    "DescribeLogDirs",
-    log_dirs.DescribeLogDirsRequest,
-    log_dirs.DescribeLogDirsResponse,
-    ApiKind.LOCAL,
-    ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
-    Operation.DESCRIBE,
-    Resource.CLUSTER,
-    KafkaVersions(35, 1, 4),
-    may_wait=True,
-)
-ALTER_REPLICA_LOG_DIRS: Final = Api(
-    "AlterReplicaLogDirs",
-    log_dirs.AlterReplicaLogDirsRequest,
-    log_dirs.AlterReplicaLogDirsResponse,
-    ApiKind.LOCAL,
-    ApiLimits(
-        MIB,
-        {"dirs": 128, "dirs.topics": NAMES_MAX, "dirs.topics.partitions": NAMES_MAX},
-        "a client sends 100 at a time",
-    ),
-    Operation.ALTER,
-    Resource.CLUSTER,
-    KafkaVersions(34, 1, 2),
-    may_wait=True,
 )

@@ -20,7 +20,7 @@ from penstock.client.admin.admin_types import (
     OffsetInfo,
     TopicDescription,
 )
-from penstock.client.admin.delete_records import delete_records
+from penstock.client.admin.delete_records import checked_deletions, delete_records
 from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
@@ -127,11 +127,7 @@ class AsyncAdmin:
 
         The low watermark of each partition: below it nothing is left on any live replica.
         """
-        before = arguments.checked_mapping("before_offsets", before_offsets, "{TopicPartition('orders', 0): 100}")
-        wanted = {
-            arguments.checked_partition(tp): arguments.checked_number("offset", offset, -1)
-            for tp, offset in before.items()
-        }
+        wanted = checked_deletions(before_offsets)
         return await delete_records(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
     async def elect_leaders(
@@ -153,8 +149,7 @@ class AsyncAdmin:
         The result for each is None, or why nothing was done. The copying goes on; `list_partition_reassignments`
         shows it. Until all replicas that come are in sync, those that go stay full members (KIP-455).
         """
-        before = arguments.checked_mapping("replicas", replicas, "{TopicPartition('orders', 0): [1, 2, 3]}")
-        wanted = {arguments.checked_partition(tp): arguments.checked_replicas(asked) for tp, asked in before.items()}
+        wanted = reassignments.checked_reassignments(replicas)
         return await reassignments.alter_reassignments(self._cluster, wanted, await self._begin())
 
     async def list_partition_reassignments(self) -> dict[TopicPartition, PartitionInfo]:

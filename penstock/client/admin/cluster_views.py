@@ -14,7 +14,7 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
-from penstock.messages.client_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.types import Endpoint

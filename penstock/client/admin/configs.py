@@ -26,8 +26,9 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
+from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.api import Outcome
-from penstock.messages.client_apis import ALTER_CONFIGS, DESCRIBE_CONFIGS
+from penstock.messages.client_apis import ALTER_CONFIGS
 from penstock.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from penstock.client.cluster import arguments
 from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.wire.connection import Connection
 from penstock.messages.offsets import DeleteRecordsPartition
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
+
+
+def checked_deletions(before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The deletions that a user wants; TypeError, ValueError or ConfigError if they cannot be."""
+    before = arguments.checked_mapping("before_offsets", before_offsets, "{TopicPartition('orders', 0): 100}")
+    return {
+        arguments.checked_partition(tp): arguments.checked_number("offset", offset, -1) for tp, offset in before.items()
+    }
 
 
 async def delete_records(

@@ -16,7 +16,7 @@ from penstock.client.admin.log_dir_info import LogDirInfo, log_dir_info
 from penstock.client.cluster.arguments import MAX_INT32, checked_number, checked_topic
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, ConfigError, NetworkError, UnknownServerError
-from penstock.messages.client_apis import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
+from penstock.messages.admin_apis import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 from penstock.messages.elections import NamedPartitions
 from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from penstock.messages.metadata import BrokerInfo, PartitionInfo

@@ -26,7 +26,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownServerError,
 )
-from penstock.messages.client_apis import DESCRIBE_METADATA
+from penstock.messages.admin_apis import DESCRIBE_METADATA
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import NEWEST_OFFSET, DescribeMetadataRequest, DescribeMetadataResponse
 

@@ -12,12 +12,21 @@ from penstock.client.admin.changes import change
 from penstock.client.admin.configs import wait_heard
 from penstock.client.admin.log_dirs import ReassignmentProgress, describe_log_dirs, progress
 from penstock.client.admin.portions import after_others, portions
+from penstock.client.cluster import arguments
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.errors import ApiError
 from penstock.messages.client_apis import ALTER_PARTITION_REASSIGNMENTS
 from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition
 from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_OFFSET, TopicPartition
+
+
+def checked_reassignments(
+    replicas: Mapping[TopicPartition, Sequence[int] | None],
+) -> dict[TopicPartition, Sequence[int] | None]:
+    """The moves that a user wants; TypeError, ValueError or ConfigError if they cannot be."""
+    before = arguments.checked_mapping("replicas", replicas, "{TopicPartition('orders', 0): [1, 2, 3]}")
+    return {arguments.checked_partition(tp): arguments.checked_replicas(asked) for tp, asked in before.items()}
 
 
 async def alter_reassignments(

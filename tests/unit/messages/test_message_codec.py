@@ -11,9 +11,10 @@ import pytest
 
 from metadata.controller.controller import Controller
 from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
+from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import DESCRIBE_CONFIGS, METADATA
+from penstock.messages.client_apis import METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
 from penstock.messages.fields import none_if, on_wire
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo

@@ -18,7 +18,8 @@ from broker.grpc.limits import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from penstock.messages.client_apis import DESCRIBE_METADATA, LIST_OFFSETS, PRODUCE
+from penstock.messages.admin_apis import DESCRIBE_METADATA
+from penstock.messages.client_apis import LIST_OFFSETS, PRODUCE
 from penstock.messages.offsets import ListOffsetsRequest
 from penstock.messages.produce import ProduceResponse
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse

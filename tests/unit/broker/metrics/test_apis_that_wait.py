@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from broker.metrics.node_readings import APIS_THAT_WAIT
+from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import DESCRIBE_CONFIGS, METADATA
+from penstock.messages.client_apis import METADATA
 
 
 def test_whatever_waits_for_the_controller_is_counted() -> None:

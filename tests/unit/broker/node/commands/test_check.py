@@ -15,7 +15,7 @@ from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.admin.health import HealthCheck, judge
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
-from penstock.messages.client_apis import DESCRIBE_CLUSTER
+from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import ClusterInfo, NodeStanding
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
