@@ -251,7 +251,7 @@ def _nested(record: Any, found: FieldDescriptor, names: dict[str, Any]) -> tuple
     if descriptor is None:
         raise InvariantViolation(f"{found.full_name} is no message")
     inner = codec(record, descriptor)
-    to, of = f"_to_{descriptor.name}", f"_of_{descriptor.name}"
+    to, of = f"_to_{record.__name__}_{descriptor.name}", f"_of_{record.__name__}_{descriptor.name}"
     names[to], names[of] = inner.arguments, inner.of_message
     return to, of
 

@@ -108,6 +108,36 @@ def test_the_controller_decides_every_api_that_is_its_own() -> None:
     assert [api for api in asked if not hasattr(Controller, special.get(api.name, api.function))] == []
 
 
+@dataclass(frozen=True)
+class Voter:
+    node_id: int
+    log_end_offset: int
+    last_fetch_ms_ago: int
+
+
+@dataclass(frozen=True)
+class Observer:
+    last_fetch_ms_ago: int
+    log_end_offset: int
+    node_id: int
+
+
+@dataclass(frozen=True)
+class Quorum:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[Voter, ...]
+    observers: tuple[Observer, ...]
+    only_own_view: bool
+
+
+def test_two_records_may_stand_for_the_same_message_in_one() -> None:
+    quorum = codec(Quorum, message_descriptor("DescribeQuorumResponse"))
+    told = Quorum(1, 2, 3, (Voter(4, 5, 6),), (Observer(6, 5, 4), Observer(7, 8, 9)), True)
+    assert quorum.decode(quorum.encode(told)) == told
+
+
 class Shade(StrEnum):
     DARK = "dark"
 
