@@ -119,6 +119,12 @@ NOT_JUDGED = (
     ),
     NotJudged(
         ("I39",),
+        ProducerInvariants._check,
+        "if entry is None and self._made_room(partition):",
+        "at the node's bound, who is silent is told by the times of the records that a new replica has read",
+    ),
+    NotJudged(
+        ("I39",),
         ProducerInvariants.deep_of,
         "partition.log.producers.is_stale",
         "the log reads its producers anew with the next append, and answers nobody before",

@@ -112,6 +112,7 @@ class World:
         step = OUTSIDE_STEP if plan.outside else 0
         endpoints = [Endpoint(HOST, self._layout.ports[index].broker + step) for index in plan.brokers]
         self.invariants = Invariants(self.scheduler, self.machines)
+        self.invariants.producers.dated = frozenset(writer.topic for writer in plan.writers if writer.is_dated)
         ledger = ToldLedger(self.invariants, plan)
         self.disks = DiskWork(self)
         self.clients = Clients(self.network, plan, endpoints, self._failed, ledger, self.invariants.clients, self)
