@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from broker.network.request_channel import Request
 from penstock.errors import ApiError
-from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 
 FIRST_PRODUCER_EPOCH = 0
 

@@ -16,7 +16,7 @@ from broker.producer_ids.id_blocks import ProducerIdBlocks, ProducerIdStatistics
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 _log = logging.getLogger(__name__)
 

@@ -55,7 +55,7 @@ from penstock.messages.elections import (
     ElectLeadersResponse,
 )
 from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

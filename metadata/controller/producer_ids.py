@@ -15,7 +15,7 @@ from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.records import ProducerIdsRecord
 from penstock.errors import UnknownServerError
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 BLOCK_SIZE: Final = 1_000
 """Ids of one block, as in Kafka: one metadata record for so many producers."""

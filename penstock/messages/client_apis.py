@@ -17,7 +17,6 @@ from penstock.messages import (
     metadata,
     offsets,
     produce,
-    producer_ids,
     repetitions,
     topics,
 )
@@ -162,8 +161,8 @@ DELETE_TOPICS: Final = Api(
 )
 INIT_PRODUCER_ID: Final = Api(
     "InitProducerId",
-    producer_ids.InitProducerIdRequest,
-    producer_ids.InitProducerIdResponse,
+    produce.InitProducerIdRequest,
+    produce.InitProducerIdResponse,
     ApiKind.LOCAL,
     SMALL,
     Operation.IDEMPOTENT_WRITE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Final
 
-from penstock.messages import brokers, partitions, producer_ids
+from penstock.messages import brokers, partitions, produce
 from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation
 
 
@@ -65,8 +65,8 @@ ASSIGN_REPLICAS_TO_DIRS: Final = Api(
 )
 ALLOCATE_PRODUCER_IDS: Final = Api(
     "AllocateProducerIds",
-    producer_ids.AllocateProducerIdsRequest,
-    producer_ids.AllocateProducerIdsResponse,
+    produce.AllocateProducerIdsRequest,
+    produce.AllocateProducerIdsResponse,
     ApiKind.CONTROLLER,
     SMALL,
     Operation.CLUSTER_ACTION,

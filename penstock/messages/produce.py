@@ -1,6 +1,7 @@
-"""Produce: record batches for partitions. Record bytes stay the bytes that arrived.
+"""Produce, InitProducerId and AllocateProducerIds: record batches for partitions, and the ids of those who send them.
 
-Every partition that is asked for comes with its topic's id: `HostedPartitions.get` checks it.
+Record bytes stay the bytes that arrived. Every partition that is asked for comes with its topic's id:
+`HostedPartitions.get` checks it.
 """
 
 from __future__ import annotations
@@ -50,3 +51,32 @@ class ProduceResponse:
     partitions: Sequence[PartitionProduceResult] = ()
     more_follows: bool = False
     error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdRequest:
+    """Asks for a producer id."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdResponse:
+    """An id that no other producer has, and its first epoch."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsRequest:
+    """A broker asks for a block of producer ids (KIP-730)."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsResponse:
+    """The block: `count` ids from `first_producer_id` on, which nobody was given before."""
+
+    first_producer_id: int
+    count: int

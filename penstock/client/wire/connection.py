@@ -31,8 +31,7 @@ from penstock.messages.offsets import (
     ListOffsetsResult,
     OffsetForLeaderEpochRequest,
 )
-from penstock.messages.produce import ProduceRequest, ProduceResponse
-from penstock.messages.producer_ids import InitProducerIdRequest
+from penstock.messages.produce import InitProducerIdRequest, ProduceRequest, ProduceResponse
 from penstock.types import PRODUCER_EPOCH_MAX, Endpoint, ProducerIdAndEpoch
 from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec

@@ -21,7 +21,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record, RegisterBrokerRecord
 from penstock.errors import ApiError, NetworkError
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 BROKERS = (1, 2, 3)
 STEPS = 250

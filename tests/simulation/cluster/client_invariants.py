@@ -14,8 +14,7 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader
-from penstock.messages.produce import ProduceRequest
-from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from penstock.types import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.liveness_invariants import CALM_WEATHER_SECONDS, is_down

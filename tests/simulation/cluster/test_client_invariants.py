@@ -11,8 +11,7 @@ import pytest
 
 from broker.network.request_channel import Request
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
-from penstock.messages.produce import ProduceRequest
-from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from penstock.types import TopicPartition
 from tests.simulation.cluster.client_invariants import FOUND_SECONDS
 from tests.simulation.cluster.network import CLIENTS

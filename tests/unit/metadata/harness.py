@@ -39,7 +39,7 @@ from penstock.messages.configs import (
 )
 from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition, ReassignmentResult
 from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
-from penstock.messages.producer_ids import AllocateProducerIdsRequest
+from penstock.messages.produce import AllocateProducerIdsRequest
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,

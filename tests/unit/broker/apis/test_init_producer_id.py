@@ -7,7 +7,7 @@ from collections.abc import Callable
 from broker.apis.init_producer_id import InitProducerIdApi
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, RequestTimedOutError
-from penstock.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from tests.support.sinks import CALLER
 
 

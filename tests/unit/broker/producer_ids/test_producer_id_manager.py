@@ -11,7 +11,7 @@ import pytest
 from broker.producer_ids.id_blocks import WAIT_MS
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 

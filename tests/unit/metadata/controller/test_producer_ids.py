@@ -10,7 +10,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
 from metadata.records import ProducerIdsRecord, Record
 from penstock.errors import BrokerIdNotRegisteredError, InvariantViolation, StaleBrokerEpochError, UnknownServerError
-from penstock.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from raft.quorum_state import EPOCH_MAX
 from tests.unit.metadata.harness import EPOCH, Cluster
 
