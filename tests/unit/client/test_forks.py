@@ -190,6 +190,32 @@ print(told)
     assert told.count("GRPC_ENABLE_FORK_SUPPORT was not 0 when another package imported gRPC") == 1
 
 
+@pytest.mark.parametrize(("use", "collected"), [("", "[0, 1]\n"), ("forks.grpc_is_used_now()", "[1]\n")])
+def test_a_child_collects_none_of_the_garbage_that_grpcs_library_may_have_left(use: str, collected: str) -> None:
+    """To free a call or a channel of a closed client there is to wait for a lock of a thread that is gone."""
+    code = f"""
+import gc, os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from penstock.client import forks
+freed = []
+class Cycle:
+    def __init__(self, number):
+        self.number, self.itself = number, self
+    def __del__(self):
+        freed.append(self.number)
+gc.disable()
+{use}
+Cycle(0)
+if not os.fork():
+    Cycle(1)
+    gc.collect()
+    print(freed, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    assert run(code) == collected
+
+
 def run(code: str, replace: dict[str, str] | None = None, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code],
