@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from broker.replication.leader.log_start_commit import LogStartCommit, Waiter
 from broker.replication.partition import Partition
+from penstock.errors import ApiError
 from storage.log.group_commit import GroupCommit
 
 
@@ -50,8 +51,15 @@ class Durability:
                 self._group_commit.flush(partition.log)
 
     def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
-        """Call `done` once the log start that the partition has now survives a crash."""
-        self._log_starts.request(partition.log.log_dir, done)
+        """Call `done` once the log start that the partition has now survives a crash; the log knows it from then on."""
+        is_durable = partition.log.written_start.note()
+
+        def written(error: ApiError | None) -> None:
+            if error is None:
+                is_durable()
+            done(error)
+
+        self._log_starts.request(partition.log.log_dir, written)
 
     def __repr__(self) -> str:
         return f"Durability({self._group_commit!r}, {self._log_starts!r})"

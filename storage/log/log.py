@@ -30,7 +30,7 @@ from storage.disk.small_file_writes import SmallFileWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
-from storage.log.log_cut import NO_LIMIT, CutParts, LogCut, LogSpan
+from storage.log.log_cut import NO_LIMIT, CutParts, LogCut, LogSpan, WrittenStart
 from storage.log.log_health import LogHealth
 from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
@@ -71,6 +71,7 @@ class Log:
         written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)
         self._writer = LogWriter(*written, rolls_when_flushed=options.rolls_when_flushed, probe=options.probe)
         parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes, self.producers)
+        self.written_start = WrittenStart(self._span, self._segments, self._changes)
         self._cut = LogCut(parts, self._health, self._counters, partial(options.lower_checkpoints, topic_partition))
 
     @classmethod
@@ -111,10 +112,6 @@ class Log:
     def claimed_recovery_point(self) -> int:
         """The recovery point that a checkpoint may hold. In any thread, so the bound is read BEFORE the value."""
         return min(self._span.claims_below, self.recovery_point)
-
-    @property
-    def claimed_log_start_offset(self) -> int:
-        return min(self._span.claims_below, self.log_start_offset)
 
     @property
     def flushed_offset(self) -> int:

@@ -1,4 +1,4 @@
-"""Cuts the end of one log, or all of it.
+"""Cuts the end of one log, or all of it; knows what of its start and end may be claimed on the disk.
 
 The order keeps a crash from looking like rot. The checkpoints of the log dir are lowered BEFORE any record is cut, and
 until the cut has ended they claim nothing above it (`LogSpan.claims_below`), because a thread may write them at any
@@ -34,6 +34,49 @@ class LogSpan:
     end: int
     claims_below: int = NO_LIMIT
     """While a truncation is under way, where it cuts: no checkpoint may claim more."""
+    written_start: int = 0
+    """A log start that is durable: a checkpoint has it, and no cut has lowered it since."""
+    cuts: int = 0
+
+
+class WrittenStart:
+    """Knows which log start is on the disk: what a checkpoint may claim, and what no crash takes back.
+
+    What a broker has told others of a log start stays true, whatever role the replica has next and in whichever log dir
+    the log is: so the log itself knows what is durable. Used on the log's thread, but for `claimed`.
+    """
+
+    __slots__ = ("_changes", "_segments", "_span")
+
+    def __init__(self, span: LogSpan, segments: SegmentList, changes: FileChanges) -> None:
+        """`span` is that of a log that was opened just now: all of it is durable."""
+        self._span, self._segments, self._changes = span, segments, changes
+        span.written_start = span.start
+
+    @property
+    def claimed(self) -> int:
+        """The log start that a checkpoint may hold. In any thread, so the bound is read BEFORE the value."""
+        return min(self._span.claims_below, self._span.start)
+
+    @property
+    def durable(self) -> int:
+        """No crash takes the log start back below it: it was written, or the segments below are gone from the disk."""
+        oldest = 0 if len(self._changes) else self._segments.oldest.base_offset
+        return min(self._span.start, max(self._span.written_start, oldest))
+
+    def note(self) -> Callable[[], None]:
+        """To be called once a checkpoint has the log start of now, or a later one. A cut in between makes it count for
+        nothing: the checkpoint may be of before or after it."""
+        span, start, cuts = self._span, self._span.start, self._span.cuts
+
+        def written() -> None:
+            if span.cuts == cuts:
+                span.written_start = max(span.written_start, start)
+
+        return written
+
+    def __repr__(self) -> str:
+        return f"WrittenStart({self.durable} of {self._span.start})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +122,8 @@ class LogCut:
     def _cutting(self, offset: int) -> Iterator[None]:
         span, flushing = self._parts.span, self._parts.flushing
         span.claims_below = offset
+        span.written_start = min(span.written_start, offset)  # BEFORE its line is lowered
+        span.cuts += 1
         try:
             with self._health.refusing("truncate"):
                 self._parts.changes.run()

@@ -62,7 +62,7 @@ class LogCheckpoints:
         above segments whose removal is not durable yet."""
         directory.checkpoint_log_starts(
             lambda: {
-                log.topic_partition: log.claimed_log_start_offset
+                log.topic_partition: log.written_start.claimed
                 for log in self._table.logs_in(directory.path)
                 if self._needs_line(log)
             },
@@ -74,7 +74,7 @@ class LogCheckpoints:
         """The order matters: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`). So if it
         is gone from the list, its removal is in the queue or on the disk."""
         begins_at = log.segments[0].base_offset
-        return log.claimed_log_start_offset > begins_at or log.has_file_changes
+        return log.written_start.claimed > begins_at or log.has_file_changes
 
     def expect_cut(self, log: Log, offset: int, is_wanted: Callable[[], bool]) -> None:
         """The log will be cut at `offset`; see `LogDirectory.expect_cut`. Does nothing if its dir is out of use."""

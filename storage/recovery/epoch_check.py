@@ -93,9 +93,14 @@ class EpochCheck:
             return 0
         return self.entries[0].start_offset if self.entries else self._bound
 
-    def settle(self, log_start_offset: int, log_end_offset: int) -> tuple[EpochEntry, ...]:
-        """The epochs of the recovered log. They are durable: the file must have every epoch below the log end."""
-        entries = epochs.truncate_from_end(self.entries, log_end_offset)
+    def settle(self, first_offset: int, log_start_offset: int, log_end_offset: int) -> tuple[EpochEntry, ...]:
+        """The epochs of the recovered log. They are durable: the file must have every epoch below the log end.
+
+        `first_offset`: where its files begin. If every record in them is deleted, the newest epoch stays, at the log
+        end, as in a log that runs: it alone says where the log starts.
+        """
+        is_emptied = first_offset < log_start_offset == log_end_offset
+        entries = epochs.truncate_from_end(self.entries, log_end_offset + is_emptied)
         entries = epochs.truncate_from_start(entries, log_start_offset)
         if entries != (self._on_disk or ()):
             write_epochs(self._fs, self._path, entries)

@@ -276,7 +276,7 @@ class _Recovery:
         log_end = newest.next_offset
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
         log_start = min(log_start, log_end)
-        cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end), names)
+        cache = EpochCache(self._fs, self._directory, self._epochs.settle(first.base_offset, log_start, log_end), names)
         producers = self._load_producers(snapshots, cache)
         for segment in self._segments:  # most logs of a node are idle: they keep no file open and no index in memory
             segment.release()

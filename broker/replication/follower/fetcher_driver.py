@@ -102,10 +102,10 @@ class ReplicaFetcher:
                 leader_epoch=leader_epoch,
                 fetch_offset=partition_log.log_end_offset,
                 last_fetched_epoch=partition_log.latest_epoch,
-                log_start_offset=_surely_durable_start(partition),
+                log_start_offset=partition_log.written_start.durable,
             ),
         )
-        if _surely_durable_start(partition) < partition_log.log_start_offset:
+        if partition_log.written_start.durable < partition_log.log_start_offset:
             self._report_log_start(partition, leader_epoch)
         self._has_work.set()
 
@@ -298,7 +298,7 @@ class ReplicaFetcher:
     ) -> None:
         rebased = perform(effect, partition)
         if rebased:
-            self.core.log_start_lowered(effect.partition, leader_epoch, partition.log.segments[0].base_offset)
+            self.core.log_start_lowered(effect.partition, leader_epoch, partition.log.written_start.durable)
             self._report_log_start(partition, leader_epoch)
         if isinstance(effect, Append):
             self.bytes_in += len(effect.records)
@@ -388,8 +388,3 @@ class ReplicaFetcher:
     def _flush_takes_long(self) -> None:
         self._flush_is_slow = True
         self._flush_done.set()
-
-
-def _surely_durable_start(partition: Partition) -> int:
-    """The log start that no crash takes back: the memory may be ahead of its checkpoint."""
-    return min(partition.log.log_start_offset, partition.log.segments[0].base_offset)

@@ -219,6 +219,27 @@ def test_a_read_outside_the_log_says_both_bounds(fs: LosingFileSystem) -> None:
     assert log.read(5, 100).records == b""
 
 
+def test_a_log_start_is_durable_once_it_is_written_unless_the_log_was_cut_meanwhile(fs: LosingFileSystem) -> None:
+    log = new_log(fs, BIG)
+    log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 0, NOW_MS)
+    log.advance_log_start(2)
+    assert log.written_start.durable == 0
+    is_written = log.written_start.note()
+    log.advance_log_start(3)
+    is_written()
+    assert log.written_start.durable == 2
+    log.truncate_to(3)  # the batch goes, and with it the claim: it begins at 0
+    assert (log.log_start_offset, log.written_start.durable) == (0, 0)
+    log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 1, NOW_MS)
+    log.advance_log_start(3)
+    is_written = log.written_start.note()
+    log.truncate_fully_and_start_at(1)
+    log.append_as_leader(batch(b"b", b"c", b"d"), 2, NOW_MS)
+    log.advance_log_start(3)
+    is_written()
+    assert (log.log_start_offset, log.written_start.durable) == (3, 1)
+
+
 def test_a_read_at_the_tail_looks_nothing_up(fs: LosingFileSystem) -> None:
     class CountingFileSystem(LosingFileSystem):
         preads = 0

@@ -113,6 +113,30 @@ def test_the_copy_takes_the_place_of_the_log() -> None:
     assert outcome.log.log_end_offset == COUNT + 1
 
 
+@pytest.mark.parametrize("below", [3, COUNT - 1, COUNT])
+def test_what_is_deleted_stays_deleted_if_the_power_fails_right_after_a_move(below: int) -> None:
+    """No checkpoint of the new log dir has a line for the log by then; also when no record is left."""
+    fs = LosingFileSystem()
+    manager, log = with_a_log(fs)
+    side = manager.futures.name(TP, B)
+    manager.futures.create(side, log.topic_id)
+    copy = manager.futures.open(side, log.topic_id, log.config, None)
+    while copy.log_end_offset < COUNT:
+        append_copy(copy, log.read(copy.log_end_offset, 1 << 20).records, 0)
+    log.advance_log_start(below)
+    complete_copy(copy, OfLog.of(log))
+    manager.futures.make_ready(side)
+    log.abandon(wait=False)
+    new = manager.futures.swap(log, side, manager.futures.watch(side)).log
+
+    assert new is not None and (new.log_dir, new.segments[0].base_offset) == (B, 0)
+    assert new.log_start_offset == new.written_start.durable == below
+    again = log_named(open_manager(fs.after_crash(), (A, B)), TP)
+    assert again is not None and again.log_dir == B
+    assert again.log_start_offset == again.written_start.durable == below
+    assert read_all(again) == WHOLE[below:]
+
+
 @pytest.mark.parametrize("kind", ["power cut", "kill", "lucky"])
 def test_a_crash_at_any_point_leaves_one_log_with_everything(kind: str) -> None:
     fs = LosingFileSystem()

@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import (
     AdvanceLogStart,
@@ -25,15 +26,18 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
 from broker.replication.follower.follower_log import append_as_follower
+from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.partition import Partition
 from penstock.clock import ManualClock
 from penstock.errors import CorruptMessageError, NetworkError
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, TopicPartition
+from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.leader_stream import LeaderStream, until
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -177,6 +181,50 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
             written(None)
         assert [wanted.log_start_offset for wanted in stream.asked[2].partitions] == [2]
         await fetcher.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_log_start_that_is_durable_is_reported_from_the_first_fetch_on_whenever_it_is_followed_again(
+    tmp_path: Path,
+) -> None:
+    """Else the low watermark, which a deletion was told, would go back with each election and each move."""
+
+    async def scenario() -> None:
+        partition = make_partition(tmp_path, broker_id=2)
+        partition.become_follower(state(), NOBODY)
+        perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
+        partition.log.flush()
+        perform(AdvanceLogStart(PARTITION, 2), partition)
+        log_starts = LogStartCommit(lambda log_dir: None, THREADS.executor("log-starts", 1))
+        durability = Durability(GroupCommit(lambda log_dir, error: None, THREADS), log_starts)
+        node = SimpleNamespace(
+            broker_epoch=102, find=lambda key: partition, make_log_start_durable=durability.make_log_start_durable
+        )
+
+        async def first_reported() -> int:
+            stream = OneAnswerStream(PartitionFetchResult(PARTITION, TOPIC_ID, 3, high_watermark=3, log_start_offset=2))
+            fetcher = ReplicaFetcher(
+                "1-0",
+                FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
+                ManualClock(),
+                Random(0),
+                lambda: stream,
+                cast(FetcherNode, node),
+                pytest.fail,
+            )
+            fetcher.add(partition, 5)
+            async with asyncio.timeout(10):
+                await stream.asked_again.wait()
+            await fetcher.stop()
+            return stream.asked[0].partitions[0].log_start_offset
+
+        assert await first_reported() == 0, "its checkpoint is not written"
+        is_written = asyncio.Event()
+        durability.make_log_start_durable(partition, lambda error: is_written.set())
+        await is_written.wait()
+        assert await first_reported() == 2
+        await log_starts.close(stop_wait())
 
     asyncio.run(scenario())
 
