@@ -15,7 +15,7 @@ from broker.connections.listener_limits import ListenerLimits, listener_limits, 
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
 from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerService
 from penstock.types import Endpoint

@@ -18,7 +18,7 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
-from broker.grpc.limits import RequestDecoder, RequestDecoders
+from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare
 from broker.network.doors import Session

@@ -13,7 +13,7 @@ from broker.config.node_config import NodeConfig
 from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import (
     GrpcServer,
     add_broker_apis,

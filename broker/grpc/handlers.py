@@ -1,6 +1,6 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
-A call's bytes go through the decoder of its API (grpc/limits.py) and count in memory until the call is answered; a
+A call's bytes go through the decoder of its API (request_decoder.py) and count in memory until the call is answered; a
 refusal is a typed error. The loop's time that a call takes is counted: decoding, encoding and the work between them. A
 stream's behaviour reads, decodes (`RequestDecoder.decode`), writes and counts by itself.
 """
@@ -15,7 +15,7 @@ import grpc.aio
 
 from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
-from broker.grpc.limits import RequestDecoder, RequestDecoders
+from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError

@@ -17,8 +17,8 @@ from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_calls import client_calls
 from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
 from broker.grpc.handlers import Call, Stream, add_calls
-from broker.grpc.limits import RequestDecoders
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
+from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory

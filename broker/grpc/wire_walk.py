@@ -11,7 +11,7 @@ It enters a message only if repeated fields may be inside, or if the message is 
 hide there. Steps are limited too, because an unknown field of two bytes costs a step. So the cost of the walk, and of
 the parser after it, grows with the limits and not with the message.
 
-Pure: bytes in, counts out or InvalidRequestError. The shape of a message comes from grpc/limits.py. Groups (wire types
+Pure: bytes in, counts out or InvalidRequestError. A message's shape comes from request_decoder.py. Groups (wire types
 3 and 4) are refused, because no message of ours has one.
 """
 

@@ -20,7 +20,7 @@ from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceC
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor, MethodDescriptor
 
 from broker.config.request_limits import reference
-from broker.grpc.limits import RequestDecoder, RequestDecoders
+from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS
 from penstock.messages.metadata import MetadataRequest

@@ -14,7 +14,7 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory

@@ -20,7 +20,7 @@ from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.grpc_doors import GrpcDoors
-from broker.grpc.limits import RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
