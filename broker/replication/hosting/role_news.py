@@ -45,7 +45,7 @@ class RoleNews:
         """`on_fatal` is told of a listener's error, for which no caller waits."""
         self._listeners, self._on_fatal = tuple(listeners), on_fatal
         self.led: dict[TopicPartition, Lead] = {}
-        """As told."""
+        """As told; kept without listeners, too, so that the simulator sees it."""
         self._changed: dict[TopicPartition, Partition] = {}
         self.past_isr_shrinks = 0
         """Changes of ISRs in the leads that have ended."""
@@ -56,10 +56,9 @@ class RoleNews:
         if ended is not None:
             self.past_isr_shrinks += ended.isr_shrinks
             self.past_isr_expands += ended.isr_expands
-        if self._listeners:
-            if not self._changed:
-                asyncio.get_running_loop().call_soon(self._tell)
-            self._changed[partition.topic_partition] = partition
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._tell)
+        self._changed[partition.topic_partition] = partition
 
     @property
     def is_told(self) -> bool:

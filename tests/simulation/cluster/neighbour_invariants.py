@@ -6,13 +6,14 @@ A batch that is the oldest of its partition in a producer is acked within ACKED_
 - The leader, or a member of its maximal ISR, is down, paused, stopping, or not on its feet: its disks are slow, full or
   fail, a call of it is about to fail, or its event loop was caught by the beginning of a hang (ADR 0014, I54).
 - One of them has the partition in a log dir that hangs, or moves it to another one.
+- One of them has not heard of the leader epoch, and its metadata log hangs: it hears of nothing until the disk answers.
 - The partition cannot commit: too few replicas are in sync, or it has an ELR.
 - A link between two of them, or to the clients, is cut, was broken, or has a message under way that is late.
 - The producer does not know the leader yet, has no producer id, or backs off after a refusal: finding out is I34's.
 
-Other log dirs of the same nodes may hang, also those with the metadata log, and nobody needs a quorum. Of the limit a
-tenth is the product's (`PART_AFTER_MS`); the rest is for slow syncs and messages, and for requests that meet several
-partitions which stand still, one after the other.
+Other log dirs of the same nodes may hang, also those with the metadata log: nobody needs it without an election. Of the
+limit a tenth is the product's (`PART_AFTER_MS`); the rest is for slow syncs and messages, and for requests that meet
+several partitions which stand still, one after the other.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class NeighbourInvariants:
         members = [machine for machine in self._machines if machine.config.node_id in needed]
         if not all(_is_well(machine) and _serves(machine, tp, known.topic_id) for machine in members):
             return None
+        if any(self._waits_for_metadata(machine, tp, known) for machine in members):
+            return None
         names = {CLIENTS, *(machine.name for machine in members)}
         links = [link for way, link in sorted(leader.network.links.items()) if names.issuperset(way)]
         if any(link.is_cut or link.late_until_s > now_s for link in links):
@@ -108,6 +111,12 @@ class NeighbourInvariants:
         lives = tuple((machine.name, machine.lives) for machine in members)
         trouble = sum(link.cuts + link.breaks for link in links)
         return Footing(known.topic_id, Leader(known.leader_id, known.leader_epoch), lives, trouble)
+
+    @staticmethod
+    def _waits_for_metadata(machine: Machine, tp: TopicPartition, known: PartitionRegistration) -> bool:
+        replica = hosted_by(machine).find(tp)
+        is_late = replica is not None and replica.state.leader_epoch < known.leader_epoch
+        return is_late and machine.config.metadata_log_dir in machine.faults.hung
 
 
 def _is_well(machine: Machine) -> bool:

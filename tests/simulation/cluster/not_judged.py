@@ -119,8 +119,8 @@ NOT_JUDGED = (
     ),
     NotJudged(
         ("I39",),
-        ProducerInvariants._check,
-        "if entry is None and self._made_room(partition):",
+        ProducerInvariants._remembered_from,
+        "if self._made_room(partition):",
         "at the node's bound, who is silent is told by the times of the records that a new replica has read",
     ),
     NotJudged(
@@ -140,5 +140,11 @@ NOT_JUDGED = (
         NeighbourInvariants._footing,
         "if not (leading.may_commit(led.min_insync_replicas) and leader.is_in_service):",
         "the partition cannot commit for reasons of its own; all that holds up an ack is listed in the module",
+    ),
+    NotJudged(
+        ("I55",),
+        NeighbourInvariants._waits_for_metadata,
+        "return is_late and machine.config.metadata_log_dir in machine.faults.hung",
+        "a broker takes no metadata that its disk lacks; the leader drops it after replica.lag.time.max.ms (ADR 0014)",
     ),
 )

@@ -18,6 +18,7 @@ from broker.node.node import Node
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey
 from storage.append.producer_state import ProducerEntry
+from storage.log.log_cut import NO_LIMIT
 from storage.log.producer_ids import ProducerIdCounts
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import Machine
@@ -91,9 +92,8 @@ class ProducerInvariants:
             key = seen.key, partition.broker_id, producer_id
             if self._may_be_forgotten(key, entry, told, log.log_end_offset, before_s, now_s):
                 continue
-            if entry is None and self._made_room(partition):
-                continue
-            wrong = difference(entry, told, end, first, is_cleaned="compact" in log.config.cleanup_policy)
+            from_offset = self._remembered_from(partition, entry, first)
+            wrong = difference(entry, told, end, from_offset, is_cleaned="compact" in log.config.cleanup_policy)
             if wrong:
                 where = f"{machine.name}, {partition.topic_partition}"
                 raise Violated(f"I39: {where}: of producer {producer_id}, up to offset {end}: {wrong}")
@@ -102,6 +102,13 @@ class ProducerInvariants:
             if producer_id not in history.sequences.told and entry is not None and entry.batches[0].base_offset < end:
                 where = f"{machine.name}, {partition.topic_partition}"
                 raise Violated(f"I39: {where}: producer {producer_id} has committed nothing, and is known with {entry}")
+
+    def _remembered_from(self, partition: Partition, entry: ProducerEntry | None, first_offset: int) -> int:
+        """Batches below it may be forgotten: they are deleted, or the producer made room, and has written again since
+        if it is known."""
+        if self._made_room(partition):
+            return max(first_offset, entry.batches[0].base_offset if entry is not None else NO_LIMIT)
+        return first_offset
 
     def _made_room(self, partition: Partition) -> bool:
         """True if a producer of old records may have made room for another one at the node's bound: a replica that has

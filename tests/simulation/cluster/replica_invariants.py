@@ -4,11 +4,14 @@ A replica that is served takes requests, over the very log that is in use here; 
 other takes none, and one whose log has rotted is not served by that log again. Looked at between two steps of a
 process, where no replica is Opened: it has its role by then. Not here: the ways from one state to another, which the
 product refuses by itself (`broker/replication/hosting/replica_states.py`).
+
+I57: what parts of a node were told of its leads (`role_news.py`) is what it leads, once all that has changed is told.
 """
 
 from __future__ import annotations
 
 from broker.node.node import Node
+from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.hosting.replica_states import LOST, SERVED, TO_CREATE, HostingState, Replica
 from storage.log_dirs.log_table import LogTable
 from tests.simulation.cluster.durable_log import Violated
@@ -22,6 +25,17 @@ def check_replicas(machine: Machine, node: Node) -> None:
     for replica in node.broker.replicas.hosted.replicas():
         if found := wrong(replica, node.log_manager.table):
             raise Violated(f"I56: {machine.name}, {replica.key} is {replica.state.value}, and {found}")
+    _check_news(machine, node.broker.replicas)
+
+
+def _check_news(machine: Machine, replicas: ReplicaParts) -> None:
+    leads = {
+        partition.topic_partition: (partition, partition.leading.leader_epoch)
+        for partition in replicas.hosted.all()
+        if partition.leading is not None
+    }
+    if replicas.news.is_told and replicas.news.led != leads:
+        raise Violated(f"I57: {machine.name} leads {leads}, and its parts were told of {replicas.news.led}")
 
 
 def wrong(replica: Replica, logs: LogTable) -> str:

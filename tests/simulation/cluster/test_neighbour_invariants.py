@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,6 +53,18 @@ def _hangs(machine: Machine, log_dir: str) -> Iterator[None]:
         del machine.faults.hung[log_dir]
 
 
+@contextmanager
+def _with_another_metadata_dir(scene: Scene) -> Iterator[None]:
+    """A member of the ISR has its metadata log in a log dir that hangs, and the partition in one that answers."""
+    machine, partition = scene.follower
+    log_dir, partition.log.log_dir = partition.log.log_dir, "/machine/another"
+    try:
+        with _hangs(machine, machine.config.metadata_log_dir):
+            yield
+    finally:
+        partition.log.log_dir = log_dir
+
+
 def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
     found: list[bool] = []
 
@@ -61,8 +74,11 @@ def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
         with _hangs(machine, "/machine/another"):
             found.append(_is_found(scene))
 
+        with _with_another_metadata_dir(scene):
+            found.append(_is_found(scene))
+
     assert not told(lie).failures
-    assert found == [True, True]
+    assert found == [True, True, True]
 
 
 def test_what_exempts_an_ack_is_not_found() -> None:
@@ -89,6 +105,11 @@ def test_what_exempts_an_ack_is_not_found() -> None:
         found["not so long"] = _is_found(scene, ACKED_SECONDS - 0.1)
         with _hangs(machine, partition.log.log_dir):
             found["a member of the ISR has it in a log dir that hangs"] = _is_found(scene)
+        with _with_another_metadata_dir(scene):
+            state = partition.state
+            partition.state = replace(state, leader_epoch=state.leader_epoch - 1)
+            found["a member has not heard of the leader epoch, and its metadata log hangs"] = _is_found(scene)
+            partition.state = state
         machine.faults.slow_seconds["/machine"] = 0.1
         found["the disk of a member is slow"] = _is_found(scene)
         machine.faults.slow_seconds.clear()
@@ -104,4 +125,4 @@ def test_what_exempts_an_ack_is_not_found() -> None:
         found["another batch was acked meanwhile"] = _is_found(scene, trouble=ack)
 
     assert not told(truth).failures
-    assert len(found) == 9 and not any(found.values()), found
+    assert len(found) == 10 and not any(found.values()), found

@@ -1,4 +1,5 @@
-"""I56 finds a replica that is not what its state says: told to a healthy cluster, and put right again."""
+"""I56 finds a replica that is not what its state says, and I57 a lead that nobody was told of, in a healthy cluster to
+which it is told, and put right again."""
 
 from __future__ import annotations
 
@@ -58,3 +59,27 @@ def test_a_replica_that_is_not_what_its_state_says_is_found() -> None:
 
     assert not told(lie).failures
     assert len(found) == 7 and all(line.startswith("I56: ") for line in found)
+
+
+def test_a_lead_that_is_not_as_it_was_told_is_found() -> None:
+    found: list[str] = []
+
+    def lie(scene: Scene) -> None:
+        machine, partition = scene.leader
+        node = machine.node
+        assert node is not None and node.broker is not None and partition.leading is not None
+        news, key = node.broker.replicas.news, partition.topic_partition
+        truth = news.led[key]
+        for told_lead in (None, truth._replace(leader_epoch=truth.leader_epoch - 1)):
+            del news.led[key]
+            if told_lead is not None:
+                news.led[key] = told_lead
+            try:
+                check_replicas(machine, node)
+            except Violated as violated:
+                found.append(str(violated))
+            news.led[key] = truth
+        check_replicas(machine, node)
+
+    assert not told(lie).failures
+    assert len(found) == 2 and all(line.startswith("I57: ") for line in found)

@@ -12,6 +12,7 @@ from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
+from broker.replication.hosting.role_news import RoleNews
 from broker.replication.leader import own_log
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_epoch import check_leader_epoch
@@ -301,6 +302,18 @@ REPLICATION = (
         "waiters outlive the leadership",
         "seam: ack paths",
         (Edit(Partition.become_follower, "self._fail_waiters(self.not_leader())", "pass"),),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "nobody is told that a lead has ended",
+        "this project's own: a part that keeps its state in a log goes on with it, beside the next leader's",
+        (Edit(Partition.become_follower, "self._lead(None)", "self.leading = None"),),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "a newer epoch of the same leader is not told",
+        "this project's own: a part that fences what it does by the leader epoch goes on with an old one",
+        (Edit(RoleNews._tell_of, "if now == told:", "if now == told or (now and told):"),),
         (*CUTS, *CRASHES),
     ),
     Mutant(
