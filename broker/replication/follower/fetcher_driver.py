@@ -322,7 +322,7 @@ class ReplicaFetcher:
             if self._node.find(key) is not partition:
                 return  # another topic has the name by now, and may be followed in the same epoch
             if error is None:
-                self.core.log_start_durable(key, leader_epoch, start)
+                self.core.log_start_durable(key, leader_epoch, min(start, partition.log.written_start.durable))
                 self.kick()
             else:
                 _log.warning("fetcher %s: %s: %s", self.name, key, error)

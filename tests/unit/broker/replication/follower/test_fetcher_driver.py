@@ -150,7 +150,12 @@ def test_a_log_of_another_history_that_was_cut_inside_the_leaders_first_batch_ta
     assert (partition.log.log_start_offset, partition.log.log_end_offset, partition.high_watermark) == (2, 3, 3)
 
 
-def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("begins_anew_at", "reported"), [(None, 2), (1, 1)])
+def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_before(
+    tmp_path: Path, begins_anew_at: int | None, reported: int
+) -> None:
+    """A checkpoint that was on its way says nothing of a log that has begun anew meanwhile."""
+
     async def scenario() -> None:
         partition = make_partition(tmp_path, broker_id=2)
         partition.become_follower(state(), NOBODY)
@@ -161,7 +166,7 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
         node = SimpleNamespace(
             broker_epoch=102,
             find=lambda key: partition,
-            make_log_start_durable=lambda partition, done: waiting.append(done),
+            make_log_start_durable=lambda partition, done: waiting.append((partition.log.written_start.note(), done)),
         )
         fetcher = ReplicaFetcher(
             "1-0",
@@ -177,9 +182,12 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
             await stream.asked_again.wait()
             assert partition.log.log_start_offset == 2
             assert stream.asked[1].partitions == [], "its checkpoint is not written"
-            (written,) = waiting
+            ((is_durable, written),) = waiting
+            if begins_anew_at is not None:
+                partition.log.truncate_fully_and_start_at(begins_anew_at)
+            is_durable()
             written(None)
-        assert [wanted.log_start_offset for wanted in stream.asked[2].partitions] == [2]
+        assert [wanted.log_start_offset for wanted in stream.asked[2].partitions] == [reported]
         await fetcher.stop()
 
     asyncio.run(scenario())
