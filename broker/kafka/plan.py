@@ -1,0 +1,44 @@
+"""The way from one request in Kafka's protocol to its answer: what the node is asked for it, step by step.
+
+A plan is a generator. It yields an `Ask`, a request of this node's own (`penstock/messages/`), and is sent the answer
+to it; a request that failed as a whole is thrown into the plan as its `ApiError`. What the plan returns is the answer
+in Kafka's terms, or None where a client waits for none (Produce with acks=0). One that needs nothing of the node
+returns without a yield.
+
+    def describe_cluster(asked: Asked, body: DescribeClusterRequest) -> Plan:
+        cluster = yield Ask("DescribeCluster", messages.DescribeClusterRequest())
+        return DescribeClusterResponse(cluster_id=cluster.cluster_id, ...)
+
+A plan decides and does no I/O, so that a test can go through it by hand. Not here: the connection that performs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from broker.network.request_channel import Caller
+
+
+class Ask(NamedTuple):
+    """A request of the node's own: `api` is its name on the way through the node (`apis/router.py`)."""
+
+    api: str
+    body: Any
+    session: object = None
+    """That of a fetch: the state between the requests of one fetcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The circumstances of a request: its version, and who sent it by which listener."""
+
+    version: int
+    caller: Caller
+    client_id: str = ""
+
+
+Plan = Generator[Ask, Any, Any]
+MakePlan = Callable[[Asked, Any], Plan]
+"""Made from the circumstances of a request and its body in Kafka's terms."""
