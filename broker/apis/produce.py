@@ -10,7 +10,7 @@ would come first in the log. A request counts as given up when its stream is gon
 was queued. Time that its bytes waited in the connection before they were read is not counted.
 
 A duplicate of an idempotent producer's batch is not appended. It is answered with the offsets of that batch, as if that
-had just been appended: it waits for the same acks. Not here: appending, and acks (replication/leader/own_log.py).
+had just been appended: it waits for the same acks. Not here: appending, and acks (leader_appends.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from broker.apis.delayed_produce import DelayedProduce
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
-from broker.replication.leader.own_log import ACKS_ALL, Flushes, OwnLogs, waiters_of
+from broker.replication.leader.leader_appends import ACKS_ALL, Flushes, LeaderAppends, waiters_of
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from metadata.internal_topics import check_write
@@ -44,7 +44,7 @@ class ProduceApi:
     """Handles produce requests."""
 
     def __init__(self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
-        self._partitions, self._logs = partitions, OwnLogs(flushes, traffic, clock)
+        self._partitions, self._logs = partitions, LeaderAppends(flushes, traffic, clock)
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
         if body.acks not in (0, 1, ACKS_ALL):

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
-from metadata.controller.context import (
-    DecisionContext,
+from metadata.controller.context import DecisionContext
+from metadata.controller.election import changed
+from metadata.controller.elections.broker_elections import (
     changes_when_dirs_fail,
     changes_when_joining,
     changes_when_leaving,
 )
-from metadata.controller.election import changed
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from metadata.controller.broker_state import BrokerState, state_of
-from metadata.controller.context import DecisionContext, changes_when_dirs_fail, changes_when_leaving
+from metadata.controller.context import DecisionContext
+from metadata.controller.elections.broker_elections import changes_when_dirs_fail, changes_when_leaving
 from metadata.controller.eligibility import doubts_about, ended_cleanly
 from metadata.controller.log_dirs import (
     changes_of_last_copies,

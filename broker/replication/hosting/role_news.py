@@ -9,7 +9,7 @@ ends. It hears of
 
 Between two events of one partition there is always the other. A lead that has ended before it could be told is not
 told. The roles of one image are all taken BEFORE any of them is told, because the callback runs in a later turn of the
-loop. Not here: when a role is taken (replica_roles.py); requests that wait for acks (leader/own_log.py).
+loop. Not here: when a role is taken (replica_roles.py); requests that wait for acks (leader/leader_appends.py).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from metadata.controller.configuration.cluster_defaults import BalanceSettings
-from metadata.controller.context import DecisionContext, preferred_elected, preferred_obstacle
+from metadata.controller.context import DecisionContext
+from metadata.controller.elections.preferred_election import preferred_elected, preferred_obstacle
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord

@@ -2,15 +2,16 @@
 
 An unclean election is made only where there is no leader, whatever the topic's `unclean.leader.election.enable`: the
 order is the permission. The candidates are those of election.py, so a clean one comes first there too. Not here:
-elections that follow from brokers that come and go (context.py), and those by schedule (leader_balance.py).
+elections that follow from brokers that come and go (broker_elections.py), and those by schedule (leader_balance.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metadata.controller.context import DecisionContext, named_partition, preferred_elected, preferred_obstacle
+from metadata.controller.context import DecisionContext, named_partition
 from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.elections.preferred_election import preferred_elected, preferred_obstacle
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration

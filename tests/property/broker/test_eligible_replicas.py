@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from broker.replication.leader.leader_state import LeaderState
-from metadata.controller import context, election, eligibility, partitions
+from metadata.controller import election, eligibility, partitions
 from metadata.controller.configuration import topic_configs
+from metadata.controller.elections import broker_elections
 from penstock.errors import InvariantViolation
 from tests.property.broker.eligible_model import Model
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
@@ -85,7 +86,7 @@ MISTAKES = (
     Mutant(
         "a registration does not look at ELRs",
         "KIP-966",
-        (Edit(context.changes_when_leaving, "if doubts is None else state.partitions_with_member", ""),),
+        (Edit(broker_elections.changes_when_leaving, "if doubts is None else state.partitions_with_member", ""),),
     ),
     Mutant(
         "a replica that is unfit becomes eligible",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.replication.leader.own_log import OwnLogs
+from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
@@ -20,7 +20,7 @@ def test_a_cluster_that_is_whole_and_acks_nothing_is_found_as_it_works_and_as_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wait = "waiters_of(partition, acks).add(info.last_offset + 1, told)"
-    mutant = Mutant("nothing is acked", "", (Edit(OwnLogs.when_acked, wait, "pass"),))
+    mutant = Mutant("nothing is acked", "", (Edit(LeaderAppends.when_acked, wait, "pass"),))
     monkeypatch.setattr(NeighbourInvariants, "deep", lambda self, now_s: None)  # I55 would see it sooner
     with switched_on(mutant):
         assert World(small_plan(seconds=1.0)).run().failures[0].startswith("I34: ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata.controller import (
-    context,
     directories,
     election,
     eligibility,
@@ -16,7 +15,7 @@ from metadata.controller import (
 )
 from metadata.controller.configuration import topic_configs
 from metadata.controller.controller import Controller
-from metadata.controller.elections import leader_balance
+from metadata.controller.elections import broker_elections, leader_balance, preferred_election
 from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
@@ -106,7 +105,7 @@ CONTROLLER = (
     Mutant(
         "the schedule elects a replica that is not in sync",
         "KIP-460",
-        (Edit(context.preferred_obstacle, "if preferred not in partition.isr:", "if False:"),),
+        (Edit(preferred_election.preferred_obstacle, "if preferred not in partition.isr:", "if False:"),),
         CRASHES,
         stories=directed(
             Fault(1.0, Kind.KILL, 1, 0, 0.8, 0.5, Aim.LEADER),
@@ -119,7 +118,7 @@ CONTROLLER = (
         "seam: I11",
         (
             Edit(leader_balance._round, "if state.is_active(broker_id):", "if True:"),
-            Edit(context.preferred_obstacle, "if not state.is_active(preferred):", "if False:"),
+            Edit(preferred_election.preferred_obstacle, "if not state.is_active(preferred):", "if False:"),
         ),
         CRASHES,
         stories=directed(
@@ -239,7 +238,7 @@ CONTROLLER = (
     Mutant(
         "a partition without a leader stays so when a replica comes back",
         "seam: sessions",
-        (Edit(context.changes_when_joining, "if joining in partition.replicas:", "if False:"),),
+        (Edit(broker_elections.changes_when_joining, "if joining in partition.replicas:", "if False:"),),
         (Kind.POWER_ALL, *CRASHES),
         is_replicated=None,
     ),

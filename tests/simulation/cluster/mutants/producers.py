@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.jobs.log_upkeep import LogUpkeep
-from broker.replication.leader.own_log import OwnLogs
+from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
 from storage.append.producer_state import KnownProducers, must_fit
@@ -119,7 +119,7 @@ PRODUCERS = (
         "KIP-98",
         (
             Edit(
-                OwnLogs.when_acked,
+                LeaderAppends.when_acked,
                 "info.last_offset + 1",
                 "0 if info.is_duplicate else info.last_offset + 1",
             ),

@@ -13,7 +13,7 @@ from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.hosting.role_news import RoleNews
-from broker.replication.leader import own_log
+from broker.replication.leader import leader_appends
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_epoch import check_leader_epoch
 from broker.replication.leader.leader_state import LeaderState
@@ -273,7 +273,7 @@ REPLICATION = (
         "seam: ack paths",
         (
             Edit(
-                own_log.waiters_of,
+                leader_appends.waiters_of,
                 "partition.acks_all if acks == ACKS_ALL else partition.acks_one",
                 "partition.acks_one",
             ),

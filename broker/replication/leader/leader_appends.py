@@ -1,4 +1,4 @@
-"""A log of one's own: appends to partitions that this broker leads, and tells when records are as durable as asked for.
+"""Appends to partitions that this broker leads, and word of when their records are as durable as was asked for.
 
 The only way of new records into a led partition: of clients (apis/produce.py), and of the parts of this broker that
 keep their state in a log. An append that is refused raises, and nothing was written. After one that was made, `told` is
@@ -38,7 +38,7 @@ def waiters_of(partition: Partition, acks: int) -> OffsetWaiters:
     return partition.acks_all if acks == ACKS_ALL else partition.acks_one
 
 
-class OwnLogs:
+class LeaderAppends:
     """See the module. One per user of logs, on the event loop."""
 
     def __init__(self, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
@@ -70,4 +70,4 @@ class OwnLogs:
         self._flushes.request_flush(partition)
 
     def __repr__(self) -> str:
-        return f"OwnLogs({self._traffic!r})"
+        return f"LeaderAppends({self._traffic!r})"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from broker.replication.leader.follower_fetch import note_follower_fetch
+from broker.replication.leader.leader_appends import ACKS_ALL, LeaderAppends, waiters_of
 from broker.replication.leader.leader_state import ReplicaPosition
-from broker.replication.leader.own_log import ACKS_ALL, OwnLogs, waiters_of
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import ManualClock
@@ -47,7 +47,7 @@ class Own:
         self.traffic = Traffic()
         request: Callable[[Partition], None] = flush if flushes_at_once else self.flushes.append
         flushing: Any = SimpleNamespace(request_flush=request)
-        self.logs = OwnLogs(flushing, self.traffic, ManualClock())
+        self.logs = LeaderAppends(flushing, self.traffic, ManualClock())
 
     def append(self, records: bytes = b"", acks: int = ACKS_ALL) -> int:
         """Returns the offset below which the records are."""
