@@ -1,8 +1,8 @@
-"""The base of all errors, and how one is passed on to another process.
+"""The base of all errors, how one is passed on to another process, and the error of a caught bug.
 
 An error that is raised in a worker (multiprocessing, concurrent.futures, joblib, Spark) is pickled there and must come
 out as it was, with its fields and notes. Python's own way calls the constructor with the text alone, so an error is
-made anew without its constructor. `copy` and `deepcopy` take the same way. Users import it from penstock.errors.
+made anew without its constructor. `copy` and `deepcopy` take the same way. Users import them from penstock.errors.
 """
 
 from __future__ import annotations
@@ -31,3 +31,9 @@ def _made_anew(cls: type[E], args: tuple[Any, ...], fields: dict[str, Any]) -> E
     error = cls.__new__(cls, *args)
     error.__dict__.update(fields)
     return error
+
+
+class InvariantViolation(PenstockError):
+    """A bug that would lose or reorder data was caught before it did. Never retried, never swallowed."""
+
+    __module__ = "penstock.errors"

@@ -4,26 +4,35 @@ The wire table is the set of `ApiError` subclasses below. Numbers and names are 
 codes") and never change, so that a listener for Kafka's protocol can send them as they are. An error that crosses a
 wire is a code, a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are
 mapped to these once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
-The base of all is base_error.py's; errors of a consumer's position are position_errors.py's, and stand here too.
+What an error with a wire code has is api_error.py's. Names of base_error.py, client_errors.py and position_errors.py
+stand here too.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
-
+from penstock.api_error import ERRORS as ERRORS
+from penstock.api_error import RECORD_ERRORS_MAX as RECORD_ERRORS_MAX
+from penstock.api_error import ApiError as ApiError
+from penstock.api_error import RecordError as RecordError
+from penstock.api_error import error_for as error_for
+from penstock.base_error import InvariantViolation as InvariantViolation
 from penstock.base_error import PenstockError as PenstockError
+from penstock.client_errors import BootstrapError as BootstrapError
+from penstock.client_errors import BufferExhaustedError as BufferExhaustedError
+from penstock.client_errors import CalledInCallbackError as CalledInCallbackError
+from penstock.client_errors import ClientClosedError as ClientClosedError
+from penstock.client_errors import ForkedClientError as ForkedClientError
+from penstock.client_errors import GreenThreadsError as GreenThreadsError
+from penstock.client_errors import MissingDependencyError as MissingDependencyError
+from penstock.client_errors import PositionsTakenError as PositionsTakenError
+from penstock.client_errors import TimedOutError as TimedOutError
 from penstock.position_errors import LogTruncationError as LogTruncationError
 from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
 from penstock.position_errors import UndecodableBatchError as UndecodableBatchError
-from penstock.types import LeaderHint
 
 
 class CleaningAbortedError(PenstockError):
     """A cleaning was given up: its segments have left the log or changed, or the cleaner was told to stop."""
-
-
-class InvariantViolation(PenstockError):
-    """A bug that would lose or reorder data was caught before it did. Never retried, never swallowed."""
 
 
 class ConfigError(PenstockError):
@@ -42,96 +51,6 @@ class CorruptFileError(PenstockError):
         self.path = path
         self.position = position
         self.why = why
-
-
-class TimedOutError(PenstockError):
-    """A client gave up waiting within its own time limit; a write may have been done, unless `nothing_written`."""
-
-
-class BufferExhaustedError(PenstockError):
-    """The producer's buffer stayed full for `max_block_ms`."""
-
-
-class BootstrapError(PenstockError):
-    """No bootstrap address answered; names each address and why."""
-
-
-class ClientClosedError(PenstockError):
-    """The client was closed; make a new one. A record that it had may be written, unless `nothing_written`."""
-
-
-class ForkedClientError(PenstockError):
-    """A client, or the promise of a send, was used in a forked child of the process that made it."""
-
-
-class GreenThreadsError(PenstockError):
-    """gevent or eventlet has patched the threads of this process, and a client needs a real one."""
-
-
-class CalledInCallbackError(PenstockError):
-    """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
-
-
-class PositionsTakenError(PenstockError):
-    """Another program has saved positions under the same reader's name since they were loaded."""
-
-
-class MissingDependencyError(PenstockError):
-    """An optional package is not installed; names the extra that brings it."""
-
-
-RECORD_ERRORS_MAX = 500
-"""A refusal names so many records at most; what is sent again without them is checked again."""
-
-
-class RecordError(NamedTuple):
-    """A record because of which its batch was refused: its place there, from 0, and why (KIP-467)."""
-
-    batch_index: int
-    message: str
-
-
-class ApiError(PenstockError):
-    """An error that has a wire code. Subclasses are the wire error table; do not raise this class itself.
-
-    Attributes: `code`, `retriable` and `nothing_written` of the class; `leader`, if another node would have answered;
-    `log_start_offset` and `log_end_offset` (the readable bound) if a position was out of range, -1 otherwise;
-    `record_errors`, if some records are the reason why nothing of their batch was written.
-    """
-
-    record_errors: tuple[RecordError, ...] = ()
-
-    code: ClassVar[int] = -1
-    retriable: ClassVar[bool] = False
-    kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
-
-    def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:
-        super().__init_subclass__()
-        if code in ERRORS:
-            raise InvariantViolation(f"error code {code} is defined twice")
-        cls.code, cls.kafka_name, cls.retriable, cls.nothing_written = code, name, retriable, nothing_written
-        ERRORS[code] = cls
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        leader: LeaderHint | None = None,
-        log_start_offset: int = -1,
-        log_end_offset: int = -1,
-    ) -> None:
-        super().__init__(message or (self.__doc__ or self.kafka_name).strip())
-        self.leader = leader
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-
-    @property
-    def message(self) -> str:
-        return str(self)
-
-
-ERRORS: dict[int, type[ApiError]] = {}
-"""The wire error table: code to class. Code 0 is 'no error' and has no class."""
 
 
 class UnknownServerError(ApiError, code=-1, name="UNKNOWN_SERVER_ERROR"):
@@ -363,12 +282,3 @@ class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"
 
 class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
     """The broker may not register like this; the text gives the reason and the remedy."""
-
-
-def error_for(code: int, message: str = "", *, nothing_written: bool = False, **details: object) -> ApiError:
-    """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
-    if (cls := ERRORS.get(code)) is None:
-        cls, message = UnknownServerError, f"error code {code}, which this version does not know: {message}"
-    error = cls(message, **details)  # type: ignore[arg-type]
-    error.nothing_written |= nothing_written
-    return error

@@ -29,7 +29,6 @@ LONG_FILES = {
     "penstock/client/producer/batch.py",
     "penstock/client/producer/dispatcher.py",
     "penstock/client/producer/sender.py",
-    "penstock/errors.py",
     "penstock/record/arrow.py",
     "penstock/testing/cluster.py",
     "raft/core.py",

@@ -1,0 +1,62 @@
+"""Errors of a client's own: of its time limits, its buffer, its end, and the process that it runs in.
+
+They never cross a wire. Users import them from penstock.errors.
+"""
+
+from __future__ import annotations
+
+from penstock.base_error import PenstockError
+
+
+class TimedOutError(PenstockError):
+    """A client gave up waiting within its own time limit; a write may have been done, unless `nothing_written`."""
+
+    __module__ = "penstock.errors"
+
+
+class BufferExhaustedError(PenstockError):
+    """The producer's buffer stayed full for `max_block_ms`."""
+
+    __module__ = "penstock.errors"
+
+
+class BootstrapError(PenstockError):
+    """No bootstrap address answered; names each address and why."""
+
+    __module__ = "penstock.errors"
+
+
+class ClientClosedError(PenstockError):
+    """The client was closed; make a new one. A record that it had may be written, unless `nothing_written`."""
+
+    __module__ = "penstock.errors"
+
+
+class ForkedClientError(PenstockError):
+    """A client, or the promise of a send, was used in a forked child of the process that made it."""
+
+    __module__ = "penstock.errors"
+
+
+class GreenThreadsError(PenstockError):
+    """gevent or eventlet has patched the threads of this process, and a client needs a real one."""
+
+    __module__ = "penstock.errors"
+
+
+class CalledInCallbackError(PenstockError):
+    """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
+
+    __module__ = "penstock.errors"
+
+
+class PositionsTakenError(PenstockError):
+    """Another program has saved positions under the same reader's name since they were loaded."""
+
+    __module__ = "penstock.errors"
+
+
+class MissingDependencyError(PenstockError):
+    """An optional package is not installed; names the extra that brings it."""
+
+    __module__ = "penstock.errors"
