@@ -55,6 +55,9 @@ class PartitionInfo:
     """The part of `replicas` that comes while the partition is being reassigned (KIP-455)."""
     removing_replicas: tuple[int, ...] = ()
     """The part of `replicas` that goes once all that come are in sync."""
+    offline_replicas: tuple[int, ...] = ()
+    """The part of `replicas` that cannot be reached now: the broker is fenced, or not known, or has no listener of the
+    name of the one that this client uses, or the log dir has failed. A broker of an older release does not tell."""
 
     @property
     def is_reassigning(self) -> bool:

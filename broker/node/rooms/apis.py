@@ -17,6 +17,7 @@ from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.apis.router import Router
+from broker.apis.topic_views import TopicViews
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.disk_room import DiskRooms
@@ -72,7 +73,7 @@ def make_apis(
     forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
     fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
-    why_offline = replicas.lost.why_offline
+    views = TopicViews(config.node_id, replicas.lost.why_offline)
     router = Router(
         {
             "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock).handle,
@@ -80,7 +81,7 @@ def make_apis(
             "FetchFollower": fetch,
             "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail).handle,
             "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
-            "Metadata": MetadataApi(cluster_id, image, leader_id, why_offline, metadata_age_ms).handle,
+            "Metadata": MetadataApi(cluster_id, image, leader_id, views, metadata_age_ms).handle,
             "DescribeCluster": DescribeClusterApi(cluster_id, image, leader_id, standing).handle,
             "DescribeQuorum": DescribeQuorumApi(forwarded, quorum.own_view).handle,
             "DescribeMetadata": describe_metadata.handle,

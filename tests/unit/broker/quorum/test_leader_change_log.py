@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from broker.apis.metadata import MetadataApi
+from broker.apis.topic_views import TopicViews
 from broker.network.request_channel import Request
 from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -98,7 +99,8 @@ def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
 def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
     """The metadata as a client reads it."""
     request = Request("Metadata", body := MetadataRequest(None), Sink(), CALLER, NOW_NS)
-    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
+    views = TopicViews(lost.broker_id, lost.why_offline)
+    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, views).handle(request, body)
     return as_received(request)
 
 
