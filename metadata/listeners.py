@@ -3,8 +3,8 @@
     OUTSIDE://broker-1.example.com:9093      OUTSIDE://[2001:db8::1]:9093
 
 BROKER is for clients and CONTROLLER for the quorum. inter.broker.listener.name names the one for brokers. Any other is
-one more listener for clients (KIP-103). Not here: which listeners a node needs (broker/config/config_check.py), and
-what a registration may say (controller/registration.py).
+one more listener for clients (KIP-103), which speaks gRPC or Kafka's protocol. Not here: which listeners a node needs
+(broker/config/config_check.py), and what a registration may say (controller/registration.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from penstock.errors import InvariantViolation
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
+KAFKA_LISTENER: Final = "KAFKA"
+"""A listener of this name speaks Kafka's protocol, unless listener.type.map has another type for it."""
 RESERVED: Final = (CLIENT_LISTENER, CONTROLLER_LISTENER)
 CLIENT_LISTENERS_MAX: Final = 8
-"""Limit for one broker, BROKER included: each is a gRPC server with its own threads, and a client's answer names one of
-them."""
+"""Limit for one broker, BROKER included: each is a server of its own, with its own threads where it speaks gRPC, and a
+client's answer names one of them."""
 NAME_LENGTH_MAX: Final = 64
 
 _NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*")

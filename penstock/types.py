@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 NO_LEADER = -1
@@ -113,6 +114,15 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ListenerType(StrEnum):
+    """The protocol that a listener speaks."""
+
+    GRPC = "GRPC"
+    """Penstock's own."""
+    KAFKA = "KAFKA"
+    """Apache Kafka's, for Kafka's clients and tools."""
 
 
 class ListenerEndpoint(NamedTuple):

@@ -1,14 +1,13 @@
 """The configuration of one node: a TOML file with Kafka's names in, one frozen NodeConfig out, or one ConfigError.
 
 Driven by the table in config_table.py: unknown keys (all in one error, each with the nearest known one), types, ranges
-and units are judged here; rules between keys in config_check.py; the file itself in config_file.py. Loading touches
-nothing on disk, and a message is one line that names file, key, value and remedy. The controller checks the
-configurations of topics.
+and units are judged here; addresses in endpoint_texts.py; rules between keys in config_check.py; the file itself in
+config_file.py. Loading touches nothing on disk, and a message is one line that names file, key, value and remedy. The
+controller checks the configurations of topics.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -17,29 +16,29 @@ from typing import Any
 from broker.config.config_check import check_config
 from broker.config.config_file import config_values, read_config_file
 from broker.config.config_table import KEYS
+from broker.config.endpoint_texts import (
+    check_inter_broker_name,
+    parse_advertised,
+    parse_listener_types,
+    parse_listeners,
+    parse_metrics_listener,
+    parse_voter_list,
+    shown,
+)
 from broker.config.kafka_keys import hint
 from broker.config.listener_keys import is_listener_key, listener_keys, near_listener_key, overrides_by_listener
 from broker.config.node_config import NodeConfig
-from metadata.listeners import CONTROLLER_LISTENER, NAME_LENGTH_MAX, RESERVED, is_listener_name
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
 from penstock.errors import ConfigError
-from penstock.types import Endpoint
 
-NODE_ID_MAX = 2**31 - 1
-PORT_MAX = 65_535
 NUMBER_DIGITS_MAX = 19
 """Limit for the digits of a number in a text: the largest of 64 bits. Python refuses to read one of more than 4,300
 digits."""
-HOST_LENGTH_MAX, LABEL_LENGTH_MAX = 253, 63
-"""Limits for a name in the DNS, and for the part between its dots (RFC 1035)."""
 UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
-_LISTENER = re.compile(r"^([^:/]*)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
-_ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
 _QUANTITY = re.compile(rf"^\s*(\d{{1,{NUMBER_DIGITS_MAX}}})\s*([a-zA-Z]+)\s*$")
-_NODE_ID = re.compile(r"^\d{1,10}$")
 _UNITS = {
     "bytes": {
         "k": KIB,
@@ -84,13 +83,14 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
         raise ConfigError(". Also ".join(unknown[:UNKNOWN_SHOWN_MAX]) + (f". And {more} more" if more > 0 else ""))
     values: dict[str, Any] = {key.attribute: _value(key, given) for key in KEYS.values()}
     values["process_roles"] = frozenset(values["process_roles"])
-    _check_inter_broker_name(values["inter_broker_listener_name"])
-    values["listeners"] = _listeners("listeners", values["listeners"])
+    check_inter_broker_name(values["inter_broker_listener_name"])
+    values["listeners"] = parse_listeners("listeners", values["listeners"])
+    values["listener_type_map"] = parse_listener_types(values["listener_type_map"])
     of_listeners = {name: _value(key, given) for name, key in listener_keys(given, values["listeners"]).items()}
     values["listener_limits"] = overrides_by_listener(of_listeners)
-    values["controller_quorum_voters"] = _voters(values["controller_quorum_voters"])
-    values["advertised_listeners"] = _advertised(values)
-    values["metrics_listener"] = _metrics_listener(values["metrics_listener"])
+    values["controller_quorum_voters"] = parse_voter_list(values["controller_quorum_voters"])
+    values["advertised_listeners"] = parse_advertised(values)
+    values["metrics_listener"] = parse_metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
     config = NodeConfig(**values, given=dict(given))
@@ -100,15 +100,15 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
 
 def _unknown_key(name: str) -> str:
     if meant := near_listener_key(name):
-        return f"unknown key {_shown(name)}; did you mean {meant}?"
+        return f"unknown key {shown(name)}; did you mean {meant}?"
     known = hint(name)
     if known:
-        return f"unknown key {_shown(name)}; {known}"
+        return f"unknown key {shown(name)}; {known}"
     if name in TOPIC_CONFIGS:
-        return f"unknown key {_shown(name)}; it is a topic's key; for a node it is {TOPIC_CONFIGS[name].broker_key}"
+        return f"unknown key {shown(name)}; it is a topic's key; for a node it is {TOPIC_CONFIGS[name].broker_key}"
     near = nearest(name, KEYS)
     remedy = f"did you mean {near}?" if near else "remove it"
-    return f"unknown key {_shown(name)}; {remedy}"
+    return f"unknown key {shown(name)}; {remedy}"
 
 
 def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
@@ -124,7 +124,7 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
 def _int_value(key: ConfigKey, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         of_what = f" of {key.unit}" if key.unit else ""
-        raise ConfigError(f"{key.name} = {_shown(value)}: must be an integer{of_what}; {_int_remedy(key, value)}")
+        raise ConfigError(f"{key.name} = {shown(value)}: must be an integer{of_what}; {_int_remedy(key, value)}")
     _check_range(key, value)
     return value
 
@@ -143,7 +143,7 @@ def _int_remedy(key: ConfigKey, value: object) -> str:
 
 def _double_value(key: ConfigKey, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{key.name} = {_shown(value)}: must be a number; write it like {key.default}")
+        raise ConfigError(f"{key.name} = {shown(value)}: must be a number; write it like {key.default}")
     _check_range(key, value)
     return float(value)
 
@@ -151,12 +151,12 @@ def _double_value(key: ConfigKey, value: object) -> float:
 def _check_range(key: ConfigKey, value: float) -> None:
     if not key.fits(value):
         limits = f"from {key.low} to {key.high}{key.unit and ' ' + key.unit}{key.or_besides}"
-        raise ConfigError(f"{key.name} = {_shown(value)}: out of range; must be {limits}")
+        raise ConfigError(f"{key.name} = {shown(value)}: out of range; must be {limits}")
 
 
 def _bool_value(key: ConfigKey, value: object) -> bool:
     if not isinstance(value, bool):
-        raise ConfigError(f"{key.name} = {_shown(value)}: must be a boolean; write true or false without quotes")
+        raise ConfigError(f"{key.name} = {shown(value)}: must be a boolean; write true or false without quotes")
     if key.name == "auto.create.topics.enable" and value:
         raise ConfigError(f"{key.name} = true: not supported; create topics with `penstock topics create`")
     return value
@@ -164,7 +164,7 @@ def _bool_value(key: ConfigKey, value: object) -> bool:
 
 def _string_value(key: ConfigKey, value: object) -> str:
     if not isinstance(value, str) or "\n" in value or "\0" in value:
-        raise ConfigError(f'{key.name} = {_shown(value)}: must be a string of one line; write it like "value"')
+        raise ConfigError(f'{key.name} = {shown(value)}: must be a string of one line; write it like "value"')
     _check_choice(key, value)
     return value
 
@@ -172,18 +172,18 @@ def _string_value(key: ConfigKey, value: object) -> str:
 def _list_value(key: ConfigKey, value: object) -> tuple[str, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ConfigError(f'{key.name} = {_shown(value)}: must be a list of strings; write it like "a,b" or ["a", "b"]')
+        raise ConfigError(f'{key.name} = {shown(value)}: must be a list of strings; write it like "a,b" or ["a", "b"]')
     stripped = tuple(item.strip() for item in items if item.strip())
     if key.default is REQUIRED and not stripped:
         raise ConfigError(f"{key.name} is empty; {key.doc}")
     if len(stripped) != len(items) and stripped:
-        raise ConfigError(f"{key.name} = {_shown(value)}: has an empty item; remove the comma")
+        raise ConfigError(f"{key.name} = {shown(value)}: has an empty item; remove the comma")
     for item in stripped:
         _check_choice(key, item)
         if "\n" in item or "\0" in item:
-            raise ConfigError(f"{key.name} = {_shown(value)}: an item has a line break or NUL in it; remove it")
+            raise ConfigError(f"{key.name} = {shown(value)}: an item has a line break or NUL in it; remove it")
         if stripped.count(item) > 1 and key.name != "log.dirs":  # that one's own check says more
-            raise ConfigError(f"{key.name} = {_shown(value)}: {item} is given twice; keep one")
+            raise ConfigError(f"{key.name} = {shown(value)}: {item} is given twice; keep one")
     return stripped
 
 
@@ -191,7 +191,7 @@ def _check_choice(key: ConfigKey, value: str) -> None:
     if key.choices and value not in key.choices:
         near = nearest(value, key.choices)
         hint = f"; did you mean {near}?" if near else ""
-        raise ConfigError(f"{key.name} = {_shown(value)}: must be one of {', '.join(key.choices)}{hint}")
+        raise ConfigError(f"{key.name} = {shown(value)}: must be one of {', '.join(key.choices)}{hint}")
 
 
 _READERS: dict[Kind, Callable[[ConfigKey, object], object]] = {
@@ -201,94 +201,3 @@ _READERS: dict[Kind, Callable[[ConfigKey, object], object]] = {
     Kind.STRING: _string_value,
     Kind.LIST: _list_value,
 }
-
-
-def _check_inter_broker_name(name: str) -> None:
-    if not is_listener_name(name) or name in RESERVED:
-        raise ConfigError(
-            f"inter.broker.listener.name = {_shown(name)}: must be a name in capitals other than "
-            f"{' and '.join(RESERVED)}, like INTERNAL"
-        )
-
-
-def _listeners(name: str, items: tuple[str, ...]) -> dict[str, Endpoint]:
-    found: dict[str, Endpoint] = {}
-    for item in items:
-        match = _LISTENER.match(item)
-        if match is None:
-            raise ConfigError(f"{name} = {_shown(item)}: must be NAME://host:port, like OUTSIDE://node-1:9093")
-        if not is_listener_name(match.group(1)):
-            raise ConfigError(
-                f"{name} = {_shown(item)}: {match.group(1)} is not the name of a listener; write it in capitals, "
-                f"digits and _, at most {NAME_LENGTH_MAX}, like OUTSIDE"
-            )
-        if match.group(1) in found:
-            raise ConfigError(f"{name}: {match.group(1)} is given twice; keep one")
-        found[match.group(1)] = _endpoint(name, item, match.group(2) or "0.0.0.0", match.group(3))
-    return found
-
-
-def _advertised(values: Mapping[str, Any]) -> dict[str, Endpoint]:
-    """Listeners that are not advertised by hand: the broker as it listens, the controller as in the list of voters."""
-    found = dict(values["listeners"])
-    voter = values["controller_quorum_voters"].get(values["node_id"])
-    if CONTROLLER_LISTENER in found and voter is not None:
-        found[CONTROLLER_LISTENER] = voter
-    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"])}
-
-
-def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:
-    key = "controller.quorum.voters"
-    voters: dict[int, Endpoint] = {}
-    for item in items:
-        node, at, address = item.partition("@")
-        match = _ENDPOINT.match(address)
-        if not at or not _NODE_ID.match(node) or int(node) > NODE_ID_MAX or match is None:
-            raise ConfigError(f"{key} = {_shown(item)}: must be id@host:port, like 1@127.0.0.1:9193")
-        if int(node) in voters:
-            raise ConfigError(f"{key}: node id {int(node)} is given twice; give every controller its own id")
-        voters[int(node)] = _endpoint(key, item, match.group(1), match.group(2))
-    return voters
-
-
-def _metrics_listener(text: str) -> Endpoint | None:
-    if not text:
-        return None
-    match = _ENDPOINT.match(text)
-    if match is None:
-        raise ConfigError(f'metrics.listener = {_shown(text)}: must be host:port, like 127.0.0.1:9404, or ""')
-    return _endpoint("metrics.listener", text, match.group(1) or "0.0.0.0", match.group(2))
-
-
-def _endpoint(key: str, item: str, host: str, port: str) -> Endpoint:
-    if not 1 <= int(port) <= PORT_MAX:
-        raise ConfigError(f"{key} = {_shown(item)}: port {port} is out of range; must be from 1 to {PORT_MAX}")
-    if not _is_host(host):
-        raise ConfigError(
-            f"{key} = {_shown(item)}: {_shown(host)} is neither the name of a host nor an address; correct the host"
-        )
-    return Endpoint(host.strip("[]"), int(port))
-
-
-def _is_host(host: str) -> bool:
-    """True if one could ask for its address: a name has labels of 1 to 63 characters, and brackets hold IPv6."""
-    try:
-        if host.startswith("["):
-            ipaddress.IPv6Address(host.strip("[]"))
-        name = host if host.isascii() else host.encode("idna").decode()
-    except ValueError:
-        return False
-    if not name.isprintable() or len(name) > HOST_LENGTH_MAX:
-        return False
-    return all(0 < len(label) <= LABEL_LENGTH_MAX for label in name.removesuffix(".").split("."))
-
-
-def _shown(value: object) -> str:
-    """A value as it may stand in a one-line message: quoted as in TOML, bounded."""
-    try:
-        text = repr(value) if not isinstance(value, str) else '"' + repr(value)[1:-1] + '"'
-    except ValueError:  # 0x…: TOML reads any number of such digits, and Python does not write it in decimal ones
-        return "a number of thousands of digits"
-    if isinstance(value, bool):
-        text = str(value).lower()
-    return text if len(text) <= 120 else text[:117] + "..."

@@ -11,9 +11,9 @@ import os
 
 from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
-from metadata.listeners import CLIENT_LISTENERS_MAX
+from metadata.listeners import CLIENT_LISTENERS_MAX, CONTROLLER_LISTENER
 from penstock.errors import ConfigError
-from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 
 DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
 """Limit for one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
@@ -23,6 +23,7 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     """All the rules, in the order in which a reader of the file meets the keys."""
     _check_roles(config)
     _check_client_listeners(config)
+    _check_listener_types(config)
     _check_ports(config)
     _check_voters(config)
     _check_advertised(config)
@@ -71,6 +72,25 @@ def _check_client_listeners(config: NodeConfig) -> None:
         )
 
 
+def _check_listener_types(config: NodeConfig) -> None:
+    """The tools of the house use BROKER, and the nodes the other two: these speak gRPC."""
+    for name in config.listener_type_map:
+        if name not in config.listeners:
+            raise ConfigError(f"listener.type.map: {name} is not in listeners; add it there or remove it here")
+    internal = config.inter_broker_listener_name
+    for name in (CLIENT_LISTENER, CONTROLLER_LISTENER, internal):
+        if name in config.listeners and config.listener_type(name) is not ListenerType.GRPC:
+            whose = "for the nodes themselves" if name != CLIENT_LISTENER else "for Penstock's own clients and tools"
+            raise ConfigError(
+                f"listener.type.map: {name} has the type KAFKA, but it is {whose}, which speak gRPC; "
+                + (
+                    f"give inter.broker.listener.name another name, or write {name}:GRPC"
+                    if name not in config.listener_type_map
+                    else "remove it there, and add one more listener for Kafka's clients, like KAFKA://host:9092"
+                )
+            )
+
+
 def _check_ports(config: NodeConfig) -> None:
     endpoints = [*config.listeners.values(), *([config.metrics_listener] if config.metrics_listener else [])]
     seen: set[Endpoint] = set()
@@ -79,10 +99,20 @@ def _check_ports(config: NodeConfig) -> None:
             raise ConfigError(f"listeners: {endpoint} is used twice; give each listener its own port")
         seen.add(endpoint)
     more = {config.listeners[name] for name in config.client_listeners if name != CLIENT_LISTENER}
+    if config.metrics_listener is not None:
+        _check_metrics_port(config, config.metrics_listener)
     for one, other in itertools.combinations(config.listeners.values(), 2):
         is_shared = one.is_every_address or other.is_every_address or {one, other} & more
         if one.port == other.port and is_shared:
             raise ConfigError(f"listeners: {one} and {other} have one port; give each listener its own port")
+
+
+def _check_metrics_port(config: NodeConfig, metrics: Endpoint) -> None:
+    for name, at in config.listeners.items():
+        if at.port == metrics.port and (at.is_every_address or metrics.is_every_address):
+            raise ConfigError(
+                f"metrics.listener = {metrics}: {name}://{at} has the same port; give the metrics a port of their own"
+            )
 
 
 def _check_advertised(config: NodeConfig) -> None:

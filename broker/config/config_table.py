@@ -37,6 +37,13 @@ IDENTITY = (
         "other name is one more listener for clients.",
     ),
     strings(
+        "listener.type.map",
+        (),
+        "The protocol of each listener, NAME:GRPC or NAME:KAFKA (that of Kafka's clients); default: a listener named "
+        "KAFKA has KAFKA, every other one GRPC. BROKER and those of the nodes have GRPC. Not a key of Kafka's, which "
+        "has listener.security.protocol.map.",
+    ),
+    strings(
         "advertised.listeners",
         (),
         "The addresses that other nodes and clients connect to, by listener; default: the listeners. A client is told "

@@ -50,7 +50,12 @@ KAFKA_KEYS = (
     KafkaKey(
         "controller.socket.timeout.ms", "", "each call has its own time limit, and ends at once when another node leads"
     ),
-    KafkaKey("listener.security.protocol.map", "", f"every listener speaks gRPC without TLS: {_NO_AUTHENTICATION}"),
+    KafkaKey(
+        "listener.security.protocol.map",
+        "",
+        "every listener is PLAINTEXT, and listener.type.map says whether it speaks gRPC or Kafka's protocol; "
+        f"{_NO_AUTHENTICATION}",
+    ),
     KafkaKey("listener.name.*", "", f"a listener has three keys of its own (see Listeners); {_NO_AUTHENTICATION}"),
     KafkaKey("security.*", "", _NO_AUTHENTICATION),
     KafkaKey("ssl.*", "", _NO_AUTHENTICATION),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from metadata.listeners import CONTROLLER_LISTENER
+from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
-from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class NodeConfig:
     node_id: int
     process_roles: frozenset[str]
     listeners: dict[str, Endpoint]
+    listener_type_map: Mapping[str, ListenerType]
     advertised_listeners: dict[str, Endpoint]
     inter_broker_listener_name: str
     broker_rack: str
@@ -158,9 +159,25 @@ class NodeConfig:
 
     @property
     def client_listeners(self) -> tuple[str, ...]:
-        """The names of the listeners for clients, BROKER first; none on a node that is a controller alone."""
+        """The names of the listeners for clients, of both types, BROKER first; none on a node that is a controller
+        alone."""
         not_for_clients = (CONTROLLER_LISTENER, self.inter_broker_listener_name)
         return tuple(sorted(set(self.listeners).difference(not_for_clients), key=lambda n: (n != CLIENT_LISTENER, n)))
+
+    def listener_type(self, name: str) -> ListenerType:
+        """The protocol that the listener speaks, given or by its name."""
+        by_name = ListenerType.KAFKA if name == KAFKA_LISTENER else ListenerType.GRPC
+        return self.listener_type_map.get(name, by_name)
+
+    @property
+    def grpc_client_listeners(self) -> tuple[str, ...]:
+        """The listeners for clients that speak gRPC, BROKER first."""
+        return tuple(n for n in self.client_listeners if self.listener_type(n) is ListenerType.GRPC)
+
+    @property
+    def kafka_listeners(self) -> tuple[str, ...]:
+        """The listeners for clients that speak Kafka's protocol."""
+        return tuple(n for n in self.client_listeners if self.listener_type(n) is ListenerType.KAFKA)
 
     @property
     def more_advertised(self) -> tuple[ListenerEndpoint, ...]:

@@ -1,8 +1,9 @@
-"""The listeners of a broker, each with its door and its limits: those for clients, and the one for brokers. An edge.
+"""The gRPC listeners of a broker, each with its door and limits: those for clients, and the one for brokers. An edge.
 
 Each listener for clients has a door of its own, which knows its name, so that its clients are told of that listener's
 endpoints (KIP-103). All doors lead to one request channel. What clients may have is counted for each listener and for
-all together; the followers' listener shares none of it. Not here: the servers (servers.py).
+all together, those of Kafka's clients too; the followers' listener shares none of it. Not here: the servers
+(servers.py), and the listeners for Kafka's clients.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
-from broker.connections.listener_limits import ListenerLimits, listener_limits, shared_by_clients
+from broker.connections.listener_limits import ListenerLimits, listener_limits
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
@@ -35,18 +36,18 @@ class ServedListener:
 
 
 class ServedListeners:
-    """All of one broker."""
+    """All of one broker that speak gRPC."""
 
     def __init__(self, config: NodeConfig, service: BrokerService) -> None:
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
         self.names = ClientNames()
         self._config, self._service = config, service
         share = service.client_connections_max
-        shared = shared_by_clients(config, share)
+        shared = service.shared
         streams = StreamQuotas(shared.connections_max, min(config.max_connections_per_ip, shared.connections_max))
         self.of_clients = tuple(
             self._served(name, limits, limits.guard(name, shared), streams)
-            for name in config.client_listeners
+            for name in config.grpc_client_listeners
             for limits in (listener_limits(config, name, share),)
         )
         name = config.inter_broker_listener_name

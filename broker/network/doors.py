@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuardStatistics
+from broker.connections.shared_connections import SharedConnections
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare
 from broker.network.request_channel import RequestChannel
@@ -45,6 +46,8 @@ class BrokerService:
     client_connections_max: int
     node_connections_max: int
     """The connections for which the process has descriptors; `max.connections` may be less."""
+    shared: SharedConnections
+    """The limits of all listeners for clients together, whichever protocol each speaks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.config.node_config import NodeConfig
+from broker.connections.listener_limits import shared_by_clients
 from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerListeners, BrokerService
 from broker.network.failed_requests import FailedRequests
@@ -74,6 +75,7 @@ def make_request_path(
         RequestMemory(config.queued_max_request_bytes),
         descriptors.client_connections_max,
         descriptors.node_connections_max,
+        shared_by_clients(config, descriptors.client_connections_max),
     )
     listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory

@@ -6,12 +6,15 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.config_digest import changed_keys, settings_digest
+from broker.config.dynamic_keys import DYNAMIC
 from broker.config.node_config import ListenerOverrides, NodeConfig
+from broker.connections.listener_limits import listener_limits
 from penstock.errors import ConfigError
-from penstock.types import Endpoint, ListenerEndpoint
+from penstock.types import Endpoint, ListenerEndpoint, ListenerType
 
 INSIDE = ("BROKER://127.0.0.1:9192", "INTERNAL://127.0.0.1:9194", "CONTROLLER://127.0.0.1:9193")
 OUTSIDE = "OUTSIDE://127.0.0.1:9093"
+KAFKA = "KAFKA://127.0.0.1:9092"
 
 
 def parse(*listeners: str, **changes: object) -> NodeConfig:
@@ -49,6 +52,28 @@ def test_any_other_name_is_a_listener_for_clients_with_an_address_of_its_own() -
     )
     assert config.advertised == Endpoint("127.0.0.1", 9192)
     assert parse().client_listeners == ("BROKER",) and parse().more_advertised == ()
+
+
+def test_a_listener_speaks_kafkas_protocol_by_its_name_or_because_the_map_says_so() -> None:
+    config = parse(KAFKA, OUTSIDE, "LAB://127.0.0.1:9094", listener_type_map="LAB:KAFKA, OUTSIDE : GRPC")
+    assert config.kafka_listeners == ("KAFKA", "LAB") and config.grpc_client_listeners == ("BROKER", "OUTSIDE")
+    assert config.client_listeners == ("BROKER", "KAFKA", "LAB", "OUTSIDE")
+    assert config.listener_type("INTERNAL") is config.listener_type("CONTROLLER") is ListenerType.GRPC
+    assert parse(KAFKA, listener_type_map=["KAFKA:GRPC"]).kafka_listeners == ()
+    assert parse(OUTSIDE).kafka_listeners == (), "the file of an older node goes on as it was"
+
+
+def test_a_listener_of_kafkas_clients_is_registered_and_limited_as_any_other() -> None:
+    config = parse(KAFKA, advertised_listeners="KAFKA://node-1:31092", listener_name_kafka_max_connections=5)
+    assert config.more_advertised == (ListenerEndpoint("KAFKA", Endpoint("node-1", 31_092)),)
+    limits = listener_limits(config, "KAFKA", 100)
+    assert limits.connections_max == 5 and config.overrides("KAFKA") == ListenerOverrides(max_connections=5)
+
+
+def test_the_type_of_a_listener_is_a_nodes_own_setting_that_needs_a_restart() -> None:
+    before, after = parse(OUTSIDE), parse(OUTSIDE, listener_type_map="OUTSIDE:KAFKA")
+    assert settings_digest(before) == settings_digest(after)
+    assert changed_keys(before, after) == ["listener.type.map"] and "listener.type.map" not in DYNAMIC
 
 
 def test_a_listener_has_what_its_own_keys_say_and_otherwise_what_all_have() -> None:
@@ -102,7 +127,24 @@ def test_the_keys_of_a_listener_count_among_the_settings_that_differ() -> None:
         ((OUTSIDE,), {"listener_name_outside_max_connections": 0}, "out of range; must be from 1 to"),
         ((OUTSIDE,), {"listener_name_outside_max_connection_creation_rate": "5"}, "write 5 without quotes"),
         ((OUTSIDE,), {"listener_name_outside_connections_max_idle_ms": "10 s"}, "write 10000"),
-        ((OUTSIDE,), {"listener_security_protocol_map": "OUTSIDE:SSL"}, "every listener speaks gRPC without TLS"),
+        ((OUTSIDE,), {"listener_security_protocol_map": "OUTSIDE:SSL"}, "listener.type.map says whether it speaks"),
+        ((OUTSIDE,), {"listener_type_map": "OUTSIDE:PLAINTEXT"}, 'not a type of listener; must be one of GRPC, KAFKA'),
+        ((OUTSIDE,), {"listener_type_map": "OUTSIDE:kafka"}, "must be one of GRPC, KAFKA; did you mean KAFKA?"),
+        ((OUTSIDE,), {"listener_type_map": "OUTSIDE:"}, '"" is not a type of listener'),
+        ((OUTSIDE,), {"listener_type_map": "OUTSIDE"}, 'listener.type.map = "OUTSIDE": must be NAME:TYPE, like'),
+        ((OUTSIDE,), {"listener_type_map": "outside:KAFKA"}, "must be NAME:TYPE, like OUTSIDE:KAFKA"),
+        ((OUTSIDE,), {"listener_type_map": "OUTSIDE:KAFKA,OUTSIDE:GRPC"}, "type.map: OUTSIDE is given twice; keep one"),
+        ((OUTSIDE,), {"listener_type_map": {"OUTSIDE": "KAFKA"}}, 'must be a list of strings; write it like "a,b"'),
+        ((OUTSIDE,), {"listener_type_map": "LAB:KAFKA"}, "type.map: LAB is not in listeners; add it there or remove"),
+        ((), {"listener_type_map": "BROKER:KAFKA"}, "BROKER has the type KAFKA, but it is for Penstock's own clients"),
+        ((), {"listener_type_map": "INTERNAL:KAFKA"}, "INTERNAL has the type KAFKA, but it is for the nodes"),
+        ((), {"listener_type_map": "CONTROLLER:KAFKA"}, "CONTROLLER has the type KAFKA, but it is for the nodes"),
+        ((KAFKA,), {"inter_broker_listener_name": "KAFKA"}, "give inter.broker.listener.name another name, or write"),
+        (("KAFKA://127.0.0.1:9192",), {}, "127.0.0.1:9192 is used twice; give each listener its own port"),
+        (("KAFKA://127.0.0.2:9193",), {}, "127.0.0.1:9193 and 127.0.0.2:9193 have one port"),
+        ((KAFKA,), {"metrics_listener": ":9092"}, "metrics.listener = 0.0.0.0:9092: KAFKA://127.0.0.1:9092"),
+        ((KAFKA,), {"process_roles": "controller", "listeners": [KAFKA, INSIDE[2]]}, "has KAFKA but process.roles"),
+        (("KAFKA://0.0.0.0:9092",), {}, 'set advertised.listeners = "KAFKA://THIS-HOST:9092"'),
         ((), {"max_connection_creation_rate": 0}, "max.connection.creation.rate = 0: out of range"),
     ],
 )  # fmt: skip

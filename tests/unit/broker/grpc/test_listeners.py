@@ -14,7 +14,7 @@ import pytest
 from broker.apis.fetch_session import FetchSession
 from broker.config.config import parse_config
 from broker.connections.connection_watch import ConnectionWatch
-from broker.connections.listener_limits import ListenerLimits
+from broker.connections.listener_limits import ListenerLimits, shared_by_clients
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.client_door import BrokerDoor, DoorLimits
@@ -169,19 +169,22 @@ def test_a_stream_is_counted_under_the_name_of_its_client_and_one_of_a_broker_is
 def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> None:
     async def run() -> None:
         channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
-        inside, outside, of_brokers, _ = free_ports(1)[0]
+        inside, outside, of_brokers, of_kafka = free_ports(1)[0]
         config = parse_config(
             {
                 "node.id": 1,
                 "process.roles": "broker",
-                "listeners": f"BROKER://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside},INTERNAL://127.0.0.1:{of_brokers}",
+                "listeners": f"BROKER://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside},INTERNAL://127.0.0.1:{of_brokers}"
+                f",KAFKA://127.0.0.1:{of_kafka}",
                 "controller.quorum.voters": "2@127.0.0.1:1",
                 "log.dirs": "/nowhere",
                 "listener.name.outside.max.connections": 1,
             }
         )
         new_session = cast(Callable[[str], FetchSession], NoSession)
-        service = BrokerService(channel, new_session, lambda body: None, memory, memory, 100, 100)
+        service = BrokerService(
+            channel, new_session, lambda body: None, memory, memory, 100, 100, shared_by_clients(config, 100)
+        )
         listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
         listeners.open()
         await listeners.start()
@@ -203,7 +206,7 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
                     connection.close()
         found = {name: connections.statistics() for name, connections in listeners.connections.items()}
         await listeners.stop()
-        assert list(found) == ["BROKER", "OUTSIDE", "INTERNAL"]
+        assert list(found) == ["BROKER", "OUTSIDE", "INTERNAL"], "that of Kafka's clients speaks no gRPC"
         assert found["OUTSIDE"].connections_max == 1 and found["OUTSIDE"].cut_over_limit >= 2
         assert found["BROKER"].cut_over_limit == found["INTERNAL"].cut_over_limit == 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from broker.config.config import parse_config
+from broker.connections.listener_limits import shared_by_clients
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.outgoing_calls import Peers
 from broker.load.busy_time import BusyTimes
@@ -98,6 +99,7 @@ class Stage:
             RequestMemory(1 << 20),
             100,
             100,
+            shared_by_clients(self.config, 100),
         )
         return self.doors.broker(self.config, service)
 
