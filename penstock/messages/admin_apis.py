@@ -1,7 +1,6 @@
 """The APIs of clients, at a broker's listeners, that look at the cluster and at what one broker has in its log dirs.
 
-Kafka's keys and versions are those of its protocol guide. Not here: what a row has (api.py), and what limits are for
-(client_apis.py).
+Not here: what a row has (api.py), and what limits are for (client_apis.py).
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.messages import cluster, configs, log_dirs, quorum
-from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, KafkaVersions, Operation, Resource
+from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
 from penstock.messages.client_apis import ENTRIES_MAX, NAMES_MAX
 
 DESCRIBE_CONFIGS: Final = Api(
@@ -24,7 +23,6 @@ DESCRIBE_CONFIGS: Final = Api(
     ),
     Operation.DESCRIBE_CONFIGS,
     Resource.NAMED,
-    KafkaVersions(32, 1, 4),
     lambda answer: answer.resources,
 )
 DESCRIBE_CLUSTER: Final = Api(
@@ -35,7 +33,6 @@ DESCRIBE_CLUSTER: Final = Api(
     SMALL,
     Operation.DESCRIBE,
     Resource.CLUSTER,
-    KafkaVersions(60, 0, 2),
 )
 DESCRIBE_QUORUM: Final = Api(
     "DescribeQuorum",
@@ -45,7 +42,6 @@ DESCRIBE_QUORUM: Final = Api(
     SMALL,
     Operation.DESCRIBE,
     Resource.CLUSTER,
-    KafkaVersions(55, 0, 2),
 )
 DESCRIBE_METADATA: Final = Api(
     "DescribeMetadata",
@@ -64,7 +60,6 @@ DESCRIBE_LOG_DIRS: Final = Api(
     ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
     Operation.DESCRIBE,
     Resource.CLUSTER,
-    KafkaVersions(35, 1, 4),
     may_wait=True,
 )
 ALTER_REPLICA_LOG_DIRS: Final = Api(
@@ -79,6 +74,5 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(
     ),
     Operation.ALTER,
     Resource.CLUSTER,
-    KafkaVersions(34, 1, 2),
     may_wait=True,
 )

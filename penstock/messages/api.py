@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import ApiError
 
@@ -67,14 +67,6 @@ class Resource(Enum):
     NAMED = "the topic or broker that the request names"
 
 
-class KafkaVersions(NamedTuple):
-    """The API in Kafka's protocol: its key, and the versions that this release could answer."""
-
-    key: int
-    first: int
-    last: int
-
-
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """The size that one request may have. `elements` maps the path of a repeated field (`topics.config`) to its limit;
@@ -116,7 +108,6 @@ class Api(Generic[Q, A]):
     limits: ApiLimits
     operation: Operation
     resource: Resource = Resource.CLUSTER
-    kafka: KafkaVersions | None = None
     outcomes: Callable[[A], Iterable[Outcome]] = no_outcomes
     """The results of an answer's parts: their errors are counted."""
     of_repetition: Callable[[A], A] = as_answered

@@ -1,8 +1,8 @@
 """The APIs of clients, at a broker's listeners, that read and write records and change the cluster's metadata.
 
-Kafka's keys and versions are those of its protocol guide. An element of a repeated field costs a node far more than its
-bytes on the wire (an empty one is two bytes, and becomes an object, an error and an answer), so elements are limited
-apart from bytes. Not here: what a row has (api.py), and the rows that look at the cluster (admin_apis.py).
+An element of a repeated field costs a node far more than its bytes on the wire (an empty one is two bytes, and becomes
+an object, an error and an answer), so elements are limited apart from bytes. Not here: what a row has (api.py), the
+rows that look at the cluster (admin_apis.py), and Kafka's keys and versions, which are its door's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.messages import (
     repetitions,
     topics,
 )
-from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, KafkaVersions, Operation, Resource
+from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
 
 PARTITIONS_MAX: Final = 2_000
 """Partitions of one data request. A handler works 10 to 20 µs for each before the next request has its turn. Clients
@@ -41,7 +41,6 @@ PRODUCE: Final = Api(
     ApiLimits(None, {"partitions": PARTITIONS_MAX}, "the only request with records"),
     Operation.WRITE,
     Resource.TOPIC,
-    KafkaVersions(0, 3, 13),
     lambda answer: answer.partitions,
 )
 FETCH: Final = Api(
@@ -56,7 +55,6 @@ FETCH: Final = Api(
     ),
     Operation.READ,
     Resource.TOPIC,
-    KafkaVersions(1, 4, 18),
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
 )
@@ -68,7 +66,6 @@ LIST_OFFSETS: Final = Api(
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
     Operation.DESCRIBE,
     Resource.TOPIC,
-    KafkaVersions(2, 1, 11),
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
     may_wait=True,
@@ -81,7 +78,6 @@ OFFSET_FOR_LEADER_EPOCH: Final = Api(
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
     Operation.DESCRIBE,
     Resource.TOPIC,
-    KafkaVersions(23, 2, 4),
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
 )
@@ -93,7 +89,6 @@ DELETE_RECORDS: Final = Api(
     ApiLimits(4 * MIB, {"partitions": 10_000}),
     Operation.DELETE,
     Resource.TOPIC,
-    KafkaVersions(21, 0, 2),
     lambda answer: answer.partitions,
     may_wait=True,
 )
@@ -105,7 +100,6 @@ METADATA: Final = Api(
     ApiLimits(MIB, {"topics": NAMES_MAX}, "ask for all topics to learn of more"),
     Operation.DESCRIBE,
     Resource.TOPIC,
-    KafkaVersions(3, 0, 13),
 )
 CREATE_TOPICS: Final = Api(
     "CreateTopics",
@@ -124,7 +118,6 @@ CREATE_TOPICS: Final = Api(
     ),
     Operation.CREATE,
     Resource.TOPIC,
-    KafkaVersions(19, 2, 7),
     lambda answer: answer.topics,
     repetitions.created_before,
     tells_offset=True,
@@ -141,7 +134,6 @@ CREATE_PARTITIONS: Final = Api(
     ),
     Operation.ALTER,
     Resource.TOPIC,
-    KafkaVersions(37, 0, 3),
     lambda answer: answer.topics,
     repetitions.added_before,
     tells_offset=True,
@@ -154,7 +146,6 @@ DELETE_TOPICS: Final = Api(
     ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
     Operation.DELETE,
     Resource.TOPIC,
-    KafkaVersions(20, 1, 6),
     lambda answer: answer.topics,
     repetitions.deleted_before,
     tells_offset=True,
@@ -167,7 +158,6 @@ INIT_PRODUCER_ID: Final = Api(
     SMALL,
     Operation.IDEMPOTENT_WRITE,
     Resource.CLUSTER,
-    KafkaVersions(22, 0, 5),
     may_wait=True,
 )
 ALTER_CONFIGS: Final = Api(
@@ -178,7 +168,6 @@ ALTER_CONFIGS: Final = Api(
     ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     Operation.ALTER_CONFIGS,
     Resource.NAMED,
-    KafkaVersions(44, 0, 1),
     lambda answer: answer.resources,
     tells_offset=True,
 )
@@ -190,7 +179,6 @@ ELECT_LEADERS: Final = Api(
     ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": ASKED_MAX}, "no topic means all of them"),
     Operation.ALTER,
     Resource.CLUSTER,
-    KafkaVersions(43, 0, 2),
     lambda answer: answer.partitions,
     repetitions.elected_before,
     tells_offset=True,
@@ -205,7 +193,6 @@ ALTER_PARTITION_REASSIGNMENTS: Final = Api(
     ),
     Operation.ALTER,
     Resource.CLUSTER,
-    KafkaVersions(45, 0, 1),
     lambda answer: answer.partitions,
     repetitions.cancelled_before,
     tells_offset=True,
@@ -218,7 +205,6 @@ UNREGISTER_BROKER: Final = Api(
     SMALL,
     Operation.ALTER,
     Resource.CLUSTER,
-    KafkaVersions(64, 0, 0),
     lambda answer: (answer,),
     repetitions.unregistered_before,
     tells_offset=True,

@@ -1,0 +1,50 @@
+"""The table's columns `operation` and `resource` are those of Kafka's own APIs of the same name.
+
+Kafka's are listed in its documentation ("Security", "Operations and Resources on Protocols"); of several lines for one
+API, the one that a client needs who names existing topics and has no transaction.
+"""
+
+from __future__ import annotations
+
+from penstock.messages.api import ApiKind, Operation, Resource
+from penstock.messages.apis import APIS
+
+KAFKAS = {
+    "Produce": (Operation.WRITE, Resource.TOPIC),
+    "Fetch": (Operation.READ, Resource.TOPIC),
+    "ListOffsets": (Operation.DESCRIBE, Resource.TOPIC),
+    "OffsetForLeaderEpoch": (Operation.DESCRIBE, Resource.TOPIC),
+    "DeleteRecords": (Operation.DELETE, Resource.TOPIC),
+    "Metadata": (Operation.DESCRIBE, Resource.TOPIC),
+    "CreateTopics": (Operation.CREATE, Resource.TOPIC),
+    "CreatePartitions": (Operation.ALTER, Resource.TOPIC),
+    "DeleteTopics": (Operation.DELETE, Resource.TOPIC),
+    "InitProducerId": (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER),
+    "AlterConfigs": (Operation.ALTER_CONFIGS, Resource.NAMED),
+    "DescribeConfigs": (Operation.DESCRIBE_CONFIGS, Resource.NAMED),
+    "ElectLeaders": (Operation.ALTER, Resource.CLUSTER),
+    "AlterPartitionReassignments": (Operation.ALTER, Resource.CLUSTER),
+    "ListPartitionReassignments": (Operation.DESCRIBE, Resource.CLUSTER),
+    "UnregisterBroker": (Operation.ALTER, Resource.CLUSTER),
+    "DescribeCluster": (Operation.DESCRIBE, Resource.CLUSTER),
+    "DescribeQuorum": (Operation.DESCRIBE, Resource.CLUSTER),
+    "DescribeLogDirs": (Operation.DESCRIBE, Resource.CLUSTER),
+    "AlterReplicaLogDirs": (Operation.ALTER, Resource.CLUSTER),
+    "DescribeProducers": (Operation.READ, Resource.TOPIC),
+    "UpdateFeatures": (Operation.ALTER, Resource.CLUSTER),
+}
+OURS = {"DescribeMetadata"}
+"""APIs of clients that Kafka does not have."""
+
+
+def test_what_a_client_must_be_permitted_is_what_kafka_asks_for() -> None:
+    of_clients = {api.name: (api.operation, api.resource) for api in APIS.values() if api.kind.at_broker}
+    ours = {name: of_clients.pop(name) for name in OURS}
+    assert of_clients == {name: KAFKAS[name] for name in of_clients}
+    assert set(ours.values()) == {(Operation.DESCRIBE, Resource.CLUSTER)}
+
+
+def test_what_nodes_ask_of_each_other_is_an_action_of_the_cluster() -> None:
+    between = [api for api in APIS.values() if not api.kind.at_broker]
+    assert {api.kind for api in between} == {ApiKind.CONTROLLER, ApiKind.QUORUM}
+    assert {(api.operation, api.resource) for api in between} == {(Operation.CLUSTER_ACTION, Resource.CLUSTER)}
