@@ -15,9 +15,10 @@ A plan decides and does no I/O, so that a test can go through it by hand. Not he
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from broker.network.doors import Session
 from broker.network.request_channel import Caller
 
 
@@ -30,13 +31,28 @@ class Ask(NamedTuple):
     """That of a fetch: the state between the requests of one fetcher."""
 
 
+class ConnectionMemory:
+    """The memory of one connection, from one of its requests to the next. The connection closes it when it ends."""
+
+    __slots__ = ("fetches",)
+
+    def __init__(self) -> None:
+        self.fetches: Session | None = None
+        """The session of its fetches that name none."""
+
+    def close(self) -> None:
+        if self.fetches is not None:
+            self.fetches.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The circumstances of a request: its version, and who sent it by which listener."""
+    """The circumstances of a request: its version, and who sent it by which listener and connection."""
 
     version: int
     caller: Caller
     client_id: str = ""
+    connection: ConnectionMemory = field(default_factory=ConnectionMemory)
 
 
 Plan = Generator[Ask, Any, Any]
