@@ -1,0 +1,150 @@
+"""Errors in Kafka's protocol: the code and the text that a client of an API's version gets for one of ours.
+
+The codes of `ApiError` are Kafka's, so most are sent as they are. The tables below have the others:
+
+    EVERYWHERE   codes that clients of Kafka know only in some APIs, or never get from a node. Each has a substitute,
+                 and the first version of each API whose clients do know it
+    IN_API       per API, codes that its older clients do not know, or that its clients would not try again after
+
+A substitute keeps two things true: a client tries again after it exactly if it should, and no substitute says "nothing
+was written" where that is not known. An API is named as in the table of APIs (`penstock/messages/apis.py`). `Code` has
+Kafka's codes that only this door uses.
+
+Not here: where an answer has its errors, which each plan knows (`apis/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from penstock import errors
+from penstock.errors import ApiError
+from penstock.types import LeaderHint
+
+MESSAGE_CHARS_MAX: Final = 2_000
+"""Kafka's strings have 32,767 bytes at most, and a client may log an error many times."""
+ALWAYS: Final = 2**15
+"""Above every version: no client of the API knows the code."""
+
+
+class Code(IntEnum):
+    """Kafka's codes without a class of ours."""
+
+    NONE = 0
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    INVALID_TXN_STATE = 48
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+
+
+Instead = type[ApiError] | Code
+
+
+class Substitute(NamedTuple):
+    """Sent instead of a code to clients that do not know it."""
+
+    code: Instead
+    known: Mapping[str, int] = {}
+    """API → the first version whose clients know the code itself."""
+
+
+class Older(NamedTuple):
+    """Sent instead of a code in the versions of one API below a number."""
+
+    below: int
+    code: Instead
+
+
+EVERYWHERE: Final[Mapping[type[ApiError], Substitute]] = {
+    # Kafka's nodes never send it: clients make it when a connection ends. librdkafka takes it for permanent.
+    errors.NetworkError: Substitute(errors.RequestTimedOutError),
+    # Kafka sends it for quotas of topic changes only (KIP-599). librdkafka takes it for permanent elsewhere.
+    errors.ResourceExhaustedError: Substitute(
+        errors.RequestTimedOutError, {"CreateTopics": 6, "CreatePartitions": 3, "DeleteTopics": 5}
+    ),
+    # Whoever has asked by name knows no ids (KIP-516).
+    errors.UnknownTopicIdError: Substitute(
+        errors.UnknownTopicOrPartitionError, {"Produce": 13, "Fetch": 13, "Metadata": 12, "DeleteTopics": 6}
+    ),
+    errors.InconsistentTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
+    errors.FetchSessionTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
+}
+
+IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
+    "Produce": {
+        errors.KafkaStorageError: Older(4, errors.RequestTimedOutError),
+        errors.UnknownProducerIdError: Older(5, errors.OutOfOrderSequenceError),
+    },
+    # A Java consumer throws at every code that it does not expect of a partition. It asks again after these.
+    "Fetch": {
+        errors.KafkaStorageError: Older(6, errors.NotLeaderOrFollowerError),
+        errors.FencedLeaderEpochError: Older(9, errors.NotLeaderOrFollowerError),
+        errors.UnknownLeaderEpochError: Older(9, errors.NotLeaderOrFollowerError),
+        errors.OffsetNotAvailableError: Older(11, errors.NotLeaderOrFollowerError),
+        errors.ReplicaNotAvailableError: Older(11, errors.NotLeaderOrFollowerError),
+        errors.LeaderNotAvailableError: Older(ALWAYS, errors.NotLeaderOrFollowerError),
+        errors.RequestTimedOutError: Older(ALWAYS, errors.NotLeaderOrFollowerError),
+        errors.NetworkError: Older(ALWAYS, errors.NotLeaderOrFollowerError),
+        errors.ResourceExhaustedError: Older(ALWAYS, errors.NotLeaderOrFollowerError),
+    },
+    "ListOffsets": {
+        errors.FencedLeaderEpochError: Older(4, errors.NotLeaderOrFollowerError),
+        errors.UnknownLeaderEpochError: Older(4, errors.NotLeaderOrFollowerError),
+        errors.OffsetNotAvailableError: Older(5, errors.LeaderNotAvailableError),
+    },
+    "Metadata": {
+        errors.ListenerNotFoundError: Older(6, errors.LeaderNotAvailableError),
+    },
+    # Kafka's answer while a broker waits for a block of ids; Java gives up after any other one but a coordinator's.
+    "InitProducerId": {
+        errors.RequestTimedOutError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
+        errors.NetworkError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
+        errors.NotControllerError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
+        errors.ResourceExhaustedError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
+    },
+}
+
+
+def code_of(error: ApiError | None, api: str = "", version: int = 0) -> int:
+    """The number for an answer of the API in that version; 0 for no error. Without an API: the errors of a request as
+    a whole, which clients read alike in all of them."""
+    if error is None:
+        return 0
+    older = _OLDER.get((api, error.code))
+    if older is not None:
+        return older[1] if version < older[0] else error.code
+    return _SUBSTITUTES.get(error.code, error.code)
+
+
+def message_of(error: ApiError | None) -> str | None:
+    """The text, for versions that have a field for it."""
+    return None if error is None else error.message[:MESSAGE_CHARS_MAX]
+
+
+def leader_of(error: ApiError | None, listener: str) -> LeaderHint | None:
+    """The leader that the error names, as the clients of a listener reach it; None unless it says who leads now. The
+    endpoint is None if the leader has no such listener, or is not known to this node."""
+    if error is None or error.leader is None or error.code not in _LEADER_CODES:
+        return None
+    return error.leader.at(listener)
+
+
+def _number(instead: Instead) -> int:
+    return int(instead) if isinstance(instead, Code) else instead.code
+
+
+_LEADER_CODES: Final = frozenset({errors.NotLeaderOrFollowerError.code, errors.FencedLeaderEpochError.code})
+_SUBSTITUTES: Final = {error.code: _number(row.code) for error, row in EVERYWHERE.items()}
+_OLDER: Final = {
+    (api, error.code): (first, _number(row.code))
+    for error, row in EVERYWHERE.items()
+    for api, first in row.known.items()
+} | {(api, error.code): (row.below, _number(row.code)) for api, rows in IN_API.items() for error, row in rows.items()}
