@@ -22,8 +22,9 @@ from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare
 from broker.network.doors import Session
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller, Request, RequestChannel
-from broker.network.request_memory import RequestMemory
+from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
 from penstock.messages.client_apis import FETCH, PRODUCE
@@ -93,9 +94,10 @@ class _StreamBytes:
     def __init__(self, context: grpc.aio.ServicerContext) -> None:
         self._context = context
 
-    async def read(self) -> bytes | None:
+    async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
+        await intake.wait_turn()
         raw: Any = await self._context.read()
-        return None if raw is grpc.aio.EOF else raw
+        return None if raw is grpc.aio.EOF else (raw, intake.arrived(len(raw)))
 
     async def write(self, message: bytes) -> None:
         await self._context.write(message)
@@ -129,7 +131,7 @@ class BrokerDoor:
         self.busy = channel.busy.network
         self._new_session = new_session
         self._limits = limits
-        self._open: dict[ConnectionLoop, Endpoint] = {}
+        self._open: dict[ConnectionLoop[bytes, bytes], Endpoint] = {}
         """The loops of all streams, with the far ends of their connections."""
 
     def peers_with_streams(self) -> set[Endpoint]:

@@ -3,7 +3,7 @@
 A plan is a generator. It yields an `Ask`, a request of this node's own (`penstock/messages/`), and is sent the answer
 to it; a request that failed as a whole is thrown into the plan as its `ApiError`. What the plan returns is the answer
 in Kafka's terms, or None where a client waits for none (Produce with acks=0). One that needs nothing of the node
-returns without a yield.
+returns without a yield. One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
 
     def describe_cluster(asked: Asked, body: DescribeClusterRequest) -> Plan:
         cluster = yield Ask("DescribeCluster", messages.DescribeClusterRequest())
@@ -29,6 +29,10 @@ class Ask(NamedTuple):
     body: Any
     session: object = None
     """That of a fetch: the state between the requests of one fetcher."""
+
+
+class ConnectionEnds(Exception):
+    """The answer of a plan whose client can be told only by the end of its connection. Its text is for the log."""
 
 
 class ConnectionMemory:

@@ -1,9 +1,9 @@
 """The life of one connection: room, turn, read, lease, decode, prepare, submit; and answers, written in their order.
 
 A door gives its bytes (`ByteConnection`) and its language (`Wire`); the rest is the same for all of them. A request is
-read only when the connection may have another one open (processor.py), and when there is memory for one as large as
-the last (request_memory.py). What an API prepares before the request queues, such as a conversion, holds up this
-connection alone, so its requests stay in order. Not here: who may connect, gRPC, and what a request means.
+read only when the connection may have another one open (processor.py), and when there is memory for it
+(request_memory.py). What an API prepares before the request queues, such as a conversion, holds up this connection
+alone, so its requests stay in order. Not here: who may connect, gRPC, and what a request means.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.network.client_names import ClientNames, ClientTraffic
-from broker.network.processor import Processor
+from broker.network.memory_budget import Lease
+from broker.network.processor import Processor, Send
 from broker.network.request_channel import Caller, Request, RequestChannel
-from broker.network.request_memory import RequestMemory
+from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.tasks import watch
 
 _log = logging.getLogger(__name__)
+
+Raw = TypeVar("Raw")
+"""The bytes of a request, as a connection has them."""
+Message = TypeVar("Message", bound="Measured")
+"""An answer, as a connection writes it."""
 
 Prepare = Callable[[Request], Awaitable[None] | None]
 """Called with each request BEFORE it queues; what it returns is waited for."""
@@ -34,49 +40,64 @@ class Incoming(NamedTuple):
     body: Any
 
 
-class Wire(Protocol):
+class Measured(Protocol):
+    """Has a length, in bytes."""
+
+    def __len__(self) -> int: ...
+
+
+RawIn = TypeVar("RawIn", contravariant=True)
+RawOut = TypeVar("RawOut", covariant=True)
+MessageOut = TypeVar("MessageOut", covariant=True)
+MessageIn = TypeVar("MessageIn", contravariant=True)
+
+
+class Wire(Protocol[RawIn, MessageOut]):
     """A language of requests and answers."""
 
-    def decode(self, raw: bytes) -> Incoming:
+    def decode(self, raw: RawIn) -> Incoming:
         """InvalidRequestError for what is none, is over a limit, or may not be asked here."""
         ...
 
-    def encode(self, request: Request, answer: Any) -> bytes:
+    def encode(self, request: Request, answer: Any) -> MessageOut:
         """The bytes of the request's error, or else of this answer or part of one."""
         ...
 
 
-class ByteConnection(Protocol):
+class ByteConnection(Protocol[RawOut, MessageIn]):
     """The bytes of one connection, message by message."""
 
-    async def read(self) -> bytes | None:
-        """The next message; None when the other side sends no more."""
+    async def receive(self, intake: RequestIntake) -> tuple[RawOut, Lease] | None:
+        """The next message and the lease of its memory, by the way of the intake that fits the wire; None when the
+        other side sends no more."""
         ...
 
-    async def write(self, message: bytes) -> None:
+    async def write(self, message: MessageIn) -> None:
         """Returns when there is room for another one."""
         ...
 
 
-class ConnectionLoop:
+class ConnectionLoop(Generic[Raw, Message]):
     """One connection, from its first request to its last answer."""
 
     def __init__(
         self,
         channel: RequestChannel,
         caller: Caller,
-        connection: ByteConnection,
-        wire: Wire,
+        connection: ByteConnection[Raw, Message],
+        wire: Wire[Raw, Message],
         memory: RequestMemory,
         pipelined_max: int,
         prepare: Prepare,
         session: object = None,
         names: ClientNames | None = None,
+        send: Send | None = None,
     ) -> None:
-        """`session` is that of its fetches; `names` counts the connection by the client's name, if given."""
+        """`session` is that of its fetches; `names` counts the connection by the client's name, if given. `send` takes
+        each request in its order; if it is not given, the channel does."""
         self._channel, self._connection, self._wire = channel, connection, wire
         self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
-        self._processor = Processor(channel, caller, pipelined_max)
+        self._processor = Processor(channel, caller, pipelined_max, send)
         self._client: ClientTraffic | None = None
         self.writing_since_ns: int | None = None
         """Since when an answer is under way (monotonic)."""
@@ -99,15 +120,14 @@ class ConnectionLoop:
         try:
             while True:
                 await processor.wait_room()
-                await intake.wait_turn()
-                raw = await self._connection.read()
-                if raw is None:
+                received = await self._connection.receive(intake)
+                if received is None:
                     return
-                lease = intake.arrived(len(raw))
+                raw, lease = received
                 try:
                     received_ns = self._channel.now_ns()
                     incoming = self._wire.decode(raw)
-                    del raw
+                    del raw, received
                     self._count_in(incoming.client_id, lease.size)
                     request = processor.request(incoming, self._session, lease, received_ns)
                     preparing = self._prepare(request)

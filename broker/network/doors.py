@@ -20,6 +20,7 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from metadata.image import EMPTY_IMAGE, MetadataImage
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -48,6 +49,9 @@ class BrokerService:
     """The connections for which the process has descriptors; `max.connections` may be less."""
     shared: SharedConnections
     """The limits of all listeners for clients together, whichever protocol each speaks."""
+    cluster_id: str = ""
+    image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE
+    """The newest metadata of this node."""
 
 
 @dataclass(frozen=True, slots=True)

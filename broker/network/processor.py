@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -23,6 +24,10 @@ from broker.network.request_channel import Caller, Request, RequestChannel
 ASIDE_RESULTS_MAX = 20_000
 """Some 10 MiB. A producer has five batches of a partition on their way: this is 4,000 partitions that all stand still.
 With more the connection waits, as it does for `pipelined_max`."""
+
+
+Send = Callable[[Request], Awaitable[None]]
+"""Takes a request on its way; returns when the next one may be read."""
 
 
 class IncomingRequest(Protocol):
@@ -44,9 +49,10 @@ class IncomingRequest(Protocol):
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int) -> None:
+    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int, send: Send | None = None) -> None:
+        """`send`: the way of a request to the handlers, if it is not straight into the channel."""
         self.caller = caller
-        self._channel = channel
+        self._channel, self._send = channel, send or channel.send
         self._pipelined_max = pipelined_max
         self._submitted = self._in_order = 0
         self._open: deque[Request] = deque()
@@ -92,7 +98,7 @@ class Processor:
         request.number = self._submitted
         self._open.append(request)
         self._check_room()
-        await self._channel.send(request)
+        await self._send(request)
 
     def response_ready(self, request: Request) -> None:
         self._channel.response_queue_size += 1

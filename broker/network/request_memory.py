@@ -1,14 +1,14 @@
-"""Decides when a stream's next request may be read: when there is room for one as large as its last.
+"""Decides when a connection's next request may be read: when there is room for it.
 
-gRPC hands over a whole message, and its size is not known before. So a stream is expected to send as much as last time,
-and room for that is held while the request is read. A stream that stays silent for `HELD_MS` gives the room back.
-Requests are counted from here until a handler is done with their bytes, large ones until they are answered
-(request_channel.py).
+Kafka's protocol tells the size of a request before its bytes: they are read when there is room for as many. gRPC hands
+over a whole message, and its size is not known before. So a stream is expected to send as much as last time, and room
+for that is held while the request is read. A stream that stays silent for `HELD_MS` gives the room back. Requests are
+counted from here until a handler is done with their bytes, large ones until they are answered (request_channel.py).
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
-cannot keep them waiting. One thing is not bounded here: every stream may have one unexpectedly large message on its
-way, because gRPC collects it before we see any of it. `socket.request.max.bytes` bounds its size, `max.connections` the
-number of streams.
+cannot keep them waiting. One thing is not bounded here: every gRPC stream may have one unexpectedly large message on
+its way, because gRPC collects it before we see any of it. `socket.request.max.bytes` bounds its size, `max.connections`
+the number of streams.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class RequestMemory:
 
 
 class RequestIntake:
-    """One stream's requests, on their way in. `wait_turn`, read, `arrived`, and so on."""
+    """One connection's requests, on their way in: `wait_turn`, read, `arrived` where the size of a request is not known
+    before it is read; `leased`, read, where it is."""
 
     def __init__(self, small: Account, large: Account) -> None:
         self._small = small
@@ -77,19 +78,14 @@ class RequestIntake:
         is_small = self._expected <= SMALL_BYTES
         if is_small and self._small.has_room(0):
             return
-        account, size = (self._small, 0) if is_small else (self._large, self._expected)
-        turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
-        lease = account.acquire(size, partial(_grant, turn))
-        if lease is None:
-            try:
-                lease = await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    turn.result().release()
-                raise
+        lease = await (_acquired(self._small, 0) if is_small else _acquired(self._large, self._expected))
         if not is_small:
             self._held = lease
             self._timer = asyncio.get_running_loop().call_later(HELD_MS / 1000, lease.release)
+
+    async def leased(self, size: int) -> Lease:
+        """A lease of the next request, whose bytes may be read now."""
+        return await _acquired(self._small if size <= SMALL_BYTES else self._large, size)
 
     def arrived(self, size: int) -> Lease:
         """A request was read: its bytes count until the lease is released."""
@@ -111,6 +107,19 @@ class RequestIntake:
         self._give_back()
         self._small.close()
         self._large.close()
+
+
+async def _acquired(account: Account, size: int) -> Lease:
+    turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+    lease = account.acquire(size, partial(_grant, turn))
+    if lease is not None:
+        return lease
+    try:
+        return await turn
+    except asyncio.CancelledError:
+        if turn.done() and not turn.cancelled():
+            turn.result().release()
+        raise
 
 
 def _grant(turn: asyncio.Future[Lease], lease: Lease) -> None:

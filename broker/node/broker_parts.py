@@ -78,7 +78,7 @@ class BrokerParts:
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
 
-        requests = make_request_path(config, environment, busy, replication, meters.request_sent, on_fatal)
+        requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
         self.session_memory, self.listeners = requests.session_memory, requests.listeners

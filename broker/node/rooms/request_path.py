@@ -22,6 +22,7 @@ from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
+from broker.node.rooms.quorum import QuorumParts
 from broker.node.rooms.replication import Replication
 
 ANSWERS_STREAM_SHARE = 16
@@ -46,6 +47,7 @@ def make_request_path(
     config: NodeConfig,
     environment: Environment,
     busy: BusyTimes,
+    quorum: QuorumParts,
     replication: Replication,
     request_sent: Callable[[Request, int], None],
     on_fatal: Callable[[BaseException], None],
@@ -76,6 +78,8 @@ def make_request_path(
         descriptors.client_connections_max,
         descriptors.node_connections_max,
         shared_by_clients(config, descriptors.client_connections_max),
+        quorum.cluster_id,
+        lambda: quorum.loader.image,
     )
     listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory

@@ -15,8 +15,9 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import SMALL_BYTES, Request, RequestChannel
-from broker.network.request_memory import RequestMemory
+from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.errors import InvalidRequestError
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER
@@ -40,14 +41,15 @@ class Far:
         self.written: list[bytes] = []
         self.bodies: list[weakref.ref[Body]] = []
 
-    async def read(self) -> bytes | None:
+    async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
+        await intake.wait_turn()
         if not self.messages:
             await self.stays.wait()
             return None
         message = self.messages.pop(0)
         if message == b"reader breaks":
             raise ConnectionResetError
-        return message
+        return message, intake.arrived(len(message))
 
     async def write(self, message: bytes) -> None:
         await self.may_write.wait()

@@ -1,0 +1,37 @@
+"""The parts of a node that plans may look at without asking the node. Reads only; the same for every listener."""
+
+from __future__ import annotations
+
+from broker.config.node_config import NodeConfig
+from broker.network.doors import BrokerService, Session
+from metadata.image import MetadataImage
+
+
+class DoorParts:
+    """Made once for all listeners of a node that speak Kafka's protocol."""
+
+    def __init__(self, config: NodeConfig, service: BrokerService) -> None:
+        self.config = config
+        self.node_id = config.node_id
+        self.cluster_id = service.cluster_id
+        self._service = service
+
+    def image(self) -> MetadataImage:
+        """The newest metadata that this node has."""
+        return self._service.image()
+
+    def topic_id(self, name: str) -> str | None:
+        """None for a topic that there is not."""
+        topic = self.image().topics_by_name.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """None for an id that no topic has (any more)."""
+        return self.image().topic_name(topic_id)
+
+    def new_session(self, host: str) -> Session:
+        """A fetch session for a client at that host. The caller closes it."""
+        return self._service.new_session(host)
+
+    def __repr__(self) -> str:
+        return f"DoorParts(node {self.node_id} of {self.cluster_id})"
