@@ -66,11 +66,15 @@ NAMED_TWICE = {
     "FetchResponse": "likewise",
     "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
     "Position": "where reading goes on: of a program that keeps it, and in the offset of a Spark stream",
+    "boolean": "a kind of configuration key, and of field in Kafka's messages",
     "main": "where a process begins",
+    "string": "likewise",
     "reference": "one page of the generated documentation each; called through its module",
 }
 """Why a name stands in more than one module."""
 WITH_SUBJECTS = (*SOURCES, "ops", "protos", "examples", "benchmarks", "tests")
+KAFKAS_MESSAGES = "broker/kafka/schemas/"
+"""The messages of its protocol have its names, and ours have them too where they mean the same."""
 NAMESPACES = ("penstock/cli/",)
 """Modules whose functions are called through them: commands are named for what users type."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
@@ -292,7 +296,8 @@ def test_a_name_means_one_thing() -> None:
                 continue
             if node.name.startswith("_") or (is_function and name(path).startswith(NAMESPACES)):
                 continue
-            holders.setdefault(node.name, []).append(name(path))
+            owner = "Kafka's " if name(path).startswith(KAFKAS_MESSAGES) else ""
+            holders.setdefault(owner + node.name, []).append(name(path))
     twice = {known: paths for known, paths in holders.items() if len(paths) > 1}
     assert {known: paths for known, paths in twice.items() if known not in NAMED_TWICE} == {}
     assert set(NAMED_TWICE) - set(twice) == set()

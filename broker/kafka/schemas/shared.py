@@ -1,0 +1,20 @@
+"""Structs that messages of several subjects have."""
+
+from __future__ import annotations
+
+from broker.kafka.wire.fields import array, int32, string
+from broker.kafka.wire.structs import struct
+
+
+@struct
+class NodeEndpoint:
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string(null="0+", default=None)
+
+
+@struct
+class TopicPartition:
+    topic: str = string()
+    partitions: list[int] = array(int32)

@@ -1,0 +1,96 @@
+"""The reader and the writer of a message are each other's inverse, and hold to what the declaration says."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.kafka.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from broker.kafka.schemas.produce import ProduceRequest
+from broker.kafka.schemas.table import MESSAGES, REQUESTS, RESPONSES
+from broker.kafka.wire.codec import decode, encode
+from broker.kafka.wire.primitives import EncodeError
+from broker.kafka.wire.structs import facts_of
+from penstock.errors import InvalidRequestError, UnsupportedVersionError
+
+
+def test_every_api_has_a_request_and_a_response_with_the_same_versions() -> None:
+    assert REQUESTS.keys() == RESPONSES.keys()
+    for key, request in REQUESTS.items():
+        assert facts_of(request).versions == facts_of(RESPONSES[key]).versions
+        assert facts_of(request).flexible == facts_of(RESPONSES[key]).flexible
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
+def test_a_message_with_nothing_but_defaults_returns_as_it_was(cls: type) -> None:
+    first, last = facts_of(cls).versions
+    for version in range(first, last + 1):
+        written = b"".join(encode(cls(), version))
+
+        assert decode(cls, version, memoryview(written)) == (cls(), len(written))
+
+
+def test_an_answer_to_an_unknown_version_of_api_versions_is_version_0() -> None:
+    answer = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)])
+
+    assert b"".join(encode(answer, 0)).hex(" ", 2) == "0023 0000 0001 0012 0000 0004"
+
+
+def test_records_are_written_as_the_object_that_they_are() -> None:
+    class Slice:
+        def __len__(self) -> int:
+            return 300
+
+    first, second = Slice(), memoryview(b"xyz")
+    partitions = [FetchResponsePartitionData(records=first), FetchResponsePartitionData(records=second)]
+
+    parts = encode(FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)]), 12)
+
+    assert [type(part) for part in parts] == [bytes, Slice, bytes, memoryview, bytes]
+    assert parts[1] is first and parts[3] is second
+
+
+def test_a_value_that_the_version_has_no_field_for_is_refused_unless_it_is_ignorable() -> None:
+    name = MetadataRequestTopic(name="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+
+    encode(MetadataRequest(topics=[name]), 9)
+    with pytest.raises(UnsupportedVersionError, match=r"MetadataRequest\.allow_auto_topic_creation"):
+        encode(MetadataRequest(topics=[], allow_auto_topic_creation=False), 3)
+
+
+def test_null_is_refused_where_it_may_not_be() -> None:
+    with pytest.raises(EncodeError, match=r"MetadataRequest\.topics may not be null"):
+        encode(MetadataRequest(topics=None), 0)
+    with pytest.raises(InvalidRequestError, match=r"MetadataRequest\.topics is null"):
+        decode(MetadataRequest, 0, memoryview(b"\xff\xff\xff\xff"))
+
+
+def test_a_version_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(UnsupportedVersionError, match="3 to 13, and not 2"):
+        decode(ProduceRequest, 2, memoryview(b""))
+
+
+def test_an_array_beyond_the_limit_of_elements_is_refused_before_it_is_read() -> None:
+    written = b"".join(encode(ApiVersionsResponse(api_keys=[ApiVersion(api_key=key) for key in range(9)]), 0))
+
+    with pytest.raises(InvalidRequestError, match="more elements"):
+        decode(ApiVersionsResponse, 0, memoryview(written), elements_max=8)
+    decode(ApiVersionsResponse, 0, memoryview(written), elements_max=9)
+
+
+def test_a_length_above_the_rest_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"MetadataRequest\.topics has the length 1000000"):
+        decode(MetadataRequest, 4, memoryview(b"\x00\x0f\x42\x40\x00"))
+
+
+def test_unknown_tagged_fields_are_skipped_and_tags_ascend() -> None:
+    body = b"".join(encode(ApiVersionsRequest(client_software_name="kcat", client_software_version="1"), 3))
+    tagged = body[:-1] + bytes.fromhex("02 05 01 aa 80 01 00")
+
+    assert decode(ApiVersionsRequest, 3, memoryview(tagged)) == (
+        ApiVersionsRequest(client_software_name="kcat", client_software_version="1"),
+        len(tagged),
+    )
+    with pytest.raises(InvalidRequestError, match="tags ascend"):
+        decode(ApiVersionsRequest, 3, memoryview(body[:-1] + bytes.fromhex("02 05 01 aa 05 00")))
