@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks.storage_log import BATCHES, bare_check, batch_of, filled_log
 from benchmarks.storage_rows import MIB, Row, Scale, best_of, rate_row
 from storage.recovery.recovery import LastKnown
-from storage.tools.findings import Finding
 from storage.tools.target import LogPath
-from storage.tools.verify_log import VerifyOptions, verify_log
+from storage.tools.verify.findings import Finding
+from storage.tools.verify.verify_log import VerifyOptions, verify_log
 
 GOAL = 0.5
 SMALL_MIB = 64

@@ -19,16 +19,15 @@ from penstock.cli import (
     brokers,
     cluster,
     configs,
-    consume,
     dev,
     elect_leaders,
     log_dirs,
     node,
     pipeline,
-    produce,
     topics,
 )
 from penstock.cli.bench import command as bench
+from penstock.cli.console import consume, produce
 from penstock.cli.demo import command as demo
 from penstock.cli.edge.run import run_command
 from penstock.cli.files import log, metadata

@@ -8,7 +8,7 @@
     N.index, N.timeindex       without N.log and N.log.swap               removed
 
 All other names are not touched, and no directory is. `segment_files.py` does it at a start, and
-`storage/tools/verify_files.py` tells what it would do.
+`storage/tools/verify/verify_files.py` tells what it would do.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.tools.checkpoint_reader import read_knowledge
 from storage.tools.dump_files import dump
 from storage.tools.dump_log import DumpOptions, Row
-from storage.tools.findings import Finding, LogReport
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover
 from storage.tools.target import LogPath, Target, find_target
 from storage.tools.truncation import Repair, Restart, Truncation, find_repair, find_repairs
-from storage.tools.verify_log import VerifyOptions
-from storage.tools.verify_log_dir import verify
+from storage.tools.verify.findings import Finding, LogReport
+from storage.tools.verify.verify_log import VerifyOptions
+from storage.tools.verify.verify_log_dir import verify
 from storage.tools.work import bytes_to_recover, bytes_to_verify
 
 EXIT_DONE, EXIT_DAMAGE, EXIT_WARNINGS = 0, 1, 3

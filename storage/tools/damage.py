@@ -20,8 +20,8 @@ from typing import NamedTuple
 from storage.recovery.recovery import LastKnown
 from storage.segment import segment_faults
 from storage.segment.segment import Segment
-from storage.tools.findings import CUT, Finding, remedy_for_damage
 from storage.tools.target import LogPath
+from storage.tools.verify.findings import CUT, Finding, remedy_for_damage
 
 NO_POINT = (
     "no recovery point is known here, so rot and a torn tail look the same, and a start would cut the log here: verify "

@@ -31,7 +31,7 @@ from storage.recovery.producer_recovery import found_snapshots
 from storage.recovery.producer_snapshot import read_snapshot, snapshot_path
 from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
 from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
-from storage.tools.verify_files import QUORUM_STATE, QUORUM_VOTER
+from storage.tools.verify.verify_files import QUORUM_STATE, QUORUM_VOTER
 
 Dump = Callable[[FileSystem, str], Iterator[Row]]
 

@@ -36,10 +36,10 @@ from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_table import LogId
 from storage.recovery.recovery import LastKnown
 from storage.segment.segment import Segment
-from storage.tools.findings import Finding, remedy_for_damage
 from storage.tools.recorded import Change, RecordedFileSystem
 from storage.tools.restart import begin_at
 from storage.tools.target import LogPath, Target
+from storage.tools.verify.findings import Finding, remedy_for_damage
 
 _NOBODY = TopicPartition("unnamed", 0)
 """For a directory whose name is no partition's; a log needs a name only for its messages."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from penstock.types import METADATA_TOPIC
 from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT
 from storage.tools.checkpoint_reader import LogDirKnowledge, read_knowledge
-from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.target import LogPath, Target
-from storage.tools.verify_log import VerifyOptions, verify_log
+from storage.tools.verify.findings import NEW_VOTER, Finding, LogReport
+from storage.tools.verify.verify_log import VerifyOptions, verify_log
 
 _CURABLE = ("rot", "short")
 

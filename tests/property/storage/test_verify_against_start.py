@@ -19,11 +19,11 @@ import pytest
 
 from penstock.errors import CorruptFileError, PenstockError
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
-from storage.tools.findings import Finding
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target
-from storage.tools.verify_log import VerifyOptions
-from storage.tools.verify_log_dir import verify
+from storage.tools.verify.findings import Finding
+from storage.tools.verify.verify_log import VerifyOptions
+from storage.tools.verify.verify_log_dir import verify
 from tests.support.log_dirs import BATCHES, contents, make_log_dir
 from tests.support.machine import machine
 from tests.support.storage import CLUSTER_ID, SMALL, TP, log_named, read_all

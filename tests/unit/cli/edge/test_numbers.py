@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from penstock.cli.configs import alter
-from penstock.cli.consume_range import parse_moment_ms, parse_range
+from penstock.cli.console.consume_range import parse_moment_ms, parse_range
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX, parse_number
 from penstock.cli.log_dirs import parse_log_dir_moves
 from penstock.cli.main import app

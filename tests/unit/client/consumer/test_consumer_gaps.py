@@ -10,7 +10,7 @@ import pytest
 
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.backoff import Backoff
-from penstock.cli import consume
+from penstock.cli.console import consume
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.positions import Positions

@@ -17,14 +17,14 @@ from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPO
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.clean_shutdown import CleanStop, take_marker
 from storage.tools.checkpoint_reader import read_knowledge
-from storage.tools.findings import Finding
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover
 from storage.tools.target import LogPath, find_target
 from storage.tools.truncation import Repair, Restart, Truncation, find_repair, find_repairs
-from storage.tools.verify_log import VerifyOptions
-from storage.tools.verify_log_dir import verify
+from storage.tools.verify.findings import Finding
+from storage.tools.verify.verify_log import VerifyOptions
+from storage.tools.verify.verify_log_dir import verify
 from tests.support.log_dirs import (
     BATCH_BYTES,
     FIRST,

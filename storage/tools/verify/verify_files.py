@@ -35,8 +35,8 @@ from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.recovery import LastKnown
 from storage.segment.leftovers import Leftover, leftovers
-from storage.tools.findings import TIDY, Finding, Severity
 from storage.tools.target import OFFSET_CHECKPOINTS
+from storage.tools.verify.findings import TIDY, Finding, Severity
 
 QUORUM_STATE = "quorum-state"
 """The state file of the metadata log; its owner is the broker, its form a sealed JSON object."""

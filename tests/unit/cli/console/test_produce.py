@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import produce, produce_lines
-from penstock.cli.produce_lines import BadLineError, LineShape, parse_header
+from penstock.cli.console import produce, produce_lines
+from penstock.cli.console.produce_lines import BadLineError, LineShape, parse_header
 from penstock.client.producer.sender import ProducerStatistics
 from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
 from penstock.record.reader import read_records

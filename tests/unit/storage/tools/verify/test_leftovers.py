@@ -8,11 +8,11 @@ import pytest
 
 from storage.disk.file_system import OsFileSystem
 from storage.segment.segment_files import tidy
-from storage.tools.findings import TIDY, Finding
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target
-from storage.tools.verify_log import VerifyOptions
-from storage.tools.verify_log_dir import verify
+from storage.tools.verify.findings import TIDY, Finding
+from storage.tools.verify.verify_log import VerifyOptions
+from storage.tools.verify.verify_log_dir import verify
 from tests.support.log_dirs import FIRST, make_log_dir
 
 STEM = FIRST.removesuffix(".log")

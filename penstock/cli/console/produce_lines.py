@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from penstock.cli.record_format import ESCAPES
-from penstock.cli.record_json import JsonRecord, parse_record
+from penstock.cli.console.record_format import ESCAPES
+from penstock.cli.console.record_json import JsonRecord, parse_record
 from penstock.errors import (
     ConfigError,
     InvalidRecordError,

@@ -15,12 +15,12 @@ from storage.disk.file_names import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
-from storage.tools import verify_files
 from storage.tools.checkpoint_reader import LogDirKnowledge, read_knowledge
-from storage.tools.findings import Finding, LogReport
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import LogPath, Target
-from storage.tools.verify_log import VerifyOptions, verify_log
+from storage.tools.verify import verify_files
+from storage.tools.verify.findings import Finding, LogReport
+from storage.tools.verify.verify_log import VerifyOptions, verify_log
 
 _ABOVE_END = {
     HIGH_WATERMARK_CHECKPOINT: "committed records are not in this replica; a leader that has them sends them again",

@@ -17,7 +17,7 @@ from storage.append.producer_state import KnownProducers
 from storage.disk.file_system import FileSystem
 from storage.recovery.producer_recovery import ProducerReplay, found_snapshots
 from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
-from storage.tools.findings import Finding
+from storage.tools.verify.findings import Finding
 
 COSTS_TIME = "costs only time: the next start removes it, and reads an older one or the log"
 REMOVE = "remove the file while the node is stopped: the next start reads an older one or the log"

@@ -21,15 +21,15 @@ from storage.segment import segment_faults
 from storage.segment.batch_scan import LogFile
 from storage.segment.segment import Segment
 from storage.segment.segment_files import find_segments, tidy
-from storage.tools import verify_files
 from storage.tools.batch_walk import walk
 from storage.tools.damage import BadBytes, DamageJudge
 from storage.tools.decode import decoding_problem
-from storage.tools.findings import Finding, LogReport, remedy_for_damage
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import LogPath
-from storage.tools.verify_indexes import IndexCheck
-from storage.tools.verify_producers import ProducerCheck
+from storage.tools.verify import verify_files
+from storage.tools.verify.findings import Finding, LogReport, remedy_for_damage
+from storage.tools.verify.verify_indexes import IndexCheck
+from storage.tools.verify.verify_producers import ProducerCheck
 
 UNDECODABLE = "the bytes are as they were produced: the producer is at fault, and readers must go past this batch"
 

@@ -15,11 +15,11 @@ from storage.disk.checkpoint_file import write_epochs, write_offsets
 from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
 from storage.recovery.producer_snapshot import read_snapshot, snapshot_content
-from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target
-from storage.tools.verify_log import VerifyOptions
-from storage.tools.verify_log_dir import verify
+from storage.tools.verify.findings import NEW_VOTER, Finding, LogReport
+from storage.tools.verify.verify_log import VerifyOptions
+from storage.tools.verify.verify_log_dir import verify
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, THIRD, Damage, contents, cut, flip, make_log_dir
 from tests.support.storage import TP
 

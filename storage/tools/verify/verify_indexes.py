@@ -16,7 +16,7 @@ from penstock.record.batch import BatchHeader
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem
 from storage.segment import offset_index, time_index
-from storage.tools.findings import REBUILD, Finding
+from storage.tools.verify.findings import REBUILD, Finding
 
 _OLDER_THAN_ALL = -(2**63)
 _NEVER = (2**63, 2**63)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.cli import consume
-from penstock.cli.consume_ends import LOOK_MS, PATIENCE_MS, Ends, Leaders
+from penstock.cli.console import consume
+from penstock.cli.console.consume_ends import LOOK_MS, PATIENCE_MS, Ends, Leaders
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, LeaderNotAvailableError, TimedOutError

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.consume_ends import Ends, Leaders
-from penstock.cli.consume_range import TIME_FORMS, parse_range
+from penstock.cli.console.consume_ends import Ends, Leaders
+from penstock.cli.console.consume_range import TIME_FORMS, parse_range
+from penstock.cli.console.record_format import compile_format, header_text
+from penstock.cli.console.record_json import json_line
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import note
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
-from penstock.cli.record_format import compile_format, header_text
-from penstock.cli.record_json import json_line
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.produce_lines import BadLineError, JsonShape, LineShape, parse_separator
-from penstock.cli.record_json import json_line, parse_record
+from penstock.cli.console.produce_lines import BadLineError, JsonShape, LineShape, parse_separator
+from penstock.cli.console.record_json import json_line, parse_record
 from penstock.errors import ConfigError, MessageTooLargeError
 
 DATA = st.one_of(

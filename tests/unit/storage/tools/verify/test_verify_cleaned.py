@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 
 from storage.recovery.recovery import LastKnown
-from storage.tools.findings import Finding, LogReport
 from storage.tools.target import LogPath
-from storage.tools.verify_log import VerifyOptions, verify_log
+from storage.tools.verify.findings import Finding, LogReport
+from storage.tools.verify.verify_log import VerifyOptions, verify_log
 from tests.support.compaction import DIRECTORY, CompactedLog
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import TP

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX
-from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression, complete_topic
-from penstock.cli.output import note, print_json
-from penstock.cli.patience.waits import ProduceWait
-from penstock.cli.patience.watch import patience, patient_admin
-from penstock.cli.produce_lines import (
+from penstock.cli.console.produce_lines import (
     BadLineError,
     InputShape,
     JsonShape,
@@ -30,6 +25,11 @@ from penstock.cli.produce_lines import (
     parse_separator,
     read_lines,
 )
+from penstock.cli.edge.numbers import INT32_MAX
+from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression, complete_topic
+from penstock.cli.output import note, print_json
+from penstock.cli.patience.waits import ProduceWait
+from penstock.cli.patience.watch import patience, patient_admin
 from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecordError, PenstockError
 
 if TYPE_CHECKING:

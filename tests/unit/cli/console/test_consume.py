@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.cli import consume, consume_ends
-from penstock.cli.consume_range import BEGINNING, END, ConsumeRange, parse_range
-from penstock.cli.record_format import compile_format
+from penstock.cli.console import consume, consume_ends
+from penstock.cli.console.consume_range import BEGINNING, END, ConsumeRange, parse_range
+from penstock.cli.console.record_format import compile_format
 from penstock.errors import ConfigError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
