@@ -4,13 +4,15 @@ Brokers, leaders and offline partitions are those of this node's own image, whic
 So the answer has the node's own standing beside them: how old the image may be, whether the controller answers this
 broker, and how the partitions that it should lead stand by its own knowledge.
 
-A broker without a listener of the name of the one that the client uses is there without an address.
+A broker without a listener of the name of the one that the client uses is there without an address. All its listeners
+for clients are named beside it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from broker.network.request_channel import Request
 from broker.replication.replica_troubles import NAMED_MAX
 from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
+from metadata.registrations import BrokerRegistration
 from penstock.messages.cluster import (
     ClusterInfo,
     DescribeClusterRequest,
@@ -26,7 +29,8 @@ from penstock.messages.cluster import (
     PartitionTrouble,
     PartitionTroubleKind,
 )
-from penstock.types import NO_LEADER
+from penstock.messages.metadata import BrokerInfo, ClientListener
+from penstock.types import CLIENT_LISTENER, NO_LEADER, ListenerEndpoint
 
 Standing = tuple[NodeStanding, tuple[PartitionTrouble, ...]]
 """The broker's knowledge of itself, and the worst of the partitions that it should lead."""
@@ -58,9 +62,7 @@ class DescribeClusterApi:
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
-        brokers = tuple(
-            node_view(image.brokers[broker_id], request.caller.listener) for broker_id in sorted(image.brokers)
-        )
+        brokers = tuple(_described(image.brokers[each], request.caller.listener) for each in sorted(image.brokers))
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted
@@ -78,6 +80,14 @@ class DescribeClusterApi:
                 (*offline, *troubles),
             )
         )
+
+
+def _described(broker: BrokerRegistration, listener: str) -> BrokerInfo:
+    """As a client of that listener reaches it, and where all others do."""
+    everywhere = (ListenerEndpoint(CLIENT_LISTENER, broker.endpoint), *broker.listeners)
+    return replace(
+        node_view(broker, listener), listeners=tuple(ClientListener(name, *endpoint) for name, endpoint in everywhere)
+    )
 
 
 def _leader_counts(topics: Mapping[str, TopicImage]) -> _LeaderCounts:

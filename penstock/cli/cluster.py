@@ -41,7 +41,8 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
 
     Exits with 3 if a broker is fenced, and with 4 if there is no controller: the brokers' states are old then.
     """
-    from penstock.client.admin.health import address, seconds
+    from penstock.client.admin.health.health_check import seconds
+    from penstock.client.admin.health.judge import address
 
     with patient_admin(bootstrap) as admin:
         info = admin.describe_cluster()
@@ -54,8 +55,11 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
         print_fields({"cluster": info.cluster_id, "controller": controller, "metadata": metadata})
         served = "in service" if has_controller else f"in service {seconds(age_ms)} ago"
         states = {b.node_id: "fenced" if b.fenced else served for b in info.brokers}
-        rows = [(b.node_id, address(b), b.rack or "-", states[b.node_id]) for b in info.brokers]
-        print_table(["broker", "address", "rack", "state"], rows)
+        others = {b.node_id: " ".join(str(at) for at in b.listeners if at.address != address(b)) for b in info.brokers}
+        rows = [
+            (b.node_id, address(b), others[b.node_id] or "-", b.rack or "-", states[b.node_id]) for b in info.brokers
+        ]
+        print_table(["broker", "address", "other listeners", "rack", "state"], rows)
     if not has_controller:
         note("no controller: what is shown is old; see `penstock cluster health`")
         raise typer.Exit(EXIT_CRITICAL)

@@ -67,6 +67,8 @@ class NodeStanding:
     silent_log_dirs: tuple[SilentLogDir, ...] = ()
     node_listeners: tuple[NodeListener, ...] = ()
     """The listeners for nodes, of which every broker has one; none if it is older than this field."""
+    listener_types: Mapping[str, str] = field(default_factory=dict)
+    """The protocol of each listener for clients, GRPC or KAFKA; none if the broker is older than this field."""
 
 
 class PartitionTroubleKind(StrEnum):

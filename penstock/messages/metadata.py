@@ -19,6 +19,22 @@ class MetadataRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientListener:
+    """A listener for clients, as it is advertised."""
+
+    name: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        return str(Endpoint(self.host, self.port))
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerInfo:
     """One broker of the cluster; a fenced one is registered but not in service. `host` is "" for a broker that has no
     listener of the name of the one that this client uses."""
@@ -28,6 +44,8 @@ class BrokerInfo:
     port: int
     rack: str = ""
     fenced: bool = False
+    listeners: tuple[ClientListener, ...] = ()
+    """Every listener for clients, BROKER first; only in the description of the cluster, and none from an older node."""
 
     @property
     def endpoint(self) -> Endpoint:

@@ -547,7 +547,14 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners", "listener_types")
+    class ListenerTypesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     METADATA_AGE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -562,6 +569,7 @@ class NodeStanding(_message.Message):
     REFUSING_WRITES_FIELD_NUMBER: _ClassVar[int]
     SILENT_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     NODE_LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    LISTENER_TYPES_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -576,7 +584,8 @@ class NodeStanding(_message.Message):
     refusing_writes: int
     silent_log_dirs: _containers.RepeatedCompositeFieldContainer[SilentLogDir]
     node_listeners: _containers.RepeatedCompositeFieldContainer[NodeListener]
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ...) -> None: ...
+    listener_types: _containers.ScalarMap[str, str]
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ..., listener_types: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class NodeListener(_message.Message):
     __slots__ = ("name", "host", "port", "is_exposed")

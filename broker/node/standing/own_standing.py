@@ -51,6 +51,7 @@ def own_standing(
         refused.led,
         tuple(SilentLogDir(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
         tuple(node_listeners(config)),
+        {name: config.listener_type(name).value for name in config.client_listeners},
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
     return standing, (

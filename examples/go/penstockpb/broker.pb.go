@@ -1639,7 +1639,8 @@ type PartitionMetadata struct {
 	Elr              []int32                `protobuf:"varint,8,rep,packed,name=elr,proto3" json:"elr,omitempty"`                                              // not in sync, but with every committed record: may lead if no ISR member can (KIP-966)
 	AddingReplicas   []int32                `protobuf:"varint,10,rep,packed,name=adding_replicas,json=addingReplicas,proto3" json:"adding_replicas,omitempty"` // of `replicas`, while the partition is being reassigned (KIP-455)
 	RemovingReplicas []int32                `protobuf:"varint,11,rep,packed,name=removing_replicas,json=removingReplicas,proto3" json:"removing_replicas,omitempty"`
-	LogDirs          []string               `protobuf:"bytes,9,rep,name=log_dirs,json=logDirs,proto3" json:"log_dirs,omitempty"` // if asked for: directory ids in the order of `replicas`; "": not assigned yet (KIP-858)
+	OfflineReplicas  []int32                `protobuf:"varint,12,rep,packed,name=offline_replicas,json=offlineReplicas,proto3" json:"offline_replicas,omitempty"` // of `replicas`: fenced, without the client's listener, or on a failed log dir
+	LogDirs          []string               `protobuf:"bytes,9,rep,name=log_dirs,json=logDirs,proto3" json:"log_dirs,omitempty"`                                  // if asked for: directory ids in the order of `replicas`; "": not assigned yet (KIP-858)
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -1740,6 +1741,13 @@ func (x *PartitionMetadata) GetAddingReplicas() []int32 {
 func (x *PartitionMetadata) GetRemovingReplicas() []int32 {
 	if x != nil {
 		return x.RemovingReplicas
+	}
+	return nil
+}
+
+func (x *PartitionMetadata) GetOfflineReplicas() []int32 {
+	if x != nil {
+		return x.OfflineReplicas
 	}
 	return nil
 }
@@ -2934,7 +2942,8 @@ type NodeStanding struct {
 	RefusingAppends int32                  `protobuf:"varint,11,opt,name=refusing_appends,json=refusingAppends,proto3" json:"refusing_appends,omitempty"` // replicas whose last append found no room on the disk, or no file descriptor
 	RefusingWrites  int32                  `protobuf:"varint,12,opt,name=refusing_writes,json=refusingWrites,proto3" json:"refusing_writes,omitempty"`    // of these, those that it leads: producers are refused
 	SilentLogDirs   []*SilentLogDir        `protobuf:"bytes,13,rep,name=silent_log_dirs,json=silentLogDirs,proto3" json:"silent_log_dirs,omitempty"`
-	NodeListeners   []*NodeListener        `protobuf:"bytes,14,rep,name=node_listeners,json=nodeListeners,proto3" json:"node_listeners,omitempty"` // those for nodes, of which every broker has one; none: an older broker
+	NodeListeners   []*NodeListener        `protobuf:"bytes,14,rep,name=node_listeners,json=nodeListeners,proto3" json:"node_listeners,omitempty"`                                                                           // those for nodes, of which every broker has one; none: an older broker
+	ListenerTypes   map[string]string      `protobuf:"bytes,15,rep,name=listener_types,json=listenerTypes,proto3" json:"listener_types,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of each listener for clients: GRPC, or KAFKA; none: an older broker
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3063,6 +3072,13 @@ func (x *NodeStanding) GetSilentLogDirs() []*SilentLogDir {
 func (x *NodeStanding) GetNodeListeners() []*NodeListener {
 	if x != nil {
 		return x.NodeListeners
+	}
+	return nil
+}
+
+func (x *NodeStanding) GetListenerTypes() map[string]string {
+	if x != nil {
+		return x.ListenerTypes
 	}
 	return nil
 }
@@ -3779,7 +3795,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x03(\v2&.penstock.v1.TopicMetadata.ConfigEntryR\x06config\x1a9\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf5\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa0\x03\n" +
 	"\x11PartitionMetadata\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\x05R\tpartition\x12\x1b\n" +
 	"\tleader_id\x18\x02 \x01(\x11R\bleaderId\x12!\n" +
@@ -3791,7 +3807,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x03elr\x18\b \x03(\x05R\x03elr\x12'\n" +
 	"\x0fadding_replicas\x18\n" +
 	" \x03(\x05R\x0eaddingReplicas\x12+\n" +
-	"\x11removing_replicas\x18\v \x03(\x05R\x10removingReplicas\x12\x19\n" +
+	"\x11removing_replicas\x18\v \x03(\x05R\x10removingReplicas\x12)\n" +
+	"\x10offline_replicas\x18\f \x03(\x05R\x0fofflineReplicas\x12\x19\n" +
 	"\blog_dirs\x18\t \x03(\tR\alogDirs\"\x88\x01\n" +
 	"\x13CreateTopicsRequest\x12-\n" +
 	"\x06topics\x18\x01 \x03(\v2\x15.penstock.v1.NewTopicR\x06topics\x12\x1d\n" +
@@ -3892,7 +3909,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xb2\x04\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xc9\x05\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -3910,7 +3927,11 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x10refusing_appends\x18\v \x01(\x05R\x0frefusingAppends\x12'\n" +
 	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\x12A\n" +
 	"\x0fsilent_log_dirs\x18\r \x03(\v2\x19.penstock.v1.SilentLogDirR\rsilentLogDirs\x12@\n" +
-	"\x0enode_listeners\x18\x0e \x03(\v2\x19.penstock.v1.NodeListenerR\rnodeListeners\"i\n" +
+	"\x0enode_listeners\x18\x0e \x03(\v2\x19.penstock.v1.NodeListenerR\rnodeListeners\x12S\n" +
+	"\x0elistener_types\x18\x0f \x03(\v2,.penstock.v1.NodeStanding.ListenerTypesEntryR\rlistenerTypes\x1a@\n" +
+	"\x12ListenerTypesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
 	"\fNodeListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -3996,7 +4017,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -4053,113 +4074,115 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	nil,                                         // 52: penstock.v1.TopicMetadata.ConfigEntry
 	nil,                                         // 53: penstock.v1.NewTopic.ConfigEntry
 	nil,                                         // 54: penstock.v1.DescribeClusterResponse.LeadersEntry
-	(*Error)(nil),                               // 55: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 56: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 57: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 58: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 59: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 60: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 61: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 62: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 63: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 64: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 65: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 66: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 67: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 68: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 69: penstock.v1.AlterReplicaLogDirsResponse
+	nil,                                         // 55: penstock.v1.NodeStanding.ListenerTypesEntry
+	(*Error)(nil),                               // 56: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 57: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 58: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 59: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 60: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 61: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 62: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 63: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 64: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 65: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 66: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 67: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 68: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 69: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 70: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	55, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	55, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	56, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	56, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	55, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	55, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	56, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	56, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	56, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	57, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	55, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	56, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	55, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	57, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	56, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	58, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	55, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	56, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
 	52, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	55, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	56, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
 	53, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	55, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	56, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	55, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	55, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	57, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	56, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	56, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	58, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
 	43, // 37: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
 	54, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
 	46, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
 	45, // 40: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
 	44, // 41: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
-	0,  // 42: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	49, // 43: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	49, // 44: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 45: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,  // 46: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	11, // 47: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	15, // 48: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	19, // 49: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	23, // 50: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	28, // 51: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	31, // 52: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	33, // 53: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	37, // 54: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	58, // 55: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	59, // 56: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	60, // 57: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	39, // 58: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	61, // 59: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	41, // 60: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	47, // 61: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	50, // 62: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	62, // 63: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	63, // 64: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 65: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 66: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 67: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 68: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 69: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 70: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 71: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 72: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 73: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 74: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	64, // 75: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	65, // 76: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	66, // 77: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	40, // 78: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	67, // 79: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	42, // 80: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	48, // 81: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	51, // 82: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	68, // 83: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	69, // 84: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	65, // [65:85] is the sub-list for method output_type
-	45, // [45:65] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	55, // 42: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
+	0,  // 43: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	49, // 44: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	49, // 45: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 46: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,  // 47: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	11, // 48: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	15, // 49: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	19, // 50: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	23, // 51: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	28, // 52: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	31, // 53: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	33, // 54: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	37, // 55: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	59, // 56: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	60, // 57: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	61, // 58: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	39, // 59: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	62, // 60: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	41, // 61: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	47, // 62: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	50, // 63: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	63, // 64: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	64, // 65: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 66: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 67: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 68: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 69: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 70: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 71: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 72: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 73: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 74: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 75: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	65, // 76: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	66, // 77: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	67, // 78: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	40, // 79: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	68, // 80: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	42, // 81: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	48, // 82: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	51, // 83: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	69, // 84: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	70, // 85: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	66, // [66:86] is the sub-list for method output_type
+	46, // [46:66] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4178,7 +4201,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

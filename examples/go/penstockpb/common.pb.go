@@ -243,6 +243,7 @@ type Node struct {
 	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	Rack          string                 `protobuf:"bytes,4,opt,name=rack,proto3" json:"rack,omitempty"`
 	Fenced        bool                   `protobuf:"varint,5,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Listeners     []*ClientListener      `protobuf:"bytes,6,rep,name=listeners,proto3" json:"listeners,omitempty"` // in DescribeCluster: every one for clients, BROKER first; none: an older node answers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -312,6 +313,73 @@ func (x *Node) GetFenced() bool {
 	return false
 }
 
+func (x *Node) GetListeners() []*ClientListener {
+	if x != nil {
+		return x.Listeners
+	}
+	return nil
+}
+
+type ClientListener struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"` // as it is advertised
+	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientListener) Reset() {
+	*x = ClientListener{}
+	mi := &file_penstock_v1_common_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientListener) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientListener) ProtoMessage() {}
+
+func (x *ClientListener) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_common_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientListener.ProtoReflect.Descriptor instead.
+func (*ClientListener) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_common_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ClientListener) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ClientListener) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ClientListener) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 var File_penstock_v1_common_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_common_proto_rawDesc = "" +
@@ -334,13 +402,18 @@ const file_penstock_v1_common_proto_rawDesc = "" +
 	"\x0eEpochEndOffset\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x05R\x05epoch\x12\x1d\n" +
 	"\n" +
-	"end_offset\x18\x02 \x01(\x03R\tendOffset\"s\n" +
+	"end_offset\x18\x02 \x01(\x03R\tendOffset\"\xae\x01\n" +
 	"\x04Node\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x12\n" +
 	"\x04rack\x18\x04 \x01(\tR\x04rack\x12\x16\n" +
-	"\x06fenced\x18\x05 \x01(\bR\x06fencedb\x06proto3"
+	"\x06fenced\x18\x05 \x01(\bR\x06fenced\x129\n" +
+	"\tlisteners\x18\x06 \x03(\v2\x1b.penstock.v1.ClientListenerR\tlisteners\"L\n" +
+	"\x0eClientListener\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\x05R\x04portb\x06proto3"
 
 var (
 	file_penstock_v1_common_proto_rawDescOnce sync.Once
@@ -354,20 +427,22 @@ func file_penstock_v1_common_proto_rawDescGZIP() []byte {
 	return file_penstock_v1_common_proto_rawDescData
 }
 
-var file_penstock_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_penstock_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_penstock_v1_common_proto_goTypes = []any{
 	(*Error)(nil),          // 0: penstock.v1.Error
 	(*LeaderHint)(nil),     // 1: penstock.v1.LeaderHint
 	(*EpochEndOffset)(nil), // 2: penstock.v1.EpochEndOffset
 	(*Node)(nil),           // 3: penstock.v1.Node
+	(*ClientListener)(nil), // 4: penstock.v1.ClientListener
 }
 var file_penstock_v1_common_proto_depIdxs = []int32{
 	1, // 0: penstock.v1.Error.leader:type_name -> penstock.v1.LeaderHint
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	4, // 1: penstock.v1.Node.listeners:type_name -> penstock.v1.ClientListener
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_common_proto_init() }
@@ -381,7 +456,7 @@ func file_penstock_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_common_proto_rawDesc), len(file_penstock_v1_common_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.client.admin.elections import ElectionResult
-from penstock.client.admin.health import ClusterHealth, HealthCheck
+from penstock.client.admin.health.health_check import ClusterHealth, HealthCheck
 from penstock.client.cluster.offsets import OffsetInfo
 from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
 from penstock.messages.configs import ConfigEntry
-from penstock.messages.metadata import BrokerInfo, PartitionInfo
+from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
 
 
@@ -47,6 +47,7 @@ class BrokerDescription:
 __all__ = [
     "BrokerDescription",
     "BrokerInfo",
+    "ClientListener",
     "ClusterHealth",
     "ClusterInfo",
     "ConfigEntry",

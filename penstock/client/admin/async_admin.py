@@ -22,7 +22,8 @@ from penstock.client.admin.admin_types import (
 )
 from penstock.client.admin.delete_records import checked_deletions, delete_records
 from penstock.client.admin.elections import order_elections
-from penstock.client.admin.health import ClusterHealth, judge
+from penstock.client.admin.health.health_check import ClusterHealth
+from penstock.client.admin.health.judge import judge
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic

@@ -9,9 +9,11 @@ from typing import cast
 from broker.apis.describe_cluster import DescribeClusterApi
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage, TopicImage
-from metadata.registrations import PartitionRegistration
+from metadata.registrations import BrokerRegistration, PartitionRegistration
+from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding, PartitionTroubleKind
-from penstock.types import NO_LEADER
+from penstock.types import NO_LEADER, Endpoint, ListenerEndpoint
+from penstock.wire.message_codec import response_codec
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 
@@ -38,6 +40,26 @@ def topics(*leaders: int) -> Topics:
 
 def image_of(by_id: Topics, offset: int) -> MetadataImage:
     return MetadataImage(offset, topics_by_id=by_id, topics_by_name={t.name: t for t in dict.values(by_id)})
+
+
+def test_every_listener_for_clients_is_named_and_the_address_is_that_of_the_clients_own() -> None:
+    kafka = ListenerEndpoint("KAFKA", Endpoint("a", 9092))
+    brokers = {
+        1: BrokerRegistration(1, "i1", 5, "a", 9192, "", False, False, (), listeners=(kafka,)),
+        2: BrokerRegistration(2, "i2", 6, "b", 9192, "", True, False, ()),
+    }
+    api = DescribeClusterApi("c", lambda: MetadataImage(1, brokers=brokers), lambda: 1, lambda: (STANDING, ()))
+    request = Request("DescribeCluster", DescribeClusterRequest(), Sink(), CALLER._replace(listener="KAFKA"), NOW_NS)
+    api.handle(request, DescribeClusterRequest())
+    first, second = cast(ClusterInfo, request.response).brokers
+    assert (first.host, first.port, list(map(str, first.listeners))) == (
+        "a",
+        9092,
+        ["BROKER://a:9192", "KAFKA://a:9092"],
+    )
+    assert (second.host, list(map(str, second.listeners))) == ("", ["BROKER://b:9192"]), "it has no listener KAFKA"
+    codec = response_codec(DESCRIBE_CLUSTER)
+    assert codec.decode(codec.encode(cast(ClusterInfo, request.response))) == request.response
 
 
 def test_leaders_are_counted_once_for_each_change_of_the_topics() -> None:

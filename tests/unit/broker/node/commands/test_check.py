@@ -12,7 +12,8 @@ from broker.config.node_config import NodeConfig
 from broker.node.commands.check import main
 from broker.node.format import format_node
 from penstock.client.admin.cluster_views import ClusterViews
-from penstock.client.admin.health import HealthCheck, judge
+from penstock.client.admin.health.health_check import HealthCheck
+from penstock.client.admin.health.judge import judge
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER

@@ -13,42 +13,29 @@ what is cluster-wide is taken from the newest picture, and the standing of a bro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 from penstock.client.admin.cluster_views import ClusterViews
+from penstock.client.admin.health.health_check import (
+    CRITICAL,
+    DEGRADED,
+    HEALTHY,
+    OK,
+    PARTITIONS_NAMED_MAX,
+    RANKS,
+    WARNING,
+    ClusterHealth,
+    HealthCheck,
+    listed,
+    nodes_listed,
+    seconds,
+)
+from penstock.client.admin.health.listener_checks import client_listeners, open_node_listeners
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.messages.cluster import PartitionTrouble
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo
 
-HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
-OK, WARNING = "ok", "warning"
-_RANKS = (OK, WARNING, DEGRADED, CRITICAL)
 VOTER_SILENT_MS = 10_000
 """A node hears from the quorum at least each second; an election takes less than this, too."""
-PARTITIONS_NAMED_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
-    """One question about the cluster, and its answer."""
-
-    name: str
-    status: str
-    """ok, warning, degraded or critical."""
-    summary: str
-    remedy: str = ""
-    details: tuple[str, ...] = ()
-    """The faults, one by one; not all of many."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterHealth:
-    """All checks, and the worst of them as the status: healthy, degraded or critical."""
-
-    status: str
-    checks: tuple[HealthCheck, ...]
 
 
 def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
@@ -64,9 +51,10 @@ def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
         _disks(views),
         _log_dirs(views),
         _room(views),
-        _listeners(views, quorum),
+        client_listeners(views),
+        open_node_listeners(views, quorum),
     )
-    worst = max((check.status for check in checks), key=_RANKS.index)
+    worst = max((check.status for check in checks), key=RANKS.index)
     return ClusterHealth(HEALTHY if worst in (OK, WARNING) else worst, checks)
 
 
@@ -87,7 +75,7 @@ def _quorum(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
         told = (f"voter {v.node_id} {_last_fetch(v.last_fetch_ms_ago)}" for v in late)
         left = f"{spare} more may fail" if spare > 0 else "no other voter may fail"
         return HealthCheck(
-            "quorum", DEGRADED, f"{', '.join(told)}; {left}", f"start {_nodes([v.node_id for v in late])}"
+            "quorum", DEGRADED, f"{', '.join(told)}; {left}", f"start {nodes_listed([v.node_id for v in late])}"
         )
     silence = seconds(VOTER_SILENT_MS)
     return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, none silent for {silence}")
@@ -111,7 +99,7 @@ def _metadata(views: ClusterViews) -> HealthCheck:
     return HealthCheck(
         "metadata",
         CRITICAL if len(old) == len(views.by_node) else DEGRADED,
-        f"that of {_nodes([s.node_id for s in old])} is old: clients that ask there hear of an earlier cluster",
+        f"that of {nodes_listed([s.node_id for s in old])} is old: clients that ask there hear of an earlier cluster",
         "connect these nodes with the voters of the quorum, or bring the quorum back",
         tuple(f"node {s.node_id}: {seconds(s.metadata_age_ms)} old" for s in old),
     )
@@ -252,26 +240,6 @@ def _room(views: ClusterViews) -> HealthCheck:
     )
 
 
-def _listeners(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
-    exposed = [(s.node_id, at) for s in views.standings for at in s.node_listeners if at.is_exposed]
-    voters = {voter.node_id for voter in quorum.voters}  # only brokers are asked
-    untold = voters.union(broker.node_id for broker in views.newest.brokers)
-    untold -= {s.node_id for s in views.standings if s.node_listeners}
-    unknown = f"; not known of {_nodes(sorted(untold))}" if untold else ""
-    if not exposed:
-        return HealthCheck("node listeners", OK, f"none is known to be open to every network{unknown}")
-    return HealthCheck(
-        "node listeners",
-        WARNING,
-        f"{len(exposed)} open to every network of the machine{unknown}",
-        "in listeners, give an address of the nodes' own network, or let a firewall keep all other machines out",
-        tuple(
-            f"node {node_id}: {listener}: every machine that reaches it can act as a node of the cluster"
-            for node_id, listener in exposed[:PARTITIONS_NAMED_MAX]
-        ),
-    )
-
-
 def _of_kind(views: ClusterViews, *kinds: str) -> tuple[str, ...]:
     found = [t for node_id in sorted(views.by_node) for t in views.by_node[node_id].troubles if t.kind in kinds]
     return tuple(
@@ -283,16 +251,3 @@ def _of_kind(views: ClusterViews, *kinds: str) -> tuple[str, ...]:
 
 def _named(trouble: PartitionTrouble) -> str:
     return f"{trouble.topic}-{trouble.partition}"
-
-
-def seconds(milliseconds: int) -> str:
-    """A length of time for people."""
-    return f"{milliseconds / 1000:.0f} s" if milliseconds >= 1000 else f"{milliseconds} ms"
-
-
-def listed(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, ids)) or "none"
-
-
-def _nodes(ids: list[int]) -> str:
-    return f"node {ids[0]}" if len(ids) == 1 else f"nodes {listed(ids)}"

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.client.admin.cluster_views import ClusterViews
-from penstock.client.admin.health import ClusterHealth, HealthCheck, judge
+from penstock.client.admin.health.health_check import ClusterHealth, HealthCheck
+from penstock.client.admin.health.judge import judge
 from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
