@@ -1,7 +1,10 @@
-"""One fetch stream's session on the leader's side: when its requests are answered, and how large an answer may be.
+"""One fetch session on the leader's side: when its requests are answered, and how large an answer may be (KIP-227).
 
-A stream is an incremental fetch session (KIP-227). Partitions tell the session when they change, so a turn costs in
-proportion to what is new, not to what is watched. `session_partitions.py` has what is watched and what is new.
+Partitions tell the session when they change, so a turn costs in proportion to what is new, not to what is watched.
+`session_partitions.py` has what is watched and what is new.
+
+A stream is a session, and so is what Kafka's clients name by an id. On a stream the next request ends the wait of the
+one before: its position is the newer one. The requests of another session have their turns one after another.
 
 A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
 One that finds records only on a disk waits for the thread that reads them (`cold_fetches.py`).
@@ -18,11 +21,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from broker.apis.cold_fetches import ColdFetches
-from broker.apis.session_partitions import GetPartition, SessionPartitions
+from broker.apis.session_partitions import SessionPartitions
+from broker.apis.watched_partition import GetPartition
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
@@ -30,7 +34,7 @@ from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
-from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 
 ANSWER_COPIES = 2
@@ -59,7 +63,7 @@ class SessionMemory:
 
 
 class FetchSession:
-    """Lives as long as its stream. At most one of its requests waits at a time."""
+    """At most one of its requests waits for records at a time."""
 
     def __init__(
         self,
@@ -71,12 +75,19 @@ class FetchSession:
         fail: FailRequest,
         io: IoPort,
         throttle: MoveThrottle,
+        *,
+        is_stream: bool = True,
     ) -> None:
-        """`throttle` is that of this broker as a leader."""
+        """`throttle` is that of this broker as a leader. `is_stream`: it lives and dies with a stream of requests."""
         self._fail = fail
         self._memory = memory
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
-        self._partitions = SessionPartitions(get, clock, memory.session, self._cold, self, throttle)
+        self._partitions = SessionPartitions(
+            get, clock, memory.session, self._cold, self, throttle, is_stream=is_stream
+        )
+        self._is_stream = is_stream
+        self._queued: deque[tuple[Request, FetchRequest]] = deque()
+        """Those whose turn comes after the one that waits or is paused."""
         self._paused: deque[tuple[Request, bool]] = deque()
         self._count_out = count_out
         self._response_bytes_max = response_bytes_max
@@ -92,13 +103,31 @@ class FetchSession:
         """True if the stream is a follower's."""
         return self._partitions.is_replica
 
+    def wanted(self) -> Iterator[FetchPartition]:
+        """All partitions of the session, as they were asked for."""
+        return self._partitions.wanted()
+
+    def in_trouble(self) -> list[FetchPartition]:
+        """Those of which the last answer told an error."""
+        return self._partitions.in_trouble()
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
     # -- a request comes -----------------------------------------------------------------------------------------------
 
     def handle(self, request: Request, body: FetchRequest) -> None:
         """Answer now, or wait until enough is new or `max_wait_ms` passed."""
         if self._closed:
             return  # the stream ended while the request was queued: its watches would never be removed
-        self._give_way()
+        if self._is_stream:
+            self._give_way()
+        elif self._must_queue():
+            self._queued.append((request, body))
+            return
+        self._begin(request, body)
+
+    def _begin(self, request: Request, body: FetchRequest) -> None:
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         self._partitions.update(body)
@@ -109,6 +138,21 @@ class FetchSession:
         if self._waiting is not None:
             self._is_overdue = True
             self._time_up()
+
+    def _must_queue(self) -> bool:
+        if self._waiting is not None and self._waiting.is_abandoned:
+            self._wait_no_more()  # its connection is gone, and the session goes on by another one
+        return self._waiting is not None or bool(self._paused or self._queued)
+
+    def _next_turn(self) -> None:
+        """The request before it is answered, or has failed."""
+        while self._queued and self._waiting is None and not self._paused:
+            request, body = self._queued.popleft()
+            try:
+                if not request.is_abandoned:
+                    self._begin(request, body)
+            except Exception as error:
+                self._failed(request, error)
 
     # -- something changes ---------------------------------------------------------------------------------------------
 
@@ -143,6 +187,7 @@ class FetchSession:
         if self._waiting is request:
             self._wait_no_more()
         self._fail(request, error)
+        self._end_turn()
 
     # -- the answer ----------------------------------------------------------------------------------------------------
 
@@ -188,7 +233,7 @@ class FetchSession:
             raise InvariantViolation(f"{request} is not a fetch")
         room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max, room)
         try:
-            results, size, urgent = self._partitions.collect(room, lease.size)
+            results, size, must_go = self._partitions.collect(room, lease.size)
         except BaseException:
             lease.release()  # only this frame has it; the end of the stream would not release it
             raise
@@ -197,7 +242,7 @@ class FetchSession:
         if is_due and waits_for_disk and not self._is_overdue:
             self._wait_no_more()
             self._is_overdue = True
-        elif is_due or (self._is_overdue and results) or urgent or size >= max(1, body.min_bytes):
+        elif is_due or (self._is_overdue and results) or must_go or size >= max(1, body.min_bytes):
             self._wait_no_more()
             lease.resize(ANSWER_COPIES * size)
             request.response_lease = lease
@@ -228,11 +273,18 @@ class FetchSession:
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
         self._partitions.sent(results)
         self._count_out(results, size, self.is_replica)
-        request.complete(FetchResponse(results), results)
+        told = self._partitions.complete(results) if body.is_full else results
+        request.complete(FetchResponse(told), told)
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._queued:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
     def close(self) -> None:
-        """The stream is gone."""
+        """The session is over."""
         self._closed = True
+        self._queued.clear()
         self._wait_no_more()
         if self._held_timer is not None:
             self._held_timer.cancel()

@@ -1,24 +1,27 @@
-"""The partitions of one fetch session: what the fetcher wants of each, what it has been told of it, and what is new.
+"""The partitions of one fetch session: what the fetcher wants of each, and which of them it has news of.
 
-A request names only the partitions that changed, and the session remembers the others (KIP-227). What is new is served
-in the order in which it became new, and a partition that was served goes to the back: that is the rotation that keeps
-one busy partition from starving the others.
+A request names only the partitions that changed, and the session remembers the others; a full one names them all, and
+its answer has each of them (KIP-227). What is new is served in the order in which it became new, and a partition that
+was served goes to the back: that is the rotation that keeps one busy partition from starving the others.
 
-The position that a follower's request names counts as its acknowledgement, before anything is answered. Records that
-have to be read from a disk are left out: a thread reads them, and they are new again then (`cold_fetches.py`).
+On a stream an answer arrives, or the stream ends: what was told is not told again before the fetcher asks for it, and a
+partition with an error leaves the session. The answer to another session may be lost while the session lives. There,
+records and errors are told again until the fetcher asks for another position, and only the fetcher removes a partition.
 
-A copy for a replica that moves is held while the throttle has no room for it (`replication/move_throttle.py`); the
-other partitions of the session are served meanwhile.
+The position that a follower's request names counts as its acknowledgement, before anything is answered.
 
-Not here: when an answer is built, and how large it may be (`fetch_session.py`).
+Not here: how a partition is read (`session_reads.py`), when an answer is built, and how large it may be
+(`fetch_session.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from broker.apis.cold_fetches import ColdFetches
+from broker.apis.session_reads import SessionReads
+from broker.apis.watched_partition import GetPartition, WatchedPartition
 from broker.network.memory_budget import Account
 from broker.replication.leader.follower_fetch import doubt_records, note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
@@ -34,32 +37,21 @@ from penstock.errors import (
 )
 from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.tracebacks import without_frames
-from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
-from storage.segment.cold_read import ColdRead
+from penstock.types import NO_OFFSET, TopicPartition
 
 SESSION_PARTITIONS_MAX = 100_000
 """Partitions of one session."""
 SESSION_PARTITION_BYTES = 800
 """The cost of one partition: its entry here, its names, and the session's place among the partition's watchers."""
 
-GetPartition = Callable[[TopicPartition, str], Partition]
-"""`HostedPartitions.get`."""
 
+class Collected(NamedTuple):
+    """The results for an answer, and their record bytes."""
 
-@dataclass(slots=True)
-class _Watched:
-    """A partition of the session, and what the last answer told the fetcher of it."""
-
-    wanted: FetchPartition
-    diverging: EpochEndOffset | None = None
-    error: ApiError | None = None
-    sent_high_watermark: int = -1
-    sent_log_start_offset: int = -1
-    sent_records_at: int = -1
-    doubted_at: int = -1
-    source: Partition | None = None
-    is_copy: bool = False
-    """True if the records of the last look go to a replica that moves."""
+    results: list[PartitionFetchResult]
+    size: int
+    must_go: bool
+    """One of them must not wait, or no more fits into the answer."""
 
 
 class SessionPartitions:
@@ -73,77 +65,105 @@ class SessionPartitions:
         cold: ColdFetches,
         watcher: PartitionWatcher,
         throttle: MoveThrottle,
+        *,
+        is_stream: bool = True,
     ) -> None:
         self._get = get
         self._clock = clock
         self._memory = memory
         self._cold = cold
         self._watcher = watcher
+        self._is_stream = is_stream
+        self._reads = SessionReads(get, clock, cold, watcher, throttle)
         self._remembered = memory.take(0)
-        self._watched: dict[TopicPartition, _Watched] = {}
+        self._watched: dict[TopicPartition, WatchedPartition] = {}
         self._new: dict[TopicPartition, None] = {}
-        self._throttle = throttle
-        self._held: dict[TopicPartition, None] = {}
-        self._copying = 0  # bytes for replicas that move, in the answer that is being built
-        self._replica_id = -1
         self._broker_epoch = -1
 
     @property
     def is_replica(self) -> bool:
         """True if the fetcher is a follower."""
-        return self._replica_id >= 0
+        return self._reads.is_replica
 
     # -- what the fetcher wants ----------------------------------------------------------------------------------------
 
     def update(self, body: FetchRequest) -> None:
         """The partitions that the request names, at their new positions, and without those that it forgets."""
-        added = sum(wanted.partition not in self._watched for wanted in body.partitions)
+        named = {wanted.partition: wanted for wanted in body.partitions}
+        if body.is_full:
+            added = len(named) - len(self._watched)
+        else:
+            added = sum(partition not in self._watched for partition in named)
         if len(self._watched) + added > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
-        if added and body.replica_id < 0 and self._memory.room() < added * SESSION_PARTITION_BYTES:
+        if added > 0 and body.replica_id < 0 and self._memory.room() < added * SESSION_PARTITION_BYTES:
             raise ResourceExhaustedError(
                 "fetch sessions use all of fetch.sessions.max.bytes on this node, or half of it from your address;"
                 " close a consumer, or raise it"
             )
         asker = body.replica_id, body.broker_epoch
-        if self._watched and asker != (self._replica_id, self._broker_epoch):
+        if self._watched and asker != (self._reads.replica_id, self._broker_epoch):
             # Partitions that the request does not name would keep the earlier epoch, and a caught-up follower that
             # registered anew could not join their ISRs. On a new stream the follower names all partitions.
-            raise StaleBrokerEpochError(f"the session is of replica {self._replica_id}, epoch {self._broker_epoch}")
-        self._replica_id, self._broker_epoch = asker
-        for partition in body.forgotten:
-            self._forget(partition)
-        for wanted in body.partitions:
-            self._want(wanted)
+            raise StaleBrokerEpochError(
+                f"the session is of replica {self._reads.replica_id}, epoch {self._broker_epoch}"
+            )
+        self._reads.replica_id, self._broker_epoch = asker
+        if body.is_full:
+            self._update_all(named)
+        else:
+            for partition in body.forgotten:
+                self._forget(partition)
+            for wanted in body.partitions:
+                self._want(wanted)
         self._count_memory()
+
+    def _update_all(self, named: dict[TopicPartition, FetchPartition]) -> None:
+        """Exactly these, in this order: what is new among them is served in it, too. One that is asked for as before
+        costs nothing."""
+        before = self._watched
+        for partition in [partition for partition in before if partition not in named]:
+            self._forget(partition)
+        self._watched = {}
+        for partition, wanted in named.items():
+            watched = before.get(partition)
+            if watched is not None:
+                self._watched[partition] = watched
+            if watched is None or watched.wanted != wanted:
+                self._want(wanted)
+        self._new = {partition: None for partition in self._watched if partition in self._new}
 
     def _want(self, wanted: FetchPartition) -> None:
         partition = wanted.partition
         watched = self._watched.get(partition)
         if watched is None:
-            watched = self._watched[partition] = _Watched(wanted)
-        watched.wanted, watched.error, watched.diverging = wanted, None, None
+            watched = self._watched[partition] = WatchedPartition(wanted)
+        watched.want(wanted)
         self._cold.keep_only(partition, wanted.fetch_offset)
         try:
-            watched.source = self._source(watched)
+            source = watched.watch(self._get, self._watcher)
             if self.is_replica:
-                self._maybe_doubt(watched, watched.source)
-                # A follower may have dropped an earlier answer: only its present request says what it has.
-                watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
-                watched.diverging = note_follower_fetch(
-                    watched.source,
-                    self._replica_id,
-                    self._broker_epoch,
-                    ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset),
-                    wanted.current_leader_epoch,
-                    self._clock.now_ms(),
-                )
+                self._note_follower(watched, source)
         except ApiError as error:
             watched.error = without_frames(error)
         self._new.pop(partition, None)
         self._new[partition] = None
 
-    def _maybe_doubt(self, watched: _Watched, source: Partition) -> None:
+    def _note_follower(self, watched: WatchedPartition, source: Partition) -> None:
+        wanted = watched.wanted
+        self._maybe_doubt(watched, source)
+        # A follower may have dropped an earlier answer: only its present request says what it has.
+        watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
+        watched.diverging = note_follower_fetch(
+            source,
+            self._reads.replica_id,
+            self._broker_epoch,
+            ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset),
+            wanted.current_leader_epoch,
+            self._clock.now_ms(),
+        )
+
+    def _maybe_doubt(self, watched: WatchedPartition, source: Partition) -> None:
         """A follower that asks again for records that it was sent may have got damaged ones. Once for each offset,
         because a full disk on the follower has the same effect."""
         offset = watched.wanted.fetch_offset
@@ -151,26 +171,27 @@ class SessionPartitions:
             watched.doubted_at = offset
             doubt_records(source)
 
-    def _source(self, watched: _Watched) -> Partition:
-        """The hosted partition, watched by this session from now on."""
-        wanted = watched.wanted
-        source = self._get(wanted.partition, wanted.topic_id)
-        if watched.source is not source:
-            if watched.source is not None:
-                watched.source.watchers.pop(self._watcher, None)
-            source.watchers[self._watcher] = None
-        return source
-
     def _forget(self, partition: TopicPartition) -> None:
         watched = self._watched.pop(partition, None)
         self._new.pop(partition, None)
-        self._held.pop(partition, None)
-        self._cold.drop(partition)
-        if watched is not None and watched.source is not None:
-            watched.source.watchers.pop(self._watcher, None)
+        self._reads.forget(partition)
+        if watched is not None:
+            watched.unwatch(self._watcher)
 
     def _count_memory(self) -> None:
         self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
+
+    def wanted(self) -> Iterator[FetchPartition]:
+        """All that the fetcher wants."""
+        return (watched.wanted for watched in self._watched.values())
+
+    def in_trouble(self) -> list[FetchPartition]:
+        """The partitions of which the last answer told an error."""
+        return [
+            watched.wanted
+            for partition in self._new
+            if (watched := self._watched.get(partition)) is not None and isinstance(watched.sent_trouble, type)
+        ]
 
     # -- what is new for the fetcher -----------------------------------------------------------------------------------
 
@@ -179,114 +200,97 @@ class SessionPartitions:
 
     def held_ms(self) -> int:
         """How long the copies are held that the throttle has no room for; 0 if there are none."""
-        return self._throttle.hold_ms(self._clock.now_ms()) if self._held else 0
+        return self._reads.held_ms()
 
     def release_held(self) -> bool:
         """They are new again; whether there are any."""
-        self._new.update(self._held)
-        found = bool(self._held)
-        self._held.clear()
-        return found
+        held = self._reads.release_held()
+        self._new.update(held)
+        return bool(held)
 
-    def collect(self, room: int, leased: int) -> tuple[list[PartitionFetchResult], int, bool]:
-        """Results for what is new, their record bytes, and whether one of them must not wait. `leased` bytes are
-        counted for this answer already."""
+    def collect(self, room: int, leased: int) -> Collected:
+        """Results for what is new. `leased` bytes are counted for this answer already."""
         results: list[PartitionFetchResult] = []
-        size, urgent, self._copying = 0, False, 0
+        size, must_go = 0, False
+        self._reads.begin_answer(leased)
         for partition in tuple(self._new):
             watched = self._watched.get(partition)
             if watched is None:
                 del self._new[partition]
                 continue
             if size and size >= room:
+                must_go = True
                 break
-            result = self._read(watched, room - size, leased)
+            result = self._reads.read(watched, room - size)
             if result is None:
                 del self._new[partition]  # it is new again when its records are there
                 continue
+            if self._reads.has_left_out:
+                must_go = True
+                continue
             if result.error is not None or result.diverging_epoch is not None:
-                urgent = True
-            elif not result.records and not self._has_news(watched, result):
+                must_go = must_go or watched.must_be_told(result)
+            elif not result.records and not watched.has_news(result):
                 del self._new[partition]
                 continue
-            urgent = urgent or self._is_late(watched, result)
+            must_go = must_go or self._is_late(watched, result)
             size += len(result.records)
             results.append(result)
-        return results, size, urgent
+        return Collected(results, size, must_go)
 
-    def _read(self, watched: _Watched, room: int, leased: int) -> PartitionFetchResult | None:
-        """None while its records are read from the disk, or held by the throttle: it is in a later answer then."""
-        wanted = watched.wanted
-        result = PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)
-        try:
-            if watched.error is not None:
-                raise watched.error
-            source = watched.source = self._source(watched)
-            leading = source.leader_state(wanted.current_leader_epoch)
-            result.high_watermark = source.high_watermark
-            result.log_start_offset = source.log.log_start_offset
-            diverging = watched.diverging
-            if not self.is_replica:
-                diverging = source.diverging_epoch(OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
-            if diverging is not None:
-                result.diverging_epoch = diverging
-            else:
-                if self._cold.is_awaited(wanted.partition):
-                    return None
-                limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
-                cold = self._cold.found(wanted.partition)
-                watched.is_copy = self.is_replica and leading.is_moving(self._replica_id)
-                if watched.is_copy and cold is None:  # once it is read it goes out, and gives its place to other reads
-                    limit = min(limit, self._throttle.room(self._clock.now_ms()) - self._copying)
-                    if limit <= 0:
-                        self._held[wanted.partition] = None
-                        self._throttle.note_hold()
-                        return None
-                found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold)
-                if isinstance(found, ColdRead):
-                    self._copying += limit if watched.is_copy else 0
-                    log_dir, is_replica = source.log.log_dir, self.is_replica
-                    self._cold.begin(wanted.partition, log_dir, found, is_replica=is_replica, answer_bytes=leased)
-                    return None
-                result.records = found
-                self._copying += len(found) if watched.is_copy else 0
-        except ApiError as error:
-            result.error = without_frames(error)
-        return result
-
-    def _has_news(self, watched: _Watched, result: PartitionFetchResult) -> bool:
-        told = watched.sent_high_watermark, watched.sent_log_start_offset
-        return told != (result.high_watermark, result.log_start_offset)
-
-    def _is_late(self, watched: _Watched, result: PartitionFetchResult) -> bool:
+    def _is_late(self, watched: WatchedPartition, result: PartitionFetchResult) -> bool:
         """True if the follower has not been told of the new log start: a deletion waits for it."""
         known = watched.sent_log_start_offset
         return self.is_replica and NO_OFFSET < known < result.log_start_offset
 
     def sent(self, results: list[PartitionFetchResult]) -> None:
-        """The fetcher is told these results now; a partition with an error leaves the session."""
+        """The fetcher is told these results now."""
         for result in results:
-            del self._new[result.partition]
-            watched = self._watched[result.partition]
-            watched.sent_high_watermark = result.high_watermark
-            watched.sent_log_start_offset = result.log_start_offset
-            watched.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
-            if watched.is_copy and result.records:
-                self._throttle.spend(len(result.records), self._clock.now_ms())
-            self._cold.drop(result.partition)
-            if result.error is not None:
-                self._forget(result.partition)
+            partition = result.partition
+            del self._new[partition]
+            watched = self._watched[partition]
+            watched.told(result)
+            self._reads.spent(watched, result)
+            if self._is_stream:
+                if result.error is not None:
+                    self._forget(partition)
+            elif result.records or watched.sent_trouble is not None:
+                watched.error = None  # it is looked at anew
+                self._new[partition] = None
         self._count_memory()
 
+    def complete(self, results: list[PartitionFetchResult]) -> list[PartitionFetchResult]:
+        """The answer to a full request, which has these results: each of its partitions, in its order."""
+        found = {result.partition: result for result in results}
+        return [found.get(partition) or self._quiet(watched) for partition, watched in self._watched.items()]
+
+    def _quiet(self, watched: WatchedPartition) -> PartitionFetchResult:
+        """The result of a partition that has no news, or none for which the answer has room."""
+        wanted, source = watched.wanted, watched.source
+        if wanted.partition in self._new or source is None:
+            return self._reads.look(watched)
+        return PartitionFetchResult(
+            wanted.partition,
+            wanted.topic_id,
+            wanted.fetch_offset,
+            None,
+            source.high_watermark,
+            source.log.log_start_offset,
+        )
+
     def close(self) -> None:
-        """The stream is gone."""
+        """The session is over."""
         self._remembered.release()
         for watched in self._watched.values():
-            if watched.source is not None:
-                watched.source.watchers.pop(self._watcher, None)
+            watched.unwatch(self._watcher)
         self._watched.clear()
         self._new.clear()
-        self._held.clear()
+        self._reads.release_held()
+
+    def __len__(self) -> int:
+        return len(self._watched)
 
     def __repr__(self) -> str:
-        return f"SessionPartitions(replica {self._replica_id}, {len(self._watched)} watched, {len(self._new)} new)"
+        return (
+            f"SessionPartitions(replica {self._reads.replica_id}, {len(self._watched)} watched, {len(self._new)} new)"
+        )

@@ -222,16 +222,20 @@ class Partition:
         return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
 
     def read(
-        self, fetch_offset: int, max_bytes: int, *, is_replica: bool, cold: ColdRead | None = None
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        is_replica: bool,
+        cold: ColdRead | None = None,
+        min_one_batch: bool = True,
     ) -> bytes | ColdRead:
         """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer. See
         partition_reads.py for `cold`, and for what is returned instead of records."""
         bound = self.log.log_end_offset if is_replica else self.high_watermark
         check_range(self.log, fetch_offset, bound)
-        if fetch_offset >= bound:
-            return b""
         try:
-            return read_batches(self.log, fetch_offset, max_bytes, bound, cold)
+            return read_batches(self.log, fetch_offset, max_bytes, bound, cold, min_one_batch=min_one_batch)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error

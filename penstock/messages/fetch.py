@@ -38,6 +38,9 @@ class FetchRequest:
     partitions: Sequence[FetchPartition]
     forgotten: Sequence[TopicPartition]
     cluster_id: str = ""
+    is_full: bool = False
+    """It names every partition of its session: others leave it, and the answer has each of them, in this order. A
+    request that is not answers only with what is new."""
 
 
 @dataclass(slots=True)

@@ -209,9 +209,11 @@ class Log:
         found = self.reader.read(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
         return FetchData(found.records, found.next_offset, self.log_start_offset, self.log_end_offset)
 
-    def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> Records | ColdRead:
+    def read_nowait(
+        self, start_offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True
+    ) -> Records | ColdRead:
         """The same at once; or what a thread has to do first, because the disk must be asked."""
-        wanted = self._wanted(start_offset, max_bytes, max_offset, True)
+        wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
         return self.reader.read_nowait(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
 
     def finish_read(self, cold: ColdRead, start_offset: int, max_offset: int) -> Records | None:

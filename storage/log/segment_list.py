@@ -95,7 +95,8 @@ class SegmentList:
         except NotCachedError:
             if places is not None and places[1].position - places[0].position > bytes_max:
                 places = None
-            wanted = wanted._replace(max_bytes=min(wanted.max_bytes, bytes_max))
+            # Its records go out later, and may be the first ones of their answer.
+            wanted = wanted._replace(max_bytes=min(wanted.max_bytes, bytes_max), min_one_batch=True)
             return ColdRead(segment, wanted, check, places, is_active=is_active)
         self._used(segment)
         return found

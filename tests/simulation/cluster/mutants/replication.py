@@ -8,6 +8,7 @@ from itertools import permutations
 from broker.apis.delayed_produce import DelayedProduce
 from broker.apis.produce import _check_is_wanted
 from broker.apis.session_partitions import SessionPartitions
+from broker.apis.session_reads import SessionReads
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
@@ -211,7 +212,7 @@ REPLICATION = (
         (
             Edit(
                 SessionPartitions.update,
-                "if self._watched and asker != (self._replica_id, self._broker_epoch):",
+                "if self._watched and asker != (self._reads.replica_id, self._broker_epoch):",
                 "if 0:",
             ),
         ),
@@ -232,8 +233,8 @@ REPLICATION = (
         "a session goes on when the leader has changed",
         "KIP-320: fetch-session staleness",
         (
-            Edit(SessionPartitions._read, "source.leader_state(wanted.current_leader_epoch)", "source.leading"),
-            Edit(SessionPartitions._read, "self.is_replica and", "leading is not None and self.is_replica and"),
+            Edit(SessionReads._check, "source.leader_state(wanted.current_leader_epoch)", "source.leading"),
+            Edit(SessionReads._records, "self.is_replica and", "leading is not None and self.is_replica and"),
         ),
         (*CUTS, Kind.STOP),
         stories=directed(Fault(1.0, Kind.CUT, 1, 0, 1.5, 0.5, Aim.LEADER)),

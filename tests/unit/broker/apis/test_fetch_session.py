@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,13 @@ import pytest
 from broker.apis.fetch_session import (
     ANSWER_BYTES_MIN,
     ANSWER_COPIES,
-    FetchSession,
     SessionMemory,
 )
 from broker.apis.session_partitions import SESSION_PARTITION_BYTES
-from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.leader.record_deletion import delete_below
-from broker.replication.move_throttle import MoveThrottle
-from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
-from penstock.clock import ManualClock
+from broker.replication.partition import Partition, PartitionReports
 from penstock.errors import (
     CorruptFileError,
     KafkaStorageError,
@@ -33,88 +28,16 @@ from penstock.errors import (
     UnknownServerError,
     UnknownTopicIdError,
 )
-from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from penstock.messages.fetch import FetchPartition, FetchRequest
 from penstock.types import EpochEndOffset, TopicPartition
+from tests.support.fetchers import Fetcher, at, produce, run
 from tests.support.machine import NOW_NS
-from tests.support.memory import unlimited
-from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, state
 from tests.support.sinks import CALLER
-from tests.support.stepped_io import SteppedIo
-
-WALL_MS = 1_700_000_000_000
-LONG_WAIT_MS = 600_000
-
-
-class Stream:
-    """The other end of a fetch stream: sends requests, keeps the answers."""
-
-    def __init__(self, partition: Partition, memory: SessionMemory | None = None) -> None:
-        self.bytes_out: list[tuple[int, bool]] = []
-        self.hosted = {PARTITION: partition}
-        self.answers: list[FetchResponse] = []
-        self.written: list[Request] = []
-        self.session = FetchSession(
-            self.get,
-            ManualClock(),
-            1 << 20,
-            lambda results, size, is_replica: self.bytes_out.append((size, is_replica)),
-            memory or unlimited(),
-            FailedRequests(pytest.fail).fail,
-            SteppedIo(),
-            MoveThrottle(),
-        )
-
-    def get(self, key: TopicPartition, topic_id: str) -> Partition:
-        found = self.hosted.get(key)
-        if found is None or found.topic_id != topic_id:
-            raise UnknownTopicIdError(f"no {key} of {topic_id}")
-        return found
-
-    def response_ready(self, request: Request) -> None:
-        self.written.append(request)
-        if request.error is None:
-            assert isinstance(request.response, FetchResponse)
-            self.answers.append(request.response)
-
-    def ask(
-        self,
-        *wanted: FetchPartition,
-        replica_id: int = -1,
-        wait_ms: int = LONG_WAIT_MS,
-        min_bytes: int = 1,
-        broker_epoch: int = 102,
-    ) -> None:
-        body = FetchRequest(replica_id, broker_epoch, wait_ms, min_bytes, 1 << 20, list(wanted), [])
-        self.session.handle(Request("Fetch", body, self, CALLER, NOW_NS), body)
-
-
-def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_ID) -> FetchPartition:
-    return FetchPartition(PARTITION, topic_id, offset, epoch, last_epoch)
-
-
-def run(
-    path: Path,
-    scenario: Callable[[Partition, Stream], Awaitable[None]],
-    isr: tuple[int, ...] = (1,),
-    reports: PartitionReports = NO_REPORTS,
-) -> None:
-    async def main() -> None:
-        partition = make_partition(path, reports=reports)
-        partition.become_leader(state(isr=isr), 0)
-        stream = Stream(partition)
-        await scenario(partition, stream)
-        stream.session.close()
-        assert not partition.watchers, "a closed session still watches"
-
-    asyncio.run(main())
-
-
-def produce(partition: Partition, *values: bytes) -> None:
-    partition.append_as_leader(batch(*values), -1, 0, WALL_MS)
 
 
 def test_records_that_are_there_are_answered_at_once(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a")
         flush(partition)
         stream.ask(at(0))
@@ -126,7 +49,7 @@ def test_records_that_are_there_are_answered_at_once(tmp_path: Path) -> None:
 
 
 def test_a_consumer_waits_for_the_high_watermark_and_not_for_the_append(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.ask(at(0))
         produce(partition, b"a")
         await asyncio.sleep(0)
@@ -139,7 +62,7 @@ def test_a_consumer_waits_for_the_high_watermark_and_not_for_the_append(tmp_path
 
 
 def test_a_follower_is_woken_by_the_append(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.ask(at(0), replica_id=2)
         produce(partition, b"a")
         await asyncio.sleep(0)
@@ -150,7 +73,7 @@ def test_a_follower_is_woken_by_the_append(tmp_path: Path) -> None:
 
 
 def test_a_followers_next_position_acknowledges_what_is_below(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         stream.ask(at(0), replica_id=2)
@@ -162,7 +85,7 @@ def test_a_followers_next_position_acknowledges_what_is_below(tmp_path: Path) ->
 
 
 def test_what_was_sent_is_not_sent_again_unless_asked(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a")
         flush(partition)
         stream.ask(at(0))
@@ -173,7 +96,7 @@ def test_what_was_sent_is_not_sent_again_unless_asked(tmp_path: Path) -> None:
 
 
 def test_a_new_request_ends_the_one_that_waits(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.ask(at(0))
         stream.ask()
         assert len(stream.answers) == 1
@@ -182,7 +105,7 @@ def test_a_new_request_ends_the_one_that_waits(tmp_path: Path) -> None:
 
 
 def test_a_small_answer_waits_for_min_bytes(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a")
         flush(partition)
         stream.ask(at(0), min_bytes=10_000)
@@ -197,7 +120,7 @@ def test_a_small_answer_waits_for_min_bytes(tmp_path: Path) -> None:
 
 
 def test_losing_leadership_wakes_and_tells(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.ask(at(0, epoch=-1))
         partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
         await asyncio.sleep(0)
@@ -207,7 +130,7 @@ def test_losing_leadership_wakes_and_tells(tmp_path: Path) -> None:
 
 
 def test_each_bad_partition_has_its_own_error(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         elsewhere = FetchPartition(TopicPartition("nowhere", 3), TOPIC_ID, 0)
         stream.ask(at(99), elsewhere)
         errors = [type(result.error) for result in stream.answers[0].partitions]
@@ -221,7 +144,7 @@ def test_each_bad_partition_has_its_own_error(tmp_path: Path) -> None:
 
 
 def test_a_position_that_is_not_in_this_history_is_answered_with_where_it_left(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         stream.ask(at(2, last_epoch=4), replica_id=2)
@@ -232,7 +155,7 @@ def test_a_position_that_is_not_in_this_history_is_answered_with_where_it_left(t
 
 
 def test_a_request_that_outlives_its_stream_watches_nothing(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.session.close()
         stream.ask(at(0))
         assert not partition.watchers and not stream.answers
@@ -243,7 +166,7 @@ def test_a_request_that_outlives_its_stream_watches_nothing(tmp_path: Path) -> N
 def test_a_follower_that_registered_anew_needs_another_session(tmp_path: Path) -> None:
     """Else the leader would know its idle partitions by the old epoch, by which nobody joins an ISR (KIP-903)."""
 
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         stream.ask(at(0), replica_id=2, wait_ms=0)
         with pytest.raises(StaleBrokerEpochError):
             stream.ask(replica_id=2, broker_epoch=200)
@@ -252,7 +175,7 @@ def test_a_follower_that_registered_anew_needs_another_session(tmp_path: Path) -
 
 
 def test_a_waiting_follower_is_told_of_a_deletion_at_once_and_once(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
@@ -272,7 +195,7 @@ def test_a_waiting_follower_is_told_of_a_deletion_at_once_and_once(tmp_path: Pat
 def test_a_follower_that_still_reports_what_was_deleted_is_told_again(tmp_path: Path) -> None:
     """It may have dropped the answer: it was to a question that it no longer asked."""
 
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
@@ -288,7 +211,7 @@ def test_a_follower_that_still_reports_what_was_deleted_is_told_again(tmp_path: 
 
 
 def test_a_waiting_consumer_is_not_woken_by_a_deletion(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a")
         flush(partition)
         stream.ask(at(1))
@@ -300,7 +223,7 @@ def test_a_waiting_consumer_is_not_woken_by_a_deletion(tmp_path: Path) -> None:
 
 
 def test_a_reader_of_deleted_records_is_told_both_bounds(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b", b"c")
         flush(partition)
         delete_below(partition, 2)
@@ -325,7 +248,7 @@ def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_a
 
     noticed: list[Exception] = []
 
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1, 0)
@@ -341,7 +264,7 @@ def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_a
 
 
 def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, stream: Stream) -> None:
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
         produce(partition, b"a", b"b")
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1, 0)
@@ -370,13 +293,13 @@ def small_memory() -> tuple[MemoryBudget, SessionMemory]:
 
 
 def test_an_answer_is_not_built_before_there_is_room_and_is_no_larger_than_that(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, _: Stream) -> None:
+    async def scenario(partition: Partition, _: Fetcher) -> None:
         answers, memory = small_memory()
         unwritten = answers.open("a").take(ANSWER_COPIES * ANSWER_BYTES_MIN)
         for _n in range(4):
             produce(partition, b"x" * (ANSWER_BYTES_MIN // 2 - 1_000))
         flush(partition)
-        stream = Stream(partition, memory)
+        stream = Fetcher(partition, memory)
         stream.ask(at(0))
         stream.ask(at(2))
         assert not stream.answers and answers.statistics().waiting == 1
@@ -397,11 +320,11 @@ def test_an_answer_is_not_built_before_there_is_room_and_is_no_larger_than_that(
 
 
 def test_a_follower_is_counted_and_never_paused(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, _: Stream) -> None:
+    async def scenario(partition: Partition, _: Fetcher) -> None:
         answers, memory = small_memory()
         answers.open("a").take(2 * ANSWER_COPIES * ANSWER_BYTES_MIN)
         produce(partition, b"a")
-        stream = Stream(partition, memory)
+        stream = Fetcher(partition, memory)
         stream.ask(at(0), replica_id=2)
         size = len(stream.answers[0].partitions[0].records)
         assert size and answers.statistics().used_bytes == ANSWER_COPIES * (2 * ANSWER_BYTES_MIN + size)
@@ -411,9 +334,9 @@ def test_a_follower_is_counted_and_never_paused(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, _: Stream) -> None:
+    async def scenario(partition: Partition, _: Fetcher) -> None:
         answers, memory = small_memory()
-        stream = Stream(partition, memory)
+        stream = Fetcher(partition, memory)
         stream.ask(at(0))
         stream.hosted = ClosedCatalog()
         with pytest.raises(ValueError, match="closed"):
@@ -426,9 +349,9 @@ def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
 
 
 def test_a_request_that_waits_for_records_holds_no_memory(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, _: Stream) -> None:
+    async def scenario(partition: Partition, _: Fetcher) -> None:
         answers, memory = small_memory()
-        stream = Stream(partition, memory)
+        stream = Fetcher(partition, memory)
         stream.ask(at(0))
         assert not stream.answers and answers.statistics().used_bytes == 0
         stream.session.close()
@@ -437,9 +360,9 @@ def test_a_request_that_waits_for_records_holds_no_memory(tmp_path: Path) -> Non
 
 
 def test_partitions_beyond_the_budget_of_sessions_are_refused_and_what_was_remembered_stays(tmp_path: Path) -> None:
-    async def scenario(partition: Partition, _: Stream) -> None:
+    async def scenario(partition: Partition, _: Fetcher) -> None:
         _answers, memory = small_memory()
-        stream = Stream(partition, memory)
+        stream = Fetcher(partition, memory)
         stream.ask(at(0))
         many = [FetchPartition(TopicPartition("other", n), "", 0) for n in range(5)]
         with pytest.raises(ResourceExhaustedError, match=r"fetch\.sessions\.max\.bytes"):

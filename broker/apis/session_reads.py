@@ -1,0 +1,155 @@
+"""Reads the partitions of one fetch session, one after another, for the answer that is built.
+
+The first records of an answer may exceed every limit, or a large batch would never get through; the later ones keep to
+what is left of it (KIP-74). Records that have to be read from a disk are left out: a thread reads them, and they are
+new again then (`cold_fetches.py`).
+
+A copy for a replica that moves is held while the throttle has no room for it (`replication/move_throttle.py`); the
+other partitions of the session are served meanwhile.
+
+Not here: which partitions are read, and in which order (session_partitions.py).
+"""
+
+from __future__ import annotations
+
+from broker.apis.cold_fetches import ColdFetches
+from broker.apis.watched_partition import GetPartition, WatchedPartition
+from broker.replication.leader.leader_state import LeaderState
+from broker.replication.leader.partition_watcher import PartitionWatcher
+from broker.replication.move_throttle import MoveThrottle
+from broker.replication.partition import Partition
+from broker.replication.partition_reads import check_range
+from penstock.clock import Clock
+from penstock.errors import ApiError
+from penstock.messages.fetch import PartitionFetchResult
+from penstock.tracebacks import without_frames
+from penstock.types import OffsetAndEpoch, TopicPartition
+from storage.segment.cold_read import ColdRead
+
+
+class SessionReads:
+    """Lives as long as its session, which is the `watcher` of these partitions."""
+
+    def __init__(
+        self, get: GetPartition, clock: Clock, cold: ColdFetches, watcher: PartitionWatcher, throttle: MoveThrottle
+    ) -> None:
+        self._get, self._clock, self._cold, self._watcher = get, clock, cold, watcher
+        self._throttle = throttle
+        self._held: dict[TopicPartition, None] = {}
+        self._copying = 0  # bytes for replicas that move, in the answer that is being built
+        self._size = 0
+        self._leased = 0
+        self.replica_id = -1
+        """That of the follower, or -1 of a consumer."""
+        self.has_left_out = False
+        """The answer that is built has no room for records of the last partition."""
+
+    @property
+    def is_replica(self) -> bool:
+        return self.replica_id >= 0
+
+    def begin_answer(self, leased: int) -> None:
+        """`leased` bytes are counted for it already."""
+        self._leased, self._size, self._copying = leased, 0, 0
+
+    def read(self, watched: WatchedPartition, room: int) -> PartitionFetchResult | None:
+        """The partition's result in an answer that has so much room left. None while its records are read from the
+        disk, or held by the throttle: it is in a later answer then."""
+        result, self.has_left_out = _empty(watched), False
+        try:
+            source, leading = self._check(watched, result)
+            if result.diverging_epoch is None:
+                records = self._records(watched, source, leading, room)
+                if records is None:
+                    return None
+                result.records = records
+                self._size += len(records)
+                self._copying += len(records) if watched.is_copy else 0
+        except ApiError as error:
+            result.error = without_frames(error)
+        return result
+
+    def look(self, watched: WatchedPartition) -> PartitionFetchResult:
+        """The partition's result without its records."""
+        result = _empty(watched)
+        try:
+            source, _ = self._check(watched, result)
+            if result.diverging_epoch is None:
+                check_range(source.log, watched.wanted.fetch_offset, self._bound(source))
+        except ApiError as error:
+            result.error = without_frames(error)
+        return result
+
+    def _check(self, watched: WatchedPartition, result: PartitionFetchResult) -> tuple[Partition, LeaderState]:
+        """Everything but the records goes into `result`; the error that the partition has otherwise."""
+        wanted = watched.wanted
+        if watched.error is not None:
+            raise watched.error
+        source = watched.watch(self._get, self._watcher)
+        leading = source.leader_state(wanted.current_leader_epoch)
+        result.high_watermark = source.high_watermark
+        result.log_start_offset = source.log.log_start_offset
+        diverging = watched.diverging
+        if not self.is_replica:
+            diverging = source.diverging_epoch(OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
+        result.diverging_epoch = diverging
+        return source, leading
+
+    def _records(self, watched: WatchedPartition, source: Partition, leading: LeaderState, room: int) -> bytes | None:
+        wanted = watched.wanted
+        if self._cold.is_awaited(wanted.partition):
+            return None
+        limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
+        cold = self._cold.found(wanted.partition)
+        watched.is_copy = self.is_replica and leading.is_moving(self.replica_id)
+        if watched.is_copy and cold is None:  # once it is read it goes out, and gives its place to other reads
+            limit = min(limit, self._throttle.room(self._clock.now_ms()) - self._copying)
+            if limit <= 0:
+                self._held[wanted.partition] = None
+                self._throttle.note_hold()
+                return None
+        is_first = not self._size
+        if cold is not None and not is_first and cold.found_bytes > limit:
+            self.has_left_out = True
+            return b""
+        found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold, min_one_batch=is_first)
+        if isinstance(found, ColdRead):
+            self._copying += limit if watched.is_copy else 0
+            self._cold.begin(
+                wanted.partition, source.log.log_dir, found, is_replica=self.is_replica, answer_bytes=self._leased
+            )
+            return None
+        self.has_left_out = not found and not is_first and wanted.fetch_offset < self._bound(source)
+        return found
+
+    def _bound(self, source: Partition) -> int:
+        return source.log.log_end_offset if self.is_replica else source.high_watermark
+
+    # -- copies that the throttle has no room for ----------------------------------------------------------------------
+
+    def spent(self, watched: WatchedPartition, result: PartitionFetchResult) -> None:
+        """The result is in the answer that goes out now."""
+        if watched.is_copy and result.records:
+            self._throttle.spend(len(result.records), self._clock.now_ms())
+        self._cold.drop(result.partition)
+
+    def held_ms(self) -> int:
+        """How long the copies are held that the throttle has no room for; 0 if there are none."""
+        return self._throttle.hold_ms(self._clock.now_ms()) if self._held else 0
+
+    def release_held(self) -> dict[TopicPartition, None]:
+        """They are to be read again."""
+        held, self._held = self._held, {}
+        return held
+
+    def forget(self, partition: TopicPartition) -> None:
+        self._held.pop(partition, None)
+        self._cold.drop(partition)
+
+    def __repr__(self) -> str:
+        return f"SessionReads(replica {self.replica_id}, {len(self._held)} held)"
+
+
+def _empty(watched: WatchedPartition) -> PartitionFetchResult:
+    wanted = watched.wanted
+    return PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)

@@ -1,0 +1,75 @@
+"""One partition of a fetch session: what the fetcher wants of it, and what the last answer told of it.
+
+Not here: which partitions a session has (session_partitions.py), and how they are read (session_reads.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.replication.leader.partition_watcher import PartitionWatcher
+from broker.replication.partition import Partition
+from penstock.errors import ApiError
+from penstock.messages.fetch import FetchPartition, PartitionFetchResult
+from penstock.types import NO_OFFSET, EpochEndOffset, TopicPartition
+
+GetPartition = Callable[[TopicPartition, str], Partition]
+"""`HostedPartitions.get`."""
+
+
+@dataclass(slots=True)
+class WatchedPartition:
+    """See the module."""
+
+    wanted: FetchPartition
+    diverging: EpochEndOffset | None = None
+    error: ApiError | None = None
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
+    sent_records_at: int = -1
+    sent_trouble: type[ApiError] | EpochEndOffset | None = None
+    """The error, or where the histories part, if the last answer told one."""
+    doubted_at: int = -1
+    source: Partition | None = None
+    is_copy: bool = False
+    """True if the records of the last look go to a replica that moves."""
+
+    def want(self, wanted: FetchPartition) -> None:
+        """The fetcher asks anew: what it was told of its last position does not count any more."""
+        self.wanted, self.error, self.diverging, self.sent_trouble = wanted, None, None, None
+
+    def watch(self, get: GetPartition, watcher: PartitionWatcher) -> Partition:
+        """The hosted partition, watched by this session from now on."""
+        wanted = self.wanted
+        source = get(wanted.partition, wanted.topic_id)
+        if self.source is not source:
+            self.unwatch(watcher)
+            source.watchers[watcher] = None
+            self.source = source
+        return source
+
+    def unwatch(self, watcher: PartitionWatcher) -> None:
+        if self.source is not None:
+            self.source.watchers.pop(watcher, None)
+
+    def must_be_told(self, result: PartitionFetchResult) -> bool:
+        """True if the result has an error or a diverging epoch that the fetcher does not know. One that it knows is
+        told again, and does not end its wait."""
+        trouble = _trouble(result)
+        return trouble is not None and trouble != self.sent_trouble
+
+    def has_news(self, result: PartitionFetchResult) -> bool:
+        told = self.sent_high_watermark, self.sent_log_start_offset
+        return told != (result.high_watermark, result.log_start_offset)
+
+    def told(self, result: PartitionFetchResult) -> None:
+        """The fetcher is told this result now."""
+        self.sent_high_watermark = result.high_watermark
+        self.sent_log_start_offset = result.log_start_offset
+        self.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
+        self.sent_trouble = _trouble(result)
+
+
+def _trouble(result: PartitionFetchResult) -> type[ApiError] | EpochEndOffset | None:
+    return type(result.error) if result.error is not None else result.diverging_epoch

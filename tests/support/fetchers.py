@@ -1,0 +1,105 @@
+"""A fetcher and its session on a leader of one partition: sends requests, keeps the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.network.failed_requests import FailedRequests
+from broker.network.request_channel import Request
+from broker.replication.move_throttle import MoveThrottle
+from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
+from penstock.clock import ManualClock
+from penstock.errors import UnknownTopicIdError
+from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from penstock.types import TopicPartition
+from tests.support.machine import NOW_NS
+from tests.support.memory import unlimited
+from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_partition, state
+from tests.support.sinks import CALLER
+from tests.support.stepped_io import SteppedIo
+
+WALL_MS = 1_700_000_000_000
+LONG_WAIT_MS = 600_000
+
+
+class Fetcher:
+    """The other end of a fetch session, which is a stream's or one that outlives its answers."""
+
+    def __init__(self, partition: Partition, memory: SessionMemory | None = None, *, is_stream: bool = True) -> None:
+        self.bytes_out: list[tuple[int, bool]] = []
+        self.hosted = {PARTITION: partition}
+        self.answers: list[FetchResponse] = []
+        self.written: list[Request] = []
+        self.session = FetchSession(
+            self.get,
+            ManualClock(),
+            1 << 20,
+            lambda results, size, is_replica: self.bytes_out.append((size, is_replica)),
+            memory or unlimited(),
+            FailedRequests(pytest.fail).fail,
+            SteppedIo(),
+            MoveThrottle(),
+            is_stream=is_stream,
+        )
+
+    def get(self, key: TopicPartition, topic_id: str) -> Partition:
+        found = self.hosted.get(key)
+        if found is None or found.topic_id != topic_id:
+            raise UnknownTopicIdError(f"no {key} of {topic_id}")
+        return found
+
+    def response_ready(self, request: Request) -> None:
+        self.written.append(request)
+        if request.error is None:
+            assert isinstance(request.response, FetchResponse)
+            self.answers.append(request.response)
+
+    def ask(
+        self,
+        *wanted: FetchPartition,
+        replica_id: int = -1,
+        wait_ms: int = LONG_WAIT_MS,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        broker_epoch: int = 102,
+        forgotten: Sequence[TopicPartition] = (),
+        is_full: bool = False,
+    ) -> Request:
+        body = FetchRequest(
+            replica_id, broker_epoch, wait_ms, min_bytes, max_bytes, list(wanted), forgotten, is_full=is_full
+        )
+        request = Request("Fetch", body, self, CALLER, NOW_NS)
+        self.session.handle(request, body)
+        return request
+
+
+def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_ID) -> FetchPartition:
+    return FetchPartition(PARTITION, topic_id, offset, epoch, last_epoch)
+
+
+def run(
+    path: Path,
+    scenario: Callable[[Partition, Fetcher], Awaitable[None]],
+    isr: tuple[int, ...] = (1,),
+    reports: PartitionReports = NO_REPORTS,
+    *,
+    is_stream: bool = True,
+) -> None:
+    async def main() -> None:
+        partition = make_partition(path, reports=reports)
+        partition.become_leader(state(isr=isr), 0)
+        fetcher = Fetcher(partition, is_stream=is_stream)
+        await scenario(partition, fetcher)
+        fetcher.session.close()
+        assert not partition.watchers, "a closed session still watches"
+
+    asyncio.run(main())
+
+
+def produce(partition: Partition, *values: bytes) -> None:
+    partition.append_as_leader(batch(*values), -1, 0, WALL_MS)
