@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker.apis.fetch_session import FetchSession
+from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.network.request_channel import Request
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError

@@ -5,7 +5,7 @@ at least one for each, so that a disk that hangs takes only its own share. The q
 bounded: a caller that finds it full keeps the work, and tries again later. A thread starts when it is needed, and is a
 daemon: a node that ends does not wait for a read.
 
-Used on the event loop. The work is in `apis/cold_fetches.py` and `apis/list_offsets.py`.
+Used on the event loop. The work is in `apis/fetch_sessions/cold_fetches.py` and `apis/list_offsets.py`.
 """
 
 from __future__ import annotations

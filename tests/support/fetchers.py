@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle

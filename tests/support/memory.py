@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.apis.fetch_session import SessionMemory
+from broker.apis.fetch_sessions.fetch_session import SessionMemory
 from broker.network.memory_budget import MemoryBudget
 
 PLENTY_BYTES = 1 << 40

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients

@@ -5,7 +5,7 @@ What the controller may decide is hunted in the random walk over its decisions (
 
 from __future__ import annotations
 
-from broker.apis.fetch_session import FetchSession
+from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.leader.leader_state import LeaderState

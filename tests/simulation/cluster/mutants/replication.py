@@ -6,9 +6,9 @@ from errno import ENOSPC
 from itertools import permutations
 
 from broker.apis.delayed_produce import DelayedProduce
+from broker.apis.fetch_sessions.session_partitions import SessionPartitions
+from broker.apis.fetch_sessions.session_reads import SessionReads
 from broker.apis.produce import _check_is_wanted
-from broker.apis.session_partitions import SessionPartitions
-from broker.apis.session_reads import SessionReads
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform

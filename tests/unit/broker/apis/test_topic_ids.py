@@ -11,7 +11,7 @@ import pytest
 
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.fetch import FetchApi
-from broker.apis.fetch_session import FetchSession
+from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi

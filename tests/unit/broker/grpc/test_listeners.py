@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from broker.apis.fetch_session import FetchSession
+from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.config.config import parse_config
 from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import ListenerLimits, shared_by_clients

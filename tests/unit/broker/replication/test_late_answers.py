@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
+from broker.apis.fetch_sessions.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.apis.fetch_session import FetchSession
+from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import CHUNK_BYTES, HOLD_MS_MAX, MoveThrottle

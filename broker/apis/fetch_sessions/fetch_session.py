@@ -24,9 +24,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from broker.apis.cold_fetches import ColdFetches
-from broker.apis.session_partitions import SessionPartitions
-from broker.apis.watched_partition import GetPartition
+from broker.apis.fetch_sessions.cold_fetches import ColdFetches
+from broker.apis.fetch_sessions.session_partitions import SessionPartitions
+from broker.apis.fetch_sessions.watched_partition import GetPartition
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
@@ -87,7 +87,7 @@ class FetchSession:
         )
         self._is_stream = is_stream
         self._queued: deque[tuple[Request, FetchRequest]] = deque()
-        """Those whose turn comes after the one that waits or is paused."""
+        """Requests whose turn comes after the one that waits or is paused."""
         self._paused: deque[tuple[Request, bool]] = deque()
         self._count_out = count_out
         self._response_bytes_max = response_bytes_max
@@ -108,7 +108,7 @@ class FetchSession:
         return self._partitions.wanted()
 
     def in_trouble(self) -> list[FetchPartition]:
-        """Those of which the last answer told an error."""
+        """The partitions of which the last answer told an error."""
         return self._partitions.in_trouble()
 
     def __len__(self) -> int:

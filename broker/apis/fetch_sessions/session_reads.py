@@ -12,8 +12,8 @@ Not here: which partitions are read, and in which order (session_partitions.py).
 
 from __future__ import annotations
 
-from broker.apis.cold_fetches import ColdFetches
-from broker.apis.watched_partition import GetPartition, WatchedPartition
+from broker.apis.fetch_sessions.cold_fetches import ColdFetches
+from broker.apis.fetch_sessions.watched_partition import GetPartition, WatchedPartition
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from broker.apis.fetch_session import (
+from broker.apis.fetch_sessions.fetch_session import (
     ANSWER_BYTES_MIN,
     ANSWER_COPIES,
     SessionMemory,
 )
-from broker.apis.session_partitions import SESSION_PARTITION_BYTES
+from broker.apis.fetch_sessions.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.leader.record_deletion import delete_below

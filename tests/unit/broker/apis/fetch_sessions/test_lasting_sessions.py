@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from broker.apis.session_partitions import SESSION_PARTITION_BYTES
+from broker.apis.fetch_sessions.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
@@ -106,7 +106,7 @@ def test_a_diverging_position_is_told_again(tmp_path: Path) -> None:
 
 
 def test_news_without_records_are_in_the_next_answer(tmp_path: Path) -> None:
-    """Of the high watermark, and of the log start."""
+    """News are of the high watermark, and of the log start."""
 
     async def scenario(partition: Partition, fetcher: Fetcher) -> None:
         produce(partition, b"a", b"b")

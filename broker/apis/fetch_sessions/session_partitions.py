@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.apis.cold_fetches import ColdFetches
-from broker.apis.session_reads import SessionReads
-from broker.apis.watched_partition import GetPartition, WatchedPartition
+from broker.apis.fetch_sessions.cold_fetches import ColdFetches
+from broker.apis.fetch_sessions.session_reads import SessionReads
+from broker.apis.fetch_sessions.watched_partition import GetPartition, WatchedPartition
 from broker.network.memory_budget import Account
 from broker.replication.leader.follower_fetch import doubt_records, note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition

@@ -11,8 +11,14 @@ from dataclasses import replace
 
 import pytest
 
-from broker.apis.cold_fetches import READS_MAX
-from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, DISK_WAIT_MS, FetchSession, SessionMemory
+from broker.apis.fetch_sessions.cold_fetches import READS_MAX
+from broker.apis.fetch_sessions.fetch_session import (
+    ANSWER_BYTES_MIN,
+    ANSWER_COPIES,
+    DISK_WAIT_MS,
+    FetchSession,
+    SessionMemory,
+)
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
