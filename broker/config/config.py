@@ -157,8 +157,6 @@ def _check_range(key: ConfigKey, value: float) -> None:
 def _bool_value(key: ConfigKey, value: object) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{key.name} = {shown(value)}: must be a boolean; write true or false without quotes")
-    if key.name == "auto.create.topics.enable" and value:
-        raise ConfigError(f"{key.name} = true: not supported; create topics with `penstock topics create`")
     return value
 
 

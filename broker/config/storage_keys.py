@@ -49,7 +49,12 @@ TOPICS = (
     *for_all(
         _of_topic("unclean.leader.election.enable", "Let a replica out of sync lead if no other lives: loses data."),
     ),
-    boolean("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
+    boolean(
+        "auto.create.topics.enable",
+        False,
+        "A client of Kafka's protocol that asks for an unknown topic has it made, with num.partitions and "
+        "default.replication.factor (Kafka: true). Penstock's own clients never make one so.",
+    ),
 )
 
 LOG = (

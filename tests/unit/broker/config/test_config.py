@@ -163,7 +163,6 @@ def test_a_key_without_default_must_be_set(name: str) -> None:
         ("message_max_bytes", 2**31, "must be from 0 to 2147483647 bytes"),
         ("node_id", -1, "node.id = -1: out of range"),
         ("unclean_leader_election_enable", "yes", "write true or false"),
-        ("auto_create_topics_enable", True, "create topics with `penstock topics create`"),
         ("flush_policy", "fsnc", "must be one of fsync, os; did you mean fsync?"),
         (
             "compression_type",

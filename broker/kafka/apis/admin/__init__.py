@@ -1,0 +1,1 @@
+"""The plans of requests that look at the cluster and change it."""

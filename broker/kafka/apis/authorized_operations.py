@@ -1,0 +1,15 @@
+"""The operations that a client may do to a resource, as bits (KIP-430): without an authorizer, all that there are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NOT_ASKED: Final = -0x80000000
+"""Where the client has not asked."""
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _CLUSTER_ACTION = (1 << code for code in range(3, 10))
+_DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << code for code in range(10, 13))
+
+TOPIC_OPERATIONS: Final = _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+CLUSTER_OPERATIONS: Final = (
+    _CREATE | _ALTER | _DESCRIBE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONFIGS | _IDEMPOTENT_WRITE
+)

@@ -1,0 +1,177 @@
+"""Metadata: the brokers, the topics and who leads their partitions, in all versions of Kafka 4.
+
+    v0     an empty list of topics means all of them; from v1 on null does
+    v4     `allow_auto_topic_creation`
+    v10    topics have ids; from v12 on a client may ask by id
+
+A topic that there is not is made first if `auto.create.topics.enable` says so and the client does not mind. Kafka
+answers before it is made, and the client asks again; here it waits for it, for a moment.
+
+The controller of the answer is the broker to which clients send changes of the cluster. Every broker forwards them, so
+it is the active controller only where that is a broker which these clients reach, which saves a hop; otherwise it is
+the broker that answers. Not here: the topics in Kafka's terms (topic_structs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from broker.kafka.apis.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from broker.kafka.apis.topic_structs import TopicStructs
+from broker.kafka.errors import code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    InvalidTopicError,
+    LeaderNotAvailableError,
+    TopicExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.messages import metadata as ours
+from penstock.messages import topics
+from penstock.messages.client_apis import NAMES_MAX
+from penstock.topic_names import validate_topic_name
+
+NO_NODE: Final = -1
+CREATION_MS: Final = 2_000
+"""How long an answer waits for the topics that it makes: later requests of the connection wait with it."""
+
+
+class _Wanted(NamedTuple):
+    """One topic of a request, by its id or by its name; the name is None for an id that no topic has."""
+
+    name: str | None
+    topic_id: str = ""
+
+
+class MetadataPlans:
+    """The plan of Metadata, with what it keeps between requests."""
+
+    def __init__(self, parts: DoorParts) -> None:
+        self._parts = parts
+        self._structs = TopicStructs()
+
+    def __call__(self, asked: Asked, body: MetadataRequest) -> Plan:
+        wanted = None if _is_all(asked, body) else [self._wanted(asked, topic) for topic in body.topics or ()]
+        names = None if wanted is None else tuple(one.name for one in wanted if one.name is not None)
+        found = yield from topics_named(names)
+        if names is not None and body.allow_auto_topic_creation and self._parts.config.auto_create_topics_enable:
+            found = yield from _with_new_topics(found)
+        views = found.topics if wanted is None else _views(found, wanted)
+        operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
+        alive = [broker.node_id for broker in found.brokers]
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack or None)
+                for b in found.brokers
+            ],
+            cluster_id=found.cluster_id,
+            controller_id=controller_for(alive, found.controller_id, self._parts.node_id),
+            topics=[self._structs.topic(view, asked.version, operations, alive) for view in views],
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED
+            ),
+        )
+
+    def _wanted(self, asked: Asked, topic: Any) -> _Wanted:
+        if topic.topic_id:
+            if asked.version < 12:
+                raise InvalidRequestError(f"Metadata of version {asked.version} asks for topics by name, not by id")
+            return _Wanted(self._parts.topic_name(topic.topic_id), topic.topic_id)
+        if topic.name is None:
+            raise InvalidRequestError("a topic is asked for with neither a name nor an id")
+        return _Wanted(topic.name)
+
+
+def metadata_failed(asked: Asked, body: MetadataRequest, error: ApiError) -> MetadataResponse:
+    """The error for each topic that was asked for, as Kafka answers."""
+    code = code_of(error, "Metadata", asked.version)
+    topics = [MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in body.topics or ()]
+    return MetadataResponse(topics=topics, error_code=code)
+
+
+def topics_named(names: Sequence[str] | None) -> Generator[Ask, Any, ours.MetadataResponse]:
+    """Metadata of these topics, or of all; a thousand names at a time, so that other requests have their turns."""
+    if names is None or len(names) <= NAMES_MAX:
+        found: ours.MetadataResponse = yield Ask(
+            "Metadata", ours.MetadataRequest(None if names is None else tuple(names))
+        )
+        return found
+    found = yield from topics_named(names[:NAMES_MAX])
+    for some in _in_parts(names[NAMES_MAX:]):
+        found = found.joined((yield from topics_named(some)))
+    return found
+
+
+def controller_for(alive: Sequence[int], controller_id: int, node_id: int) -> int:
+    """The broker to which clients send their changes, of those that they reach."""
+    if controller_id in alive:
+        return controller_id
+    return node_id if node_id in alive else next(iter(alive), NO_NODE)
+
+
+def _is_all(asked: Asked, body: MetadataRequest) -> bool:
+    return body.topics is None or (asked.version == 0 and not body.topics)
+
+
+def _in_parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[at : at + NAMES_MAX] for at in range(0, len(names), NAMES_MAX))
+
+
+def _views(found: ours.MetadataResponse, wanted: Sequence[_Wanted]) -> Iterator[ours.TopicInfo]:
+    """One for each topic of the request, in its order. A topic that was deleted, or made again, since its id was looked
+    up has no other answer than an id that nobody knows."""
+    by_name = {topic.name: topic for topic in found.topics}
+    for name, topic_id in dict.fromkeys(wanted):
+        view = by_name.get(name) if name is not None else None
+        if view is not None and (not topic_id or view.topic_id == topic_id):
+            yield view
+        elif topic_id:
+            yield ours.TopicInfo("", topic_id, error=UnknownTopicIdError(f"no topic has the id {topic_id}"))
+
+
+def _with_new_topics(found: ours.MetadataResponse) -> Generator[Ask, Any, ours.MetadataResponse]:
+    """The answer once its unknown topics are made. What was made meanwhile by somebody else is as good."""
+    unknown = [t.name for t in found.topics if isinstance(t.error, UnknownTopicOrPartitionError) and _is_legal(t.name)]
+    errors: dict[str, ApiError] = {}
+    for names in _in_parts(unknown):
+        new = tuple(topics.NewTopic(name) for name in names)
+        try:
+            made = yield Ask("CreateTopics", topics.CreateTopicsRequest(new, timeout_ms=CREATION_MS))
+        except ApiError as error:
+            if not error.retriable:
+                raise
+            continue
+        refused = (topic for topic in made.topics if topic.error is not None)
+        errors |= {topic.name: topic.error for topic in refused if not isinstance(topic.error, TopicExistsError)}
+    if not unknown:
+        return found
+    again = yield from topics_named([topic.name for topic in found.topics])
+    not_yet = LeaderNotAvailableError("the topic is being made; ask again")
+    made_now = set(unknown)
+    return replace(
+        again,
+        topics=tuple(
+            replace(topic, error=errors.get(topic.name, not_yet)) if topic.name in made_now and topic.error else topic
+            for topic in again.topics
+        ),
+    )
+
+
+def _is_legal(name: str) -> bool:
+    try:
+        validate_topic_name(name)
+    except InvalidTopicError:
+        return False
+    return True
