@@ -24,7 +24,6 @@ LONG_FILES = {
     "broker/node/standing/broker_lifecycle.py",
     "broker/replication/follower/fetcher_core.py",
     "broker/replication/follower/fetcher_driver.py",
-    "penstock/client/cluster/cluster.py",
     "penstock/client/producer/accumulator.py",
     "penstock/client/producer/batch.py",
     "penstock/client/producer/dispatcher.py",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
-from penstock.client.cluster.option_text import range_words
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options.option_text import range_words
 from penstock.config_keys import ConfigKey, keys_of
 from penstock.errors import (
     ERRORS,
@@ -33,7 +33,7 @@ from penstock.errors import (
 
 INTRODUCTION = """# The Python clients
 
-Made from `penstock/client/cluster/config.py` and `penstock/errors.py` by `python -m penstock.client.client_reference`;
+Made from `penstock/client/options/config.py` and `penstock/errors.py` by `python -m penstock.client.client_reference`;
 do not edit by hand.
 
 `penstock.Producer`, `Consumer` and `Admin` block; `AsyncProducer`, `AsyncConsumer` and `AsyncAdmin` are the same for

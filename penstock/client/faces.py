@@ -17,8 +17,8 @@ import types
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from penstock.client.cluster.foreign_words import with_method_hints
-from penstock.client.cluster.option_text import with_option_help
+from penstock.client.options.foreign_words import with_method_hints
+from penstock.client.options.option_text import with_option_help
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,7 +1,7 @@
-"""penstock/client/cluster/typed_options.py, made from the table of options:
-`python -m penstock.client.options_source > penstock/client/cluster/typed_options.py`.
+"""penstock/client/options/typed_options.py, made from the table of options:
+`python -m penstock.client.options_source > penstock/client/options/typed_options.py`.
 
-Type checkers and editors read only what is written down, so the table (cluster/config.py) is written down for them as
+Type checkers and editors read only what is written down, so the table (options/config.py) is written down for them as
 TypedDicts, with the meaning of each option below it. A test holds the file against this.
 """
 
@@ -12,21 +12,21 @@ import sys
 import textwrap
 from typing import Any
 
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.config_keys import keys_of
 
 LINE_COLUMNS = 120
 HEAD = '''"""The options of each client for type checkers and editors: `**options: Unpack[ProducerOptions]`.
 
-Made from penstock/client/cluster/config.py by
-`python -m penstock.client.options_source > penstock/client/cluster/typed_options.py`; do not edit by hand.
+Made from penstock/client/options/config.py by
+`python -m penstock.client.options_source > penstock/client/options/typed_options.py`; do not edit by hand.
 """
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.cluster.config import Acks, CompressionType, OffsetReset, PartitionerFunction
+from penstock.client.options.config import Acks, CompressionType, OffsetReset, PartitionerFunction
 '''
 
 

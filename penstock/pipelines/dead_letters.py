@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.admin.admin import Admin
-from penstock.client.cluster.config import producer_config
+from penstock.client.options.config import producer_config
 from penstock.errors import ConfigError
 from penstock.spark.options import sink_options
 

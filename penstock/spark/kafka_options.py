@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from penstock.client.cluster.config import (
+from penstock.client.options.config import (
     AdminConfig,
     ConsumerConfig,
     ProducerConfig,

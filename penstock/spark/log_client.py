@@ -144,9 +144,9 @@ class PenstockLogClient:
     def _ask(self, question: Callable[[LogQuestions], Coroutine[Any, Any, T]]) -> T:
         if self._questions is None or self._background is None:
             from penstock.client.cluster.cluster import ClusterClient
-            from penstock.client.cluster.config import AdminConfig, admin_config
-            from penstock.client.cluster.options import parse_bootstrap
             from penstock.client.environment import given_or_system
+            from penstock.client.options.config import AdminConfig, admin_config
+            from penstock.client.options.options import parse_bootstrap
             from penstock.spark.log_questions import LogQuestions
 
             environment = given_or_system(None)
@@ -165,8 +165,8 @@ class PenstockLogClient:
         return self._consumer
 
     def _new_consumer(self, options: dict[str, Any]) -> Consumer:
-        from penstock.client.cluster.config import ConsumerConfig
         from penstock.client.consumer.consumer import Consumer
+        from penstock.client.options.config import ConsumerConfig
 
         return Consumer(self._bootstrap, **options_of(ConsumerConfig, options))
 

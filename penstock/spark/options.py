@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig, producer_config
-from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig, producer_config
+from penstock.client.options.options import parse_bootstrap
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps

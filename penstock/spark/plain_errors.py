@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache
 
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.errors import PenstockError
 
 HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"

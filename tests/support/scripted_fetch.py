@@ -13,9 +13,9 @@ from random import Random
 from types import SimpleNamespace
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.config import consumer_config
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.raw.raw_fetch import RawFetch, RawRange
+from penstock.client.options.config import consumer_config
 from penstock.errors import LeaderNotAvailableError
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo

@@ -7,11 +7,11 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
-from penstock.client.cluster.config import AdminConfig
-from penstock.client.cluster.foreign_words import ADMIN_METHODS
-from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import blocking, face
+from penstock.client.options.config import AdminConfig
+from penstock.client.options.foreign_words import ADMIN_METHODS
+from penstock.client.options.typed_options import AdminOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Admin:
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the client."""
-        return self._background.run(self._calls._core.cluster.until_closed(call, *args, **more))
+        return self._background.run(self._calls._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
     create_topic = blocking(AsyncAdmin.create_topic)
     create_partitions = blocking(AsyncAdmin.create_partitions)

@@ -13,10 +13,10 @@ from typing import Any
 
 from penstock.client.cluster.arguments import MAX_INT32
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import admin_config
-from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.environment import ClientEnvironment
 from penstock.client.forgotten import OnLoop, close_when_forgotten
+from penstock.client.options.config import admin_config
+from penstock.client.options.options import parse_bootstrap
 from penstock.errors import ClientClosedError
 
 

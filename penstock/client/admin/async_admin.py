@@ -29,12 +29,12 @@ from penstock.client.admin.metadata_content import MetadataContent, MetadataDige
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
 from penstock.client.cluster import arguments
 from penstock.client.cluster.arguments import MAX_INT32
-from penstock.client.cluster.config import AdminConfig
-from penstock.client.cluster.foreign_words import ADMIN_METHODS
 from penstock.client.cluster.offsets import list_offsets
-from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import face
+from penstock.client.options.config import AdminConfig
+from penstock.client.options.foreign_words import ADMIN_METHODS
+from penstock.client.options.typed_options import AdminOptions
 from penstock.errors import ApiError
 from penstock.messages.cluster import ClusterInfo
 from penstock.messages.metadata import PartitionInfo

@@ -22,7 +22,7 @@ A = TypeVar("A")
 
 async def ask(cluster: ClusterClient, api: Api[Any, A], request: Any, deadline_ms: int) -> A:
     """Any broker's answer to a question; it is put to the next one, too, when one is silent."""
-    return await cluster.ask_any(lambda c, ms: c.call(api, request, ms), deadline_ms, read_only=True)
+    return await cluster.any_node.ask(lambda c, ms: c.call(api, request, ms), deadline_ms, read_only=True)
 
 
 def unjudged(answer: Any) -> None:
@@ -50,4 +50,4 @@ async def change(
             maybe_done = maybe_done or outcome_unknown(error)
             raise
 
-    return await cluster.ask_any(ask, deadline_ms)
+    return await cluster.any_node.ask(ask, deadline_ms)

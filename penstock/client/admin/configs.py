@@ -94,7 +94,7 @@ async def _described_by_any(
             )
         return answer
 
-    answer = await cluster.ask_any(ask, deadline_ms, read_only=True)
+    answer = await cluster.any_node.ask(ask, deadline_ms, read_only=True)
     return {entry.name: entry for entry in _only(answer.resources).configs}
 
 

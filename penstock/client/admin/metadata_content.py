@@ -102,7 +102,7 @@ async def content_of_one(
     """The metadata of this broker, or of any that can answer; BrokerIdNotRegisteredError."""
     offset = NEWEST_OFFSET if at_offset is None else at_offset
     if node_id is None:
-        return await cluster.ask_any(lambda c, _: _pages(cluster, c, offset, deadline_ms), deadline_ms)
+        return await cluster.any_node.ask(lambda c, _: _pages(cluster, c, offset, deadline_ms), deadline_ms)
     brokers = (await every_view(cluster, deadline_ms)).newest.brokers
     broker = next((broker for broker in brokers if broker.node_id == node_id), None)
     if broker is None:

@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
+from penstock.client.cluster.any_node import SILENCE_MS
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,

@@ -1,36 +1,34 @@
-"""Reaches the cluster: bootstrap, metadata refresh, one connection per broker, and calls that any node may answer.
+"""Reaches the cluster: bootstrap, metadata refresh, and one connection per broker.
 
 The async driver around MetadataCache. Everything is bounded: bootstrap by `bootstrap_timeout_ms`, a call by its
-deadline, one attempt at metadata by METADATA_ATTEMPT_MS. A broker that hangs answers nothing and refuses nothing, so a
-read that is not answered within SILENCE_MS is asked of the next node too, and the first answer counts. At most one
-refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
+deadline. At most one refresh runs at a time. Belongs to one event loop. Not here: questions that any node may answer
+(any_node.py), those to leaders (by_leader.py), produce and fetch (sender.py, fetcher.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
 
 from penstock.backoff import Backoff
+from penstock.client.cluster.any_node import AnyNode
 from penstock.client.cluster.bootstrap import Bootstrap
-from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.connections import CLOSED, ClientConnections
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS, MetadataCache
 from penstock.client.cluster.metadata_question import metadata_question
 from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.cluster.tracked_topics import TrackedTopics
+from penstock.client.cluster.waiting_calls import WaitingCalls
 from penstock.client.environment import ClientEnvironment
+from penstock.client.options.config import ConnectionConfig
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
     BootstrapError,
     ClientClosedError,
     LeaderNotAvailableError,
-    NetworkError,
-    RequestTimedOutError,
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
@@ -38,16 +36,10 @@ from penstock.messages.metadata import MetadataResponse, TopicInfo
 from penstock.topic_names import validate_topic_name
 from penstock.types import Endpoint
 
-SILENCE_MS = 500
-"""A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
-below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
 
 _log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class ClusterClient:
@@ -71,7 +63,10 @@ class ClusterClient:
         self._bootstrapping: asyncio.Task[None] | None = None
         self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
         self.choice = NodeChoice(bootstrap)
-        self._calls: dict[asyncio.Future[Any], None] = {}  # of threads that wait; a close ends them
+        self.any_node = AnyNode(
+            self.connection_to, self._live, self.choice, self.clock, self.backoff, config.request_timeout_ms
+        )
+        self.waiting_calls = WaitingCalls()
         self._closed = False
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -196,7 +191,7 @@ class ClusterClient:
         question = metadata_question(
             self.cache, names, include_log_dirs, lambda: len(self.choice.candidates(self._live()))
         )
-        return await self.ask_any(question, deadline_ms, read_only=True, avoid=avoid)
+        return await self.any_node.ask(question, deadline_ms, read_only=True, avoid=avoid)
 
     def refresh_soon(self, avoid: Collection[Endpoint] = ()) -> None:
         """Starts a refresh in the background unless one runs.
@@ -273,76 +268,6 @@ class ClusterClient:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    async def ask_any(
-        self,
-        ask: Callable[[Connection, int], Awaitable[T]],
-        deadline_ms: int,
-        *,
-        read_only: bool = False,
-        avoid: Collection[Endpoint] = (),
-    ) -> T:
-        """The answer of any node. After a retriable error the next node is asked, until the deadline.
-
-        A `read_only` question is also put to the next node when one is silent for SILENCE_MS; a change may not be made
-        twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
-        """
-        asked: dict[asyncio.Future[T], Endpoint] = {}
-        said: dict[Endpoint, BaseException] = {}
-        attempt = 0
-        preferred: Endpoint | None = None
-        try:
-            while True:
-                endpoint = preferred or self.choice.next(self._live(), asked.values(), () if attempt else avoid)
-                if endpoint is not None:
-                    attempt += 1
-                    question = ask(self.connection_to(endpoint), self._left_ms(deadline_ms))
-                    asked[asyncio.ensure_future(question)] = endpoint
-                preferred = None
-                answered = await _first_done(asked, SILENCE_MS if read_only and endpoint is not None else None)
-                if answered is None:
-                    if endpoint is not None:
-                        self.choice.missed(endpoint, self._live())
-                    continue
-                endpoint = asked.pop(answered)
-                error = answered.exception()
-                if error is None:
-                    self.choice.answered(endpoint)
-                    return answered.result()
-                preferred = self._next_after(error, endpoint)
-                said.pop(endpoint, None)
-                said[endpoint] = error
-                await self._pause_between(said, attempt, preferred is not None, deadline_ms)
-        finally:
-            for unanswered in asked:
-                unanswered.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
-
-    def _left_ms(self, deadline_ms: int) -> int:
-        """How long one attempt may take."""
-        return min(max(deadline_ms - self.clock.now_ms(), 1), self.config.request_timeout_ms)
-
-    def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
-        """Where a retriable error points to, if anywhere; raises any other error."""
-        if not isinstance(error, ApiError) or not error.retriable:
-            raise error
-        self.choice.missed(endpoint, self._live())
-        return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
-
-    async def _pause_between(
-        self, said: Mapping[Endpoint, BaseException], attempt: int, is_hinted: bool, deadline_ms: int
-    ) -> None:
-        """Backs off once every node was asked; raises at the deadline. `said`: each node's last error, newest last."""
-        nodes = len(self.choice.candidates(self._live()))
-        wait_ms = self.backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
-        if self.clock.now_ms() + wait_ms >= deadline_ms:
-            for error in reversed(tuple(said.values())):  # one that answers tells more than the silence of the others
-                if not isinstance(error, (NetworkError, RequestTimedOutError)):
-                    raise error
-            *_, last = said.values()
-            raise TimedOutError(f"no broker answered in time ({attempt} attempts); the last said: {last}") from last
-        if wait_ms and not is_hinted:
-            await asyncio.sleep(wait_ms / 1000)
-
     def _live(self) -> tuple[Endpoint, ...]:
         """The addresses of the brokers in service."""
         return tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
@@ -354,27 +279,10 @@ class ClusterClient:
             raise LeaderNotAvailableError(f"node {node_id} leads the partition, but its endpoint is not known")
         return connection
 
-    async def until_closed(self, ask: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
-        """The result of a call for another thread; ClientClosedError as soon as the client is closed."""
-        if self._closed:
-            raise ClientClosedError(CLOSED)
-        call = asyncio.ensure_future(ask(*args, **more))
-        self._calls[call] = None
-        try:
-            return await call
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._closed and (task is None or not task.cancelling()):
-                raise ClientClosedError(CLOSED) from None
-            raise
-        finally:
-            self._calls.pop(call, None)
-
     def begin_close(self) -> None:
         """Ends the calls that wait, and begins nothing from now on. Idempotent."""
         self._closed = self.connections.closed = True
-        for call in tuple(self._calls):
-            call.cancel()
+        self.waiting_calls.close()
 
     async def close(self) -> None:
         """Closes every connection. Idempotent."""
@@ -388,10 +296,3 @@ class ClusterClient:
 
     def __repr__(self) -> str:
         return f"ClusterClient(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"
-
-
-async def _first_done(asked: Collection[asyncio.Future[T]], patience_ms: int | None) -> asyncio.Future[T] | None:
-    """The first question, in the order of asking, that has an answer; None when there is none in time."""
-    patience = None if patience_ms is None else patience_ms / 1000
-    done, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-    return next((question for question in asked if question in done), None)

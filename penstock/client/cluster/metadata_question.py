@@ -19,7 +19,7 @@ METADATA_ATTEMPT_MS = 3_000
 def metadata_question(
     cache: MetadataCache, names: Sequence[str] | None, include_log_dirs: bool, count_addresses: Callable[[], int]
 ) -> Callable[[Connection, int], Awaitable[MetadataResponse]]:
-    """The question about these topics (None: all) for one `ask_any`; a retriable error makes that ask the next node."""
+    """The question about these topics (None: all) for `AnyNode.ask`: a retriable error makes that ask on."""
     asked = 0
 
     async def ask(connection: Connection, timeout_ms: int) -> MetadataResponse:

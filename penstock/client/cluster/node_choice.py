@@ -5,7 +5,7 @@ the next one is the address that was passed over longest ago. The bootstrap addr
 the brokers in service were missed once each, without an answer in between or since a bootstrap address was asked last:
 the brokers may all have moved, and behind the bootstrap address may be a forwarder or a name that follows them
 (KIP-899). The order is by turns and not by a count modulo the number of addresses: two such counts that advance
-together may leave one address out for ever. Not here: asking (cluster.py).
+together may leave one address out for ever. Not here: asking (any_node.py).
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ async def init_producer_id(cluster: ClusterClient, deadline_ms: int) -> Producer
     than producer ids.
     """
     await cluster.wait_ready()
-    return await cluster.ask_any(lambda connection, ms: connection.init_producer_id(ms), deadline_ms, read_only=True)
+    return await cluster.any_node.ask(
+        lambda connection, ms: connection.init_producer_id(ms), deadline_ms, read_only=True
+    )
 
 
 class ProducerIdSource:

@@ -7,13 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
 from penstock.client import forks
-from penstock.client.cluster.config import ConsumerConfig
-from penstock.client.cluster.foreign_words import (
-    CONSUMER_METHODS,
-    checked_timeout_ms,
-    refuse_arguments,
-)
-from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_calls import ConsumerCalls
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
@@ -22,6 +15,13 @@ from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
+from penstock.client.options.config import ConsumerConfig
+from penstock.client.options.foreign_words import (
+    CONSUMER_METHODS,
+    checked_timeout_ms,
+    refuse_arguments,
+)
+from penstock.client.options.typed_options import ConsumerOptions
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
 if TYPE_CHECKING:

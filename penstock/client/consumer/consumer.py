@@ -10,13 +10,6 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
-from penstock.client.cluster.config import ConsumerConfig
-from penstock.client.cluster.foreign_words import (
-    CONSUMER_METHODS,
-    checked_timeout_ms,
-    refuse_arguments,
-)
-from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_calls import ConsumerCalls
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
@@ -25,6 +18,13 @@ from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, blocking, documented_by, face
 from penstock.client.forgotten import close_when_forgotten
+from penstock.client.options.config import ConsumerConfig
+from penstock.client.options.foreign_words import (
+    CONSUMER_METHODS,
+    checked_timeout_ms,
+    refuse_arguments,
+)
+from penstock.client.options.typed_options import ConsumerOptions
 from penstock.position import Position
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
@@ -59,7 +59,7 @@ class Consumer:
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread closes the consumer."""
-        return self._background.run(self._core.cluster.until_closed(call, *args, **more))
+        return self._background.run(self._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
     assign = blocking(ConsumerCalls.assign)
     partitions_for = blocking(ConsumerCalls.partitions_for)

@@ -14,8 +14,6 @@ from typing import Any
 
 from penstock.client.cluster.arguments import checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConsumerConfig, consumer_config
-from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
@@ -25,6 +23,8 @@ from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.environment import ClientEnvironment
+from penstock.client.options.config import ConsumerConfig, consumer_config
+from penstock.client.options.options import parse_bootstrap
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import ClientClosedError, OffsetOutOfRangeError
 from penstock.record.reader import RecordColumns, read_columns

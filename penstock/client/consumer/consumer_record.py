@@ -12,8 +12,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple, cast
 
-from penstock.client.cluster.foreign_words import RECORD_FIELDS, with_method_hints
 from penstock.client.consumer.origin import NO_ORIGIN, Origin
+from penstock.client.options.foreign_words import RECORD_FIELDS, with_method_hints
 from penstock.position import Position
 from penstock.record.reader import RecordColumns
 from penstock.types import TopicPartition

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.effects import Deliver, Effect, FindLeader, ReportError
 from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
@@ -26,6 +25,7 @@ from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.stalled import consumer_waits
+from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, TopicPartition

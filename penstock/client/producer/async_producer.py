@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from penstock.client import forks
-from penstock.client.cluster.config import ProducerConfig
-from penstock.client.cluster.foreign_words import PRODUCER_METHODS
-from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
+from penstock.client.options.config import ProducerConfig
+from penstock.client.options.foreign_words import PRODUCER_METHODS
+from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.client import forks
-from penstock.client.cluster.foreign_words import FUTURE_METHODS, with_method_hints
+from penstock.client.options.foreign_words import FUTURE_METHODS, with_method_hints
 from penstock.errors import PenstockError, TimedOutError
 from penstock.threads import Threads
 from penstock.types import RecordMetadata, TopicPartition

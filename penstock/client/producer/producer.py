@@ -14,13 +14,13 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
 from penstock.client.background import IN_CALLBACK
-from penstock.client.cluster.config import ProducerConfig
-from penstock.client.cluster.foreign_words import PRODUCER_METHODS
-from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, blocking, face
 from penstock.client.forgotten import close_when_forgotten
+from penstock.client.options.config import ProducerConfig
+from penstock.client.options.foreign_words import PRODUCER_METHODS
+from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
@@ -69,7 +69,7 @@ class Producer:
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
-        return self._background.run(self._core.cluster.until_closed(call, *args, **more))
+        return self._background.run(self._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
     partitions_for = blocking(ProducerCore.partitions_for)
     statistics = at_once(ProducerCore.statistics)

@@ -15,10 +15,10 @@ from typing import Any
 from penstock.client.cluster.arguments import checked_topic, is_whole_number
 from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ProducerConfig, producer_config
-from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment
+from penstock.client.options.config import ProducerConfig, producer_config
+from penstock.client.options.options import parse_bootstrap
 from penstock.client.producer.accumulator import (
     Accumulator,
     AccumulatorConfig,

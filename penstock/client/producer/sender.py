@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
+from penstock.client.cluster.any_node import SILENCE_MS
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.producer_ids import ProducerIdSource, init_producer_id
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import BatchDispatcher

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from metadata.image import MetadataImage
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import admin_config
 from penstock.client.environment import ClientEnvironment
+from penstock.client.options.config import admin_config
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from penstock.types import Endpoint

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
+from penstock.client.options.config import ConnectionConfig
 from penstock.spark import log_questions
 from penstock.spark.log_questions import LogQuestions
 from penstock.spark.planning import BrokerBehindError

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig
+from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.errors import ConfigError
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.kafka_options import options_of

@@ -13,13 +13,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.consumer.reader import Reader
+from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ClientClosedError, TimedOutError
 from penstock.threads import Threads
 

@@ -10,9 +10,9 @@ import pytest
 from metadata.controller.producer_ids import BLOCK_SIZE
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import AdminConfig
 from penstock.client.cluster.producer_ids import init_producer_id
 from penstock.client.environment import ClientEnvironment
+from penstock.client.options.config import AdminConfig
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 RECORDS = 30

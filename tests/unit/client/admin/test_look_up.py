@@ -12,13 +12,13 @@ import pytest
 from penstock import AsyncConsumer
 from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.client.consumer.effects import ReportError
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.look_ups import PLACED_MS
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.reader import Reader
+from penstock.client.options.config import ConnectionConfig, consumer_config
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.record.builder import build_batch

@@ -52,8 +52,9 @@ class FakeBroker:
         self.heard: list[int] = []
         self.fails_at = -1
         self.total = total
+        self.any_node = self
 
-    async def ask_any(self, ask: Callable[[Any, int], Awaitable[Any]], deadline_ms: int) -> Any:
+    async def ask(self, ask: Callable[[Any, int], Awaitable[Any]], deadline_ms: int) -> Any:
         return await ask(self, 1_000)
 
     async def wait_heard(self, cluster: object, metadata_offset: int, deadline_ms: int) -> None:

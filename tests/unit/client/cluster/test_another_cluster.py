@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import consumer_config
+from penstock.client.options.config import consumer_config
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual

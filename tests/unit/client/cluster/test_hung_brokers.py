@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
-from penstock.client.cluster.config import ConnectionConfig
+from penstock.client.cluster.any_node import SILENCE_MS
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.options.config import ConnectionConfig
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
@@ -178,7 +179,7 @@ def test_nodes_that_may_hang_are_asked_when_the_others_are_gone() -> None:
 
         began_ms = bench.clock.now_ms()
         silent = [Endpoint("fake", 1), Endpoint("fake", 3)]
-        assert await bench.cluster.ask_any(ask, began_ms + 5_000, read_only=True, avoid=silent) in (1, 3)
+        assert await bench.cluster.any_node.ask(ask, began_ms + 5_000, read_only=True, avoid=silent) in (1, 3)
         assert bench.clock.now_ms() == began_ms
 
     with_bench(story, leaders={0: 1})
@@ -193,7 +194,7 @@ def test_a_call_that_changes_something_is_not_made_twice_because_of_silence() ->
             await asyncio.sleep(5)
             return "done"
 
-        assert await bench.cluster.ask_any(change, bench.clock.now_ms() + 60_000) == "done"
+        assert await bench.cluster.any_node.ask(change, bench.clock.now_ms() + 60_000) == "done"
         assert len(asked) == 1
 
     with_bench(story, leaders={0: 1})
@@ -215,9 +216,9 @@ def test_what_a_node_answers_is_told_before_the_silence_of_the_others(left_ms: i
 
         answers = 1_000
         with pytest.raises(ReplicaNotAvailableError, match="this broker is behind"):
-            await cluster.ask_any(ask, cluster.clock.now_ms() + left_ms, read_only=True)
+            await cluster.any_node.ask(ask, cluster.clock.now_ms() + left_ms, read_only=True)
         answers, asked = 1, 0
         with pytest.raises(TimedOutError, match="connection refused"):
-            await cluster.ask_any(ask, cluster.clock.now_ms() + 60_000, read_only=True)
+            await cluster.any_node.ask(ask, cluster.clock.now_ms() + 60_000, read_only=True)
 
     with_bench(story, {0: 1})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
+from penstock.client.options.config import ConsumerConfig, consumer_config
 from penstock.types import TopicPartition
 from tests.support.client_environment import buffer_of, fake_environment, nothing
 from tests.support.fake_nodes import TOPIC, FakeNodes

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
-from penstock.client.cluster.config import ConnectionConfig
+from penstock.client.cluster.any_node import SILENCE_MS
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.producer_ids import init_producer_id
+from penstock.client.options.config import ConnectionConfig
 from penstock.errors import (
     BootstrapError,
     NetworkError,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClient
-from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.consumer.effects import ReportError
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
+from penstock.client.options.config import ConnectionConfig, consumer_config
 from penstock.errors import TopicRecreatedError
 from penstock.messages.metadata import MetadataResponse, TopicInfo
 from penstock.types import TopicPartition

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.offsets import list_offsets
+from penstock.client.options.config import ConnectionConfig
 from penstock.errors import ReplicaNotAvailableError
 from penstock.types import LATEST_TIMESTAMP, NO_LEADER, TopicPartition
 from tests.support.client_environment import fake_environment

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.config import consumer_config
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetch_session_view import FetchSessionView
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
+from penstock.client.options.config import consumer_config
 from penstock.messages.fetch import FetchPartition
 from penstock.types import TopicPartition
 from tests.support.client_environment import buffer_of, nothing, stepped_threads

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock import Producer
-from penstock.client.cluster.typed_options import ProducerOptions
+from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer import accumulator
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import CalledInCallbackError, ClientClosedError, InvalidRecordError, RecordListTooLargeError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from penstock.client.cluster.options import build_config
+from penstock.client.options.options import build_config
 from penstock.config_keys import KIB, MIB, Kind, option
 from penstock.errors import ConfigError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client.client_reference import reference
-from penstock.client.cluster.config import (
+from penstock.client.options.config import (
     AdminConfig,
     ConsumerConfig,
     ProducerConfig,
@@ -16,7 +16,7 @@ from penstock.client.cluster.config import (
     consumer_config,
     producer_config,
 )
-from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.options.options import parse_bootstrap
 from penstock.errors import ERRORS, ConfigError
 from penstock.types import Endpoint
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from penstock.client.cluster.foreign_words import call_for, foreign_option
+from penstock.client.options.foreign_words import call_for, foreign_option
 from penstock.config_keys import ConfigKey, Kind, did_you_mean, keys_of
 from penstock.errors import ConfigError
 from penstock.types import Endpoint

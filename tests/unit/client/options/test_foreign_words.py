@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock import Admin, AsyncConsumer, AsyncProducer, Consumer, ConsumerRecord, Producer
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig, consumer_config, producer_config
-from penstock.client.cluster.foreign_words import (
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig, consumer_config, producer_config
+from penstock.client.options.foreign_words import (
     ABSENT,
     ADMIN_METHODS,
     CONSUMER_METHODS,

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
-from penstock.client.cluster import typed_options
-from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options import typed_options
+from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.client.options_source import typed_options as made_anew
 from penstock.config_keys import keys_of
 

@@ -1,14 +1,14 @@
 """The options of each client for type checkers and editors: `**options: Unpack[ProducerOptions]`.
 
-Made from penstock/client/cluster/config.py by
-`python -m penstock.client.options_source > penstock/client/cluster/typed_options.py`; do not edit by hand.
+Made from penstock/client/options/config.py by
+`python -m penstock.client.options_source > penstock/client/options/typed_options.py`; do not edit by hand.
 """
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.cluster.config import Acks, CompressionType, OffsetReset, PartitionerFunction
+from penstock.client.options.config import Acks, CompressionType, OffsetReset, PartitionerFunction
 
 
 class ClientOptions(TypedDict, total=False):

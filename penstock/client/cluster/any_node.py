@@ -1,0 +1,122 @@
+"""Asks any node of the cluster: the first one that answers, one after the other, until a deadline.
+
+A broker that hangs answers nothing and refuses nothing, so a question that changes nothing and is not answered within
+SILENCE_MS is put to the next node too, and the first answer counts. Belongs to one event loop. Not here: the choice of
+the node (node_choice.py), and questions to a partition's leader (by_leader.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TypeVar
+
+from penstock.backoff import Backoff
+from penstock.client.cluster.node_choice import NodeChoice
+from penstock.client.wire.connection import Connection
+from penstock.clock import Clock
+from penstock.errors import ApiError, NetworkError, RequestTimedOutError, TimedOutError
+from penstock.types import Endpoint
+
+SILENCE_MS = 500
+"""A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
+below the session time-out after which the cluster itself gives up a node."""
+
+T = TypeVar("T")
+
+
+class AnyNode:
+    """See the module."""
+
+    def __init__(
+        self,
+        connection_to: Callable[[Endpoint], Connection],
+        live: Callable[[], tuple[Endpoint, ...]],
+        choice: NodeChoice,
+        clock: Clock,
+        backoff: Backoff,
+        request_timeout_ms: int,
+    ) -> None:
+        """`live`: the addresses of the brokers in service, as far as is known."""
+        self._connection_to, self._live, self._choice = connection_to, live, choice
+        self._clock, self._backoff, self._request_timeout_ms = clock, backoff, request_timeout_ms
+
+    async def ask(
+        self,
+        ask: Callable[[Connection, int], Awaitable[T]],
+        deadline_ms: int,
+        *,
+        read_only: bool = False,
+        avoid: Collection[Endpoint] = (),
+    ) -> T:
+        """The answer of any node. After a retriable error the next node is asked, until the deadline.
+
+        A `read_only` question is also put to the next node when one is silent for SILENCE_MS; a change may not be made
+        twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
+        """
+        asked: dict[asyncio.Future[T], Endpoint] = {}
+        said: dict[Endpoint, BaseException] = {}
+        attempt = 0
+        preferred: Endpoint | None = None
+        try:
+            while True:
+                endpoint = preferred or self._choice.next(self._live(), asked.values(), () if attempt else avoid)
+                if endpoint is not None:
+                    attempt += 1
+                    question = ask(self._connection_to(endpoint), self._left_ms(deadline_ms))
+                    asked[asyncio.ensure_future(question)] = endpoint
+                preferred = None
+                answered = await _first_done(asked, SILENCE_MS if read_only and endpoint is not None else None)
+                if answered is None:
+                    if endpoint is not None:
+                        self._choice.missed(endpoint, self._live())
+                    continue
+                endpoint = asked.pop(answered)
+                error = answered.exception()
+                if error is None:
+                    self._choice.answered(endpoint)
+                    return answered.result()
+                preferred = self._next_after(error, endpoint)
+                said.pop(endpoint, None)
+                said[endpoint] = error
+                await self._pause_between(said, attempt, preferred is not None, deadline_ms)
+        finally:
+            for unanswered in asked:
+                unanswered.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+    def _left_ms(self, deadline_ms: int) -> int:
+        """How long one attempt may take."""
+        return min(max(deadline_ms - self._clock.now_ms(), 1), self._request_timeout_ms)
+
+    def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
+        """Where a retriable error points to, if anywhere; raises any other error."""
+        if not isinstance(error, ApiError) or not error.retriable:
+            raise error
+        self._choice.missed(endpoint, self._live())
+        return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
+
+    async def _pause_between(
+        self, said: Mapping[Endpoint, BaseException], attempt: int, is_hinted: bool, deadline_ms: int
+    ) -> None:
+        """Backs off once every node was asked; raises at the deadline. `said`: each node's last error, newest last."""
+        nodes = len(self._choice.candidates(self._live()))
+        wait_ms = self._backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
+        if self._clock.now_ms() + wait_ms >= deadline_ms:
+            for error in reversed(tuple(said.values())):  # one that answers tells more than the silence of the others
+                if not isinstance(error, (NetworkError, RequestTimedOutError)):
+                    raise error
+            *_, last = said.values()
+            raise TimedOutError(f"no broker answered in time ({attempt} attempts); the last said: {last}") from last
+        if wait_ms and not is_hinted:
+            await asyncio.sleep(wait_ms / 1000)
+
+    def __repr__(self) -> str:
+        return f"AnyNode({self._choice!r})"
+
+
+async def _first_done(asked: Collection[asyncio.Future[T]], patience_ms: int | None) -> asyncio.Future[T] | None:
+    """The first question, in the order of asking, that has an answer; None when there is none in time."""
+    patience = None if patience_ms is None else patience_ms / 1000
+    done, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+    return next((question for question in asked if question in done), None)
