@@ -17,8 +17,8 @@ from broker.kafka.wire.writing import compile_writer
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 T = TypeVar("T")
-ELEMENTS_MAX: Final = 1_000_000
-"""Elements of all arrays of one message together. One of them takes a byte of the frame and up to 500 of memory."""
+ELEMENTS_MAX: Final = 100_000
+"""Elements of all arrays of one message together. One takes a byte of the frame or more, and up to 500 of memory."""
 
 
 def decode(

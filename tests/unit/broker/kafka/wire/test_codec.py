@@ -31,12 +31,6 @@ def test_a_message_with_nothing_but_defaults_returns_as_it_was(cls: type) -> Non
         assert decode(cls, version, memoryview(written)) == (cls(), len(written))
 
 
-def test_an_answer_to_an_unknown_version_of_api_versions_is_version_0() -> None:
-    answer = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)])
-
-    assert b"".join(encode(answer, 0)).hex(" ", 2) == "0023 0000 0001 0012 0000 0004"
-
-
 def test_records_are_written_as_the_object_that_they_are() -> None:
     class Slice:
         def __len__(self) -> int:
