@@ -17,7 +17,6 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
-from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerService
 from penstock.types import Endpoint
 
@@ -40,7 +39,7 @@ class ServedListeners:
 
     def __init__(self, config: NodeConfig, service: BrokerService) -> None:
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
-        self.names = ClientNames()
+        self.names = service.names
         self._config, self._service = config, service
         share = service.client_connections_max
         shared = service.shared

@@ -1,4 +1,4 @@
-"""One row of the table of APIs (api_rows.py): the versions that are served, and the plan."""
+"""One row of the table of APIs (api_rows.py), and the answer to a request that failed as a whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.kafka.plan import Asked, MakePlan
+from broker.kafka.errors import code_of, message_of
+from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
+from broker.kafka.wire.structs import facts_of
 from penstock.errors import ApiError
 
 
@@ -27,6 +29,21 @@ class ApiRow:
     failed: Callable[[Asked, Any, ApiError], Any] | None = None
     """The answer of a request that failed as a whole, with the error in each place where its client looks for it;
     None: in the `error_code` of the response itself. An API without such a place ends the connection."""
+    other_versions: MakePlan | None = None
+    """The plan of a version that is not served, without a body. Its answer is written in version 0."""
 
     def serves(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]
+
+
+def failed_answer(row: ApiRow, asked: Asked, body: Any, error: ApiError) -> Any:
+    """The answer of a request that failed as a whole."""
+    if row.failed is not None:
+        return row.failed(asked, body, error)
+    fields = dict(facts_of(row.response).fields)
+    if "error_code" not in fields or asked.version not in fields["error_code"].versions:
+        raise ConnectionEnds(f"{row.name} failed, and its answer has no place for that: {error.message}")
+    answer = row.response(error_code=code_of(error, row.name, asked.version))
+    if "error_message" in fields and asked.version in fields["error_message"].versions:
+        answer.error_message = message_of(error)
+    return answer

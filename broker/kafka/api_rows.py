@@ -2,8 +2,7 @@
 
 A row is advertised as it stands here (ApiVersions, and the page for users), so it stands here when it works. A range
 may be advertised from a lower version than is served: some clients turn features on only by an old version in the
-range (KAFKA-18659), and a request of such a version gets UNSUPPORTED_VERSION where its answer has a place for it.
-Not here: what a row has (api_row.py), the plans (apis/), the messages (schemas/).
+range (KAFKA-18659). Not here: what a row has (api_row.py), the plans (apis/), the messages (schemas/).
 """
 
 from __future__ import annotations
@@ -12,10 +11,12 @@ from collections.abc import Mapping
 
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.admin.rows import admin_rows
+from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.parts import DoorParts
 
 
 def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
     """By key. A new API gets its row here."""
     rows: list[ApiRow] = [*admin_rows(parts)]
+    rows.append(api_versions_row(rows))
     return {row.key: row for row in rows}

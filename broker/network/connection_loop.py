@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.memory_budget import Lease
-from broker.network.processor import Processor, Send
+from broker.network.processor import Processor, Way
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.tasks import watch
@@ -91,13 +91,14 @@ class ConnectionLoop(Generic[Raw, Message]):
         prepare: Prepare,
         session: object = None,
         names: ClientNames | None = None,
-        send: Send | None = None,
+        way: Way | None = None,
     ) -> None:
-        """`session` is that of its fetches; `names` counts the connection by the client's name, if given. `send` takes
-        each request in its order; if it is not given, the channel does."""
+        """`session` is that of its fetches; `names` counts the connection by the client's name, if given. `way` is
+        that of its requests through the node, if it is not straight into the channel."""
         self._channel, self._connection, self._wire = channel, connection, wire
         self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
-        self._processor = Processor(channel, caller, pipelined_max, send)
+        self._way: Way = channel if way is None else way
+        self._processor = Processor(channel, caller, pipelined_max, self._way)
         self._client: ClientTraffic | None = None
         self.writing_since_ns: int | None = None
         """Since when an answer is under way (monotonic)."""
@@ -170,7 +171,17 @@ class ConnectionLoop(Generic[Raw, Message]):
             if is_last:
                 request.dropped()
         if is_last:
-            self._channel.request_sent(request)
+            self._way.request_sent(request)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no request is open."""
+        return self._processor.is_idle
+
+    @property
+    def client_name(self) -> str:
+        """The name that its client gave; "" before that."""
+        return "" if self._client is None else self._client.name
 
     def __repr__(self) -> str:
         return f"ConnectionLoop({self._processor.caller.peer})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker.config.node_config import NodeConfig
@@ -18,6 +18,7 @@ from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.shared_connections import SharedConnections
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare
+from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from metadata.image import EMPTY_IMAGE, MetadataImage
@@ -50,6 +51,10 @@ class BrokerService:
     shared: SharedConnections
     """The limits of all listeners for clients together, whichever protocol each speaks."""
     cluster_id: str = ""
+    names: ClientNames = field(default_factory=ClientNames)
+    """Of all listeners for clients together."""
+    fail: FailRequest = FailedRequests(lambda error: None).fail
+    """Answers a request with an exception."""
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE
     """The newest metadata of this node."""
 

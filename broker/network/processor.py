@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -26,8 +25,16 @@ ASIDE_RESULTS_MAX = 20_000
 With more the connection waits, as it does for `pipelined_max`."""
 
 
-Send = Callable[[Request], Awaitable[None]]
-"""Takes a request on its way; returns when the next one may be read."""
+class Way(Protocol):
+    """The way of a connection's requests through the node: the request channel, or what asks the channel for them."""
+
+    async def send(self, request: Request) -> None:
+        """Take a request; returns when the next one may be read."""
+        ...
+
+    def request_sent(self, request: Request) -> None:
+        """Its answer has left the node."""
+        ...
 
 
 class IncomingRequest(Protocol):
@@ -49,10 +56,11 @@ class IncomingRequest(Protocol):
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int, send: Send | None = None) -> None:
-        """`send`: the way of a request to the handlers, if it is not straight into the channel."""
+    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int, way: Way | None = None) -> None:
+        """`way`: where requests go, if it is not straight into the channel."""
         self.caller = caller
-        self._channel, self._send = channel, send or channel.send
+        self._channel: RequestChannel = channel
+        self._way: Way = channel if way is None else way
         self._pipelined_max = pipelined_max
         self._submitted = self._in_order = 0
         self._open: deque[Request] = deque()
@@ -98,7 +106,7 @@ class Processor:
         request.number = self._submitted
         self._open.append(request)
         self._check_room()
-        await self._send(request)
+        await self._way.send(request)
 
     def response_ready(self, request: Request) -> None:
         self._channel.response_queue_size += 1
@@ -132,6 +140,11 @@ class Processor:
             self._room.set()
         else:
             self._room.clear()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no request is open, and no answer is to be written."""
+        return not (self._in_order or self._aside)
 
     def input_ended(self) -> None:
         """The client will send no more; `next_response` ends after the last answer."""

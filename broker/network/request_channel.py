@@ -18,7 +18,7 @@ from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
 from penstock.messages.api import Outcome
 from penstock.tracebacks import without_frames
-from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 
 T = TypeVar("T")
 
@@ -65,6 +65,7 @@ class Caller(NamedTuple):
     listener: str = CLIENT_LISTENER
     """Its client is told of the brokers' endpoints at the listeners of that name."""
     principal: str = ANONYMOUS
+    listener_type: ListenerType = ListenerType.GRPC
 
 
 class Request:

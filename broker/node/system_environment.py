@@ -10,7 +10,9 @@ import random
 
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.outgoing_calls import Peers
+from broker.kafka.kafka_doors import KafkaListeners
 from broker.load.thread_times import read_idle_processors, read_thread_times
+from broker.node.both_doors import BothDoors
 from broker.node.descriptors import open_files_limit
 from broker.node.environment import Environment
 from penstock.clock import SystemClock
@@ -29,7 +31,7 @@ def system_environment() -> Environment:
         file_system=OsFileSystem(),
         threads=threads,
         transport=Peers,
-        doors=GrpcDoors(clock, threads),
+        doors=BothDoors(GrpcDoors(clock, threads), lambda config, service: KafkaListeners(config, service, clock)),
         descriptors_max=open_files_limit(),
         processors=os.cpu_count() or 1,
         thread_times=read_thread_times,

@@ -79,7 +79,8 @@ def make_request_path(
         descriptors.node_connections_max,
         shared_by_clients(config, descriptors.client_connections_max),
         quorum.cluster_id,
-        lambda: quorum.loader.image,
+        fail=failed.fail,
+        image=lambda: quorum.loader.image,
     )
     listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory

@@ -1,0 +1,41 @@
+"""ApiVersions: which APIs this node serves, and in which versions. The first request of a connection.
+
+A version that the node does not know is answered in version 0 with UNSUPPORTED_VERSION and all keys, so that the client
+can ask again (KIP-511). From version 3 on clients tell their name and version, in a form that can be a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from broker.kafka.api_row import ApiRow
+from broker.kafka.plan import Asked, Plan
+from broker.kafka.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from penstock.errors import InvalidRequestError, UnsupportedVersionError
+
+SOFTWARE_FROM = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Kafka's rule for a client's name and version."""
+
+
+def api_versions_row(rows: Sequence[ApiRow]) -> ApiRow:
+    """`rows` are all of the table, once it is complete."""
+
+    def keys() -> list[ApiVersion]:
+        ranges = ((row.key, row.advertised or row.versions) for row in sorted(rows, key=lambda row: row.key))
+        return [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in ranges]
+
+    def plan(asked: Asked, body: ApiVersionsRequest) -> Plan:
+        yield from ()
+        told = body.client_software_name, body.client_software_version
+        if asked.version >= SOFTWARE_FROM and not all(map(_SOFTWARE.fullmatch, told)):
+            return ApiVersionsResponse(error_code=InvalidRequestError.code)
+        return ApiVersionsResponse(api_keys=keys())
+
+    def other_versions(asked: Asked, body: Any) -> Plan:
+        yield from ()
+        return ApiVersionsResponse(error_code=UnsupportedVersionError.code, api_keys=keys())
+
+    return ApiRow(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, (0, 4), plan, other_versions=other_versions)

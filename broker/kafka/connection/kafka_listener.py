@@ -1,0 +1,180 @@
+"""One listener of Kafka's protocol: its socket, its connections, and who may stay. An edge.
+
+The socket is bound at the start and listens from `open` on: before that the node knows no topic, and a client that is
+refused tries another node. A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
+connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: who was silent for
+connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers is cut.
+
+Not here: what a connection does (network/connection_loop.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from broker.connections.accept_guard import AcceptGuard
+from broker.connections.connection_guard import ConnectionGuardStatistics
+from broker.connections.listener_limits import ListenerLimits
+from broker.connections.shared_connections import SharedConnections
+from broker.kafka.connection.frame_connection import AHEAD_BYTES_MAX, FrameConnection
+from broker.kafka.connection.served_connection import ServedConnection
+from penstock.clock import Clock
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+_log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 1.0
+HOSTS_SHOWN = 3
+STOP_GRACE_SECONDS = 0.5
+"""A stop waits so long for the answers to what was taken."""
+
+
+class Server(Protocol):
+    """A bound socket (`asyncio.Server`)."""
+
+    async def start_serving(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Bind = Callable[[Callable[[], FrameConnection], Endpoint], Awaitable[Server]]
+"""Binds an address; OSError if that cannot be. Each connection is given to a protocol of its own."""
+
+
+async def bind_on_loop(protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> Server:
+    """The machine's network."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(protocol, endpoint.host, endpoint.port, backlog=1_024, start_serving=False)
+
+
+Serve = Callable[[FrameConnection, str], ServedConnection]
+"""Makes the loop of a connection to the listener of a name."""
+
+
+class KafkaListener:
+    """Listens at one endpoint."""
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        limits: ListenerLimits,
+        shared: SharedConnections,
+        serve: Serve,
+        clock: Clock,
+        bind: Bind = bind_on_loop,
+    ) -> None:
+        self.name, self._endpoint, self._limits = name, endpoint, limits
+        self._serve, self._clock, self._bind = serve, clock, bind
+        self._guard = AcceptGuard(limits, shared.of(name))
+        self._shared = memoryview(bytearray(AHEAD_BYTES_MAX))
+        self._open: dict[Endpoint, ServedConnection] = {}
+        self._server: Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cut: Counter[tuple[str, str]] = Counter()
+        """Connections cut since the last sweep, by limit and host: one line tells of all."""
+        self._is_stopping = False
+
+    # -- start and stop ------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Bind; ConfigError if the address cannot be bound."""
+        try:
+            self._server = await self._bind(self._new_connection, self._endpoint)
+        except OSError as error:
+            raise ConfigError(
+                f"listeners: {self.name} cannot listen on {self._endpoint}: the address is in use, or is not one of "
+                f"this machine ({error}); choose another port, or stop the process that holds it"
+            ) from None
+
+    def open(self) -> None:
+        """Connections are accepted from now on."""
+        if self._server is not None and not self._is_stopping:
+            self._begin(self._server.start_serving(), f"accept-{self.name}")
+            self._begin(self._sweeps(), f"connections-{self.name}")
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Takes no more; what was taken has STOP_GRACE_SECONDS for its answers."""
+        self._is_stopping = True
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        running = [served.task for served in self._open.values() if served.task is not None]
+        for served in tuple(self._open.values()):
+            served.connection.end_input()
+        if running:
+            await asyncio.wait(running, timeout=STOP_GRACE_SECONDS)
+        for served in tuple(self._open.values()):
+            served.connection.abort()
+        await asyncio.gather(*running, *self._tasks, return_exceptions=True)
+
+    # -- connections come and go ---------------------------------------------------------------------------------------
+
+    def _new_connection(self) -> FrameConnection:
+        return FrameConnection(self, self._shared, self._limits.message_bytes_max, self._clock.now_ms)
+
+    def connected(self, connection: FrameConnection) -> None:
+        """See HearsOfConnection."""
+        peer = connection.peer
+        if self._is_stopping:
+            connection.abort()
+            return
+        cut, limit = self._guard.came(peer, self._clock.now_ms())
+        if cut is not None:
+            self._cut[limit, cut.host] += 1
+            (connection if cut == peer else self._open[cut].connection).abort()
+        if cut != peer:
+            served = self._open[peer] = self._serve(connection, self.name)
+            served.begin()
+
+    def disconnected(self, connection: FrameConnection) -> None:
+        """See HearsOfConnection."""
+        served = self._open.get(connection.peer)
+        if served is not None and served.connection is connection:
+            del self._open[connection.peer]
+            self._guard.gone(connection.peer)
+            served.end()
+
+    # -- all connections together --------------------------------------------------------------------------------------
+
+    async def _sweeps(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep(self._clock.now_ms())
+
+    def sweep(self, now_ms: int) -> None:
+        """Close the silent ones, cut those that read nothing, and tell of what was cut."""
+        writing: dict[Endpoint, int] = {}
+        for peer, served in self._open.items():
+            since_ms = served.stands_since_ms(now_ms)
+            if since_ms is not None:
+                writing[peer] = since_ms
+            elif served.is_idle and now_ms - served.connection.active_ms > self._limits.idle_ms_max:
+                served.connection.close()
+        for peer in self._guard.stalled(writing, now_ms):
+            _log.warning("%s: cut the connection of %s: it does not read its answers", self.name, peer)
+            self._open[peer].connection.abort()
+        cut, self._cut = self._cut, Counter()
+        for limit in sorted({limit for limit, _ in cut}):
+            by_host = {host: count for (other, host), count in cut.items() if other == limit}
+            hosts = sorted(by_host, key=lambda host: -by_host[host])
+            more = f" and {len(hosts) - HOSTS_SHOWN} more addresses" if len(hosts) > HOSTS_SHOWN else ""
+            told = ", ".join(hosts[:HOSTS_SHOWN]) + more
+            _log.warning("%s: cut %d connections above %s, from %s", self.name, sum(by_host.values()), limit, told)
+
+    def statistics(self) -> ConnectionGuardStatistics:
+        return self._guard.statistics()
+
+    def __repr__(self) -> str:
+        return f"KafkaListener({self.name}, {self._guard!r})"

@@ -1,0 +1,102 @@
+"""Requests and answers in Kafka's protocol as frames: the language of one connection (`connection_loop.Wire`).
+
+A request that is malformed, or of an API or a version that this node does not have, ends the connection, as in Kafka:
+its client could not read an answer. ApiVersions has one for every version (KIP-511). Not here: the frames' own bytes
+(frame_connection.py), the layout of messages (wire/).
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from broker.kafka.api_row import ApiRow, failed_answer
+from broker.kafka.connection.frame_connection import NO_FRAME, Frame
+from broker.kafka.connection.plan_run import Call, call_of
+from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
+from broker.kafka.wire.codec import decode, encode, is_flexible
+from broker.kafka.wire.headers import read_header_rest, read_header_start, response_header
+from broker.network.connection_loop import Incoming
+from broker.network.request_channel import Caller, Request
+from penstock.errors import ApiError, UnknownServerError
+
+_log = logging.getLogger(__name__)
+_SIZE = struct.Struct(">i")
+
+
+class UnservedApiError(Exception):
+    """A request of an API, or of a version of one, that this node does not serve."""
+
+    def __init__(self, key: int, version: int, name: str) -> None:
+        super().__init__(f"version {version} of {name} is not served")
+        self.key, self.version = key, version
+
+
+class RequestCounts:
+    """Requests of all connections of a node, by API: their bytes, and those that were refused."""
+
+    def __init__(self) -> None:
+        self.received_bytes: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+
+
+class KafkaWire:
+    """That of one connection."""
+
+    def __init__(
+        self, rows: Mapping[int, ApiRow], caller: Caller, memory: ConnectionMemory, counts: RequestCounts
+    ) -> None:
+        self._rows, self._caller, self._memory, self._counts = rows, caller, memory, counts
+
+    def decode(self, raw: memoryview) -> Incoming:
+        start = read_header_start(raw)
+        row = self._rows.get(start.api_key)
+        if row is None:
+            raise UnservedApiError(start.api_key, start.api_version, f"API key {start.api_key}")
+        self._counts.received_bytes[row.name] += len(raw)
+        try:
+            return self._incoming(row, start.api_version, start.correlation_id, raw)
+        except (ApiError, UnservedApiError):
+            self._counts.refused[row.name] += 1
+            raise
+
+    def _incoming(self, row: ApiRow, version: int, correlation_id: int, raw: memoryview) -> Incoming:
+        if not row.serves(version):
+            if row.other_versions is None:
+                raise UnservedApiError(row.key, version, f"{row.name} ({row.versions[0]} to {row.versions[1]} are)")
+            asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
+            return Incoming(row.name, correlation_id, "", Call(row, asked, None, row.other_versions(asked, None)))
+        client_id, at = read_header_rest(raw, is_flexible(row.request, version))
+        body, _ = decode(row.request, version, raw, at)
+        asked = Asked(version, self._caller, client_id or "", self._memory)
+        return Incoming(row.name, correlation_id, asked.client_id, Call(row, asked, body, row.plan(asked, body)))
+
+    def encode(self, request: Request, answer: Any) -> Frame:
+        call = call_of(request)
+        if request.error is not None:
+            return self._framed(request, failed_answer(call.row, call.asked, call.body, request.error))
+        if answer is None:
+            return NO_FRAME
+        if isinstance(answer, ConnectionEnds):
+            raise answer
+        try:
+            return self._framed(request, answer)
+        except Exception as error:  # a bug of the plan
+            _log.error("%s cannot be answered", request, exc_info=error)
+            wrong = UnknownServerError(f"{call.row.name}: {type(error).__name__}: {error}")
+            return self._framed(request, failed_answer(call.row, call.asked, call.body, wrong))
+
+    def _framed(self, request: Request, answer: Any) -> Frame:
+        call = call_of(request)
+        row, version = call.row, call.asked.version
+        header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
+        frame = Frame([b"", *encode(answer, version)])
+        frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
+        frame.size += len(frame.parts[0])
+        return frame
+
+    def __repr__(self) -> str:
+        return f"KafkaWire({self._caller.peer})"

@@ -1,0 +1,166 @@
+"""Performs the plans of one connection: each thing that a plan asks for is a request of the node's own.
+
+`PlanDriver` is the way of a connection's requests (`broker.network.connection_loop.Way`). The first question of a plan
+is in the request channel before the next frame is read, so what clients send on one connection keeps its order. Most
+plans have one question, and its answer is the last step. The next questions of others go on in a task. A request of a
+client is answered in its place among the others (network/processor.py), whenever its plan is done.
+
+Not here: how a request and its answer look in bytes (kafka_wire.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, cast
+
+from broker.kafka.api_row import ApiRow
+from broker.kafka.plan import Ask, Asked, ConnectionEnds, Plan
+from broker.network.connection_loop import Prepare
+from broker.network.failed_requests import FailRequest
+from broker.network.request_channel import Request, RequestChannel
+
+
+class Call:
+    """The body of a client's request on its way: its plan, and what its answer needs to know."""
+
+    __slots__ = ("asked", "asked_last", "body", "plan", "row")
+
+    def __init__(self, row: ApiRow, asked: Asked, body: Any, plan: Plan) -> None:
+        self.row, self.asked, self.body, self.plan = row, asked, body, plan
+        self.asked_last: Request | None = None
+        """The newest request of the node's own that the plan asked for."""
+
+
+def call_of(request: Request) -> Call:
+    """The body of a client's request."""
+    return cast(Call, request.body)
+
+
+class PlanDriver:
+    """That of one connection."""
+
+    def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest) -> None:
+        self.channel, self.prepare, self.fail = channel, prepare, fail
+        self._open: dict[PlanRun, None] = {}
+
+    async def send(self, request: Request) -> None:
+        """Perform the plan of a client's request, up to its first question."""
+        run = PlanRun(self, request)
+        self._open[run] = None
+        await run.begin()
+
+    def request_sent(self, request: Request) -> None:
+        """The answer has left the node. The last request of the node's own stands for it in the metrics."""
+        asked = call_of(request).asked_last
+        self.channel.request_sent(request if asked is None or request.error is not None else asked)
+
+    def over(self, run: PlanRun) -> None:
+        self._open.pop(run, None)
+
+    def close(self) -> None:
+        """The connection is gone: nobody waits for the answers."""
+        for run in tuple(self._open):
+            run.abandon()
+        self._open.clear()
+
+    def __repr__(self) -> str:
+        return f"PlanDriver({len(self._open)} open)"
+
+
+class PlanRun:
+    """A client's request, from its plan's first step to its last. The sink of what the plan asks for."""
+
+    __slots__ = ("_body_bytes", "_call", "_driver", "_plan", "_request", "_task", "_theirs")
+
+    def __init__(self, driver: PlanDriver, theirs: Request) -> None:
+        """`theirs` is the client's request, which the answer of the plan completes."""
+        self._driver, self._theirs = driver, theirs
+        self._call = call_of(theirs)
+        self._plan = self._call.plan
+        self._request: Request | None = None
+        """The node's own that is open."""
+        self._task: asyncio.Task[None] | None = None
+        self._body_bytes = 0 if theirs.body_lease is None else theirs.body_lease.size
+        theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
+
+    async def begin(self) -> None:
+        ask = self._step(partial(next, self._plan))
+        if ask is not None:
+            await self._ask(ask)
+
+    async def _ask(self, ask: Ask) -> None:
+        theirs, driver = self._theirs, self._driver
+        channel = driver.channel
+        request = Request(
+            ask.api, ask.body, self, theirs.caller, channel.now_ns, ask.session, theirs.correlation_id, theirs.client_id
+        )
+        if self._call.asked_last is None:
+            request.received_ns = theirs.received_ns
+        lease = theirs.body_lease
+        if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
+            lease.resize(self._body_bytes)
+        request.body_lease = lease
+        self._call.asked_last = self._request = request
+        preparing = driver.prepare(request)
+        if preparing is not None:
+            await preparing
+        await channel.send(request)
+
+    def response_ready(self, request: Request) -> None:
+        """The answer to a question; errors in it name the leader's endpoint at the listener of the client."""
+        self._request = None
+        ask = request.encoded(partial(self._answered, request.error))
+        request.response = None
+        if ask is not None:
+            self._driver.channel.request_sent(request)
+            self._task = asyncio.get_running_loop().create_task(self._go_on(ask))
+
+    def part_ready(self, request: Request) -> None:
+        """Kafka's protocol has no parts of answers: the whole is waited for."""
+
+    def _answered(self, error: Exception | None, answer: Any) -> Ask | None:
+        return self._step(partial(self._plan.send, answer) if error is None else partial(self._plan.throw, error))
+
+    async def _go_on(self, ask: Ask) -> None:
+        try:
+            await self._ask(ask)
+        except Exception as error:
+            self._failed(error)
+
+    def _step(self, step: Any) -> Ask | None:
+        """The next question; None if there is none, and then the client's request is complete."""
+        try:
+            ask: Ask = step()
+            return ask
+        except StopIteration as ended:
+            self._complete(ended.value)
+        except ConnectionEnds as ended:
+            self._complete(ended)
+        except Exception as error:
+            self._failed(error)
+        return None
+
+    def _complete(self, answer: Any) -> None:
+        self._over()
+        self._theirs.complete(answer)
+
+    def _failed(self, error: Exception) -> None:
+        self._over()
+        self._driver.fail(self._theirs, error)
+
+    def _over(self) -> None:
+        self._driver.over(self)
+        asked = self._call.asked_last
+        if asked is not None:  # its answer's bytes are in ours, and count until they are written
+            self._theirs.response_lease, asked.response_lease = asked.response_lease, None
+
+    def abandon(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._request is not None:
+            self._request.abandoned()
+        self._plan.close()
+
+    def __repr__(self) -> str:
+        return f"PlanRun({self._theirs})"

@@ -1,0 +1,108 @@
+"""One connection of Kafka's protocol with everything that belongs to it, from its first byte to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from broker.kafka.api_row import ApiRow
+from broker.kafka.connection.frame_connection import Frame, FrameConnection
+from broker.kafka.connection.kafka_wire import KafkaWire, RequestCounts, UnservedApiError
+from broker.kafka.connection.plan_run import PlanDriver
+from broker.kafka.plan import ConnectionEnds, ConnectionMemory
+from broker.network.connection_loop import ConnectionLoop
+from broker.network.doors import BrokerService
+from broker.network.request_channel import Caller
+from broker.replication.throttled_lines import ThrottledLines
+from penstock.errors import ApiError
+from penstock.types import ListenerType
+
+_log = logging.getLogger(__name__)
+
+PIPELINED_MAX = 16
+"""Open requests of one connection. A client has five produce requests on their way by default, and a few others."""
+
+
+class ServedConnection:
+    """Begun when the connection was accepted, ended when it is gone."""
+
+    __slots__ = ("_driver", "_lines", "_listener", "_loop", "_memory", "_stands", "connection", "task")
+
+    def __init__(
+        self,
+        connection: FrameConnection,
+        listener: str,
+        rows: Mapping[int, ApiRow],
+        service: BrokerService,
+        counts: RequestCounts,
+        lines: ThrottledLines,
+    ) -> None:
+        """`lines` are those about connections that were closed, of all listeners together."""
+        self.connection, self._listener, self._lines = connection, listener, lines
+        caller = Caller(connection.peer, listener, listener_type=ListenerType.KAFKA)
+        self._memory = ConnectionMemory()
+        self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail)
+        self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
+            service.channel,
+            caller,
+            connection,
+            KafkaWire(rows, caller, self._memory, counts),
+            service.client_requests,
+            PIPELINED_MAX,
+            lambda request: None,
+            names=service.names,
+            way=driver,
+        )
+        self._stands = (0, 0)
+        """Bytes of answers that the socket had not taken, and since when it is as many."""
+        self.task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self._run())
+
+    def end(self) -> None:
+        """The connection is gone."""
+        if self.task is not None:
+            self.task.cancel()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if it waits for no answer."""
+        return self._loop.is_idle
+
+    def stands_since_ms(self, now_ms: int) -> int | None:
+        """Since when no byte of an answer has left, as far as two sweeps can tell; None if none is under way."""
+        unwritten, before = self.connection.unwritten, self._stands
+        if not unwritten:
+            self._stands = (0, 0)
+            return None
+        if unwritten != before[0]:
+            self._stands = (unwritten, now_ms)
+        return self._stands[1]
+
+    async def _run(self) -> None:
+        try:
+            await self._loop.run()
+        except UnservedApiError as error:
+            self._tell((error.key, error.version), error)
+        except (ApiError, ConnectionEnds) as error:
+            self._tell(type(error).__name__, error)
+        except OSError as error:
+            _log.debug("%s: %s: %r", self._listener, self.connection.peer, error)
+        except Exception as error:
+            _log.error("%s: the connection of %s failed", self._listener, self.connection.peer, exc_info=error)
+        finally:
+            self._driver.close()  # BEFORE what its requests stand on is closed
+            self._memory.close()
+            self.connection.close()
+
+    def _tell(self, kind: object, error: Exception) -> None:
+        more = self._lines.due(kind)
+        if more is not None:
+            peer, name = self.connection.peer, self._loop.client_name
+            of_whom = f"{peer} (client.id {name})" if name else str(peer)
+            _log.warning("%s: closed the connection of %s: %s%s", self._listener, of_whom, error, more)
+
+    def __repr__(self) -> str:
+        return f"ServedConnection({self._listener}, {self.connection.peer})"

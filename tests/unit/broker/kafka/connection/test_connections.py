@@ -1,0 +1,338 @@
+"""Promises of a connection in Kafka's protocol: however its bytes come, each request is answered once and in order, and
+a stranger costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
+from broker.network.request_channel import Request
+from tests.support.kafka_door import LIMITS, DoorBench, FarSide, answer_in, frame
+
+VERSION = 9
+
+
+def metadata(number: int, *topics: str, client_id: str = "somebody") -> bytes:
+    asked = [MetadataRequestTopic(name=topic) for topic in topics]
+    return frame(MetadataRequest(topics=asked), VERSION, number, client_id)
+
+
+def answers(far: FarSide) -> list[tuple[int, str | None]]:
+    return [(number, answer.cluster_id) for number, answer in far.answers(MetadataResponse, VERSION)]
+
+
+def run(scenario: Callable[[], Awaitable[DoorBench]]) -> None:
+    """A scenario in whose end every connection is gone."""
+
+    async def main() -> None:
+        bench = await scenario()
+        await bench.dispatcher.stop()
+        bench.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
+async def bench_of(handle: Callable[[Request], None] | None = None, **settings: object) -> DoorBench:
+    bench = DoorBench(**settings) if handle is None else DoorBench(handle, **settings)  # type: ignore[arg-type]
+    bench.dispatcher.start()
+    return bench
+
+
+THREE = metadata(1, "a") + metadata(2) + metadata(3, "b", "c")
+ANSWERED = [(1, "a"), (2, "none"), (3, "c")]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 30, 31, 64, len(THREE)])
+def test_frames_are_read_however_they_are_cut(piece: int) -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        far = bench.connect()
+        for at in range(0, len(THREE), piece):
+            far.send(THREE[at : at + piece])
+            if at % 5 == 0:
+                await bench.settle()
+        await bench.settle()
+        assert answers(far) == ANSWERED
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_frame_is_read_when_it_is_cut_at_any_byte() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        for cut in range(1, len(THREE)):
+            far = bench.connect()
+            far.send(THREE[:cut])
+            await bench.settle()
+            far.send(THREE[cut:])
+            await bench.settle()
+            assert answers(far) == ANSWERED, cut
+            far.reset()
+            await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_large_frame_is_read_into_a_buffer_of_its_own_when_there_is_memory_for_it() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        other = bench.memory.large.open("10.9.9.9")
+        taken = other.take(1 << 24)
+        far = bench.connect()
+        name = "x" * 30_000
+        topics = [MetadataRequestTopic(name=name) for _ in range(5)]
+        large = frame(MetadataRequest(topics=topics), VERSION)
+        far.send(large + metadata(2, "next"))
+        await bench.settle()
+        assert not answers(far) and not far.is_reading and far.unsent > len(large) - 2 * 16 * 1024
+        taken.release()
+        other.close()
+        await bench.settle()
+        assert answers(far) == [(1, name), (2, "next")]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_answers_leave_in_the_order_of_the_requests() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        far = bench.connect()
+        far.send(metadata(7, "a") + metadata(8) + metadata(9, "b"))
+        await bench.settle()
+        assert [request.body for request in held] == ["a", "b"] and not far.written
+        held[1].complete("second")
+        await bench.settle()
+        assert not far.written
+        held[0].complete("first")
+        await bench.settle()
+        assert answers(far) == [(7, "first"), (8, "none"), (9, "second")]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_plan_asks_several_times_and_each_question_counts() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        far = bench.connect()
+        far.send(metadata(1, "a", "b", "c"))
+        await bench.settle()
+        assert answers(far) == [(1, "c")] and bench.sent == ["Metadata"] * 3
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_request_without_acks_gets_no_byte() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of(lambda request: request.complete(None))
+        far = bench.connect()
+        far.send(frame(ProduceRequest(acks=0), VERSION, 1) + frame(ProduceRequest(acks=0), VERSION, 2))
+        await bench.settle()
+        assert bench.sent == ["Produce", "Produce"] and not far.written
+        far.send(frame(ProduceRequest(acks=1), VERSION, 3))
+        await bench.settle()
+        assert [number for number, _ in far.answers(ProduceResponse, VERSION)] == [3]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_client_that_sends_no_more_gets_the_answers_that_it_is_owed_and_then_the_end() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        far = bench.connect()
+        far.send(metadata(1, "a") + metadata(2, "b") + metadata(3, "cut short")[:-1])
+        far.end()
+        await bench.settle()
+        assert len(held) == 2 and not far.is_closed
+        for request in held:
+            request.complete(request.body)
+        await bench.settle()
+        assert answers(far) == [(1, "a"), (2, "b")] and far.is_closed
+        return bench
+
+    run(scenario)
+
+
+def test_a_connection_that_ends_abandons_its_requests() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        far = bench.connect()
+        far.send(metadata(1, "a") + metadata(2, "b"))
+        await bench.settle()
+        far.reset()
+        await bench.settle()
+        assert [request.is_abandoned for request in held] == [True, True]
+        for request in held:
+            request.complete("late")
+        return bench
+
+    run(scenario)
+
+
+def test_a_connection_has_a_bounded_number_of_open_requests() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        far = bench.connect()
+        far.send(b"".join(metadata(number, "topic") for number in range(2_000)))
+        await bench.settle()
+        assert len(held) == 16 and not far.is_reading
+        while held:
+            held.pop(0).complete("answer")
+            await bench.settle()
+        assert [number for number, _ in answers(far)] == list(range(2_000))
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (struct.pack(">i", (1 << 20) + 1), "a frame of 1048577 bytes"),
+        (struct.pack(">i", -1), "a frame of -1 bytes"),
+        (struct.pack(">i", 0), "a frame of 0 bytes"),
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n\r\n", "gRPC"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (b"\xff\x00" * 40, "a frame of"),
+        (struct.pack(">i", 5) + b"12345", "too few for its header"),
+        (struct.pack(">ihhih", 10, 3, VERSION, 1, 99), "the client id"),
+        (metadata(1, "a")[:24] + b"\xff" * 40, ""),
+    ],
+)
+def test_a_stranger_is_closed_with_one_line(data: bytes, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        for _ in range(3):
+            far = bench.connect()
+            far.send(metadata(1, "before") + data)
+            await bench.settle()
+            assert answers(far) == [(1, "before")] and far.is_closed
+        return bench
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario)
+    assert len(caplog.records) == 1 and words in caplog.text and "10.0.0.1:4711 (client.id somebody)" in caplog.text
+    assert not caplog.records[0].exc_info
+
+
+def test_an_unknown_api_or_version_ends_the_connection_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        for key, version in ((99, 0), (3, 13), (3, 13)):
+            far = bench.connect()
+            far.send(metadata(1) + frame(MetadataRequest(), version, 2, key=key) + metadata(3))
+            await bench.settle()
+            assert answers(far) == [(1, "none")] and far.is_closed
+        return bench
+
+    with caplog.at_level(logging.WARNING):
+        run(scenario)
+    assert [record.getMessage().partition("): ")[2] for record in caplog.records] == [
+        "version 0 of API key 99 is not served",
+        "version 13 of Metadata (0 to 12 are) is not served",
+    ]
+
+
+def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        far = bench.connect()
+        body = struct.pack(">hhi", 18, 99, 5) + b"whatever a later version has"
+        far.send(struct.pack(">i", len(body)) + body)
+        far.send(frame(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0"), 3, 6))
+        await bench.settle()
+        first, second = far.frames()
+        number, told = answer_in(first, ApiVersionsResponse, 0)
+        assert (number, told.error_code) == (5, 35)
+        assert answer_in(second, ApiVersionsResponse, 3) == (6, ApiVersionsResponse(api_keys=told.api_keys))
+        assert [(key.api_key, key.min_version, key.max_version) for key in told.api_keys] == [
+            (0, 3, 13),
+            (3, 0, 12),
+            (18, 0, 4),
+        ]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is_not() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        silent, waiting, alive = (bench.connect(port=port) for port in (1, 2, 3))
+        waiting.send(metadata(1, "a"))
+        await bench.settle()
+        bench.clock.advance(LIMITS.idle_ms_max - 1)
+        bench.listener.sweep(bench.clock.now_ms())
+        alive.send(b"\0")
+        bench.clock.advance(2)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert (silent.is_closed, waiting.is_closed, alive.is_closed) == (True, False, False)
+        held[0].complete("at last")
+        await bench.settle()
+        assert answers(waiting) == [(1, "at last")]
+        for far in (waiting, alive):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
+
+
+def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_slowly_is_not() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        stuck, slow = bench.connect(port=1), bench.connect(port=2)
+        for far in (stuck, slow):
+            far.takes = False
+            far.send(metadata(1, "a") + metadata(2, "b"))
+        await bench.settle()
+        for _ in range(8):
+            bench.listener.sweep(bench.clock.now_ms())
+            bench.clock.advance(LIMITS.write_stall_ms_max // 4)
+            slow.takes_again(1)
+            await bench.settle()
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert stuck.is_closed and not slow.is_closed
+        assert [len(answers(far)) for far in (stuck, slow)] == [1, 1], "the second answer waits for the first"
+        slow.takes_again()
+        await bench.settle()
+        assert len(answers(slow)) == 2 and bench.listener.statistics().cut_stalled == 1
+        slow.reset()
+        await bench.settle()
+        return bench
+
+    run(scenario)
