@@ -52,7 +52,7 @@ class BrokerService:
     """The limits of all listeners for clients together, whichever protocol each speaks."""
     cluster_id: str = ""
     names: ClientNames = field(default_factory=ClientNames)
-    """Of all listeners for clients together."""
+    """Counts the clients of all listeners together."""
     fail: FailRequest = FailedRequests(lambda error: None).fail
     """Answers a request with an exception."""
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE

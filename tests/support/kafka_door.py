@@ -87,7 +87,7 @@ class FarSide:
     # -- the client ----------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
-        """What the protocol does not read waits, as in a socket."""
+        """Bytes that the protocol does not read wait, as in a socket."""
         self._unsent += data
         self._deliver()
 

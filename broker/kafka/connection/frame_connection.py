@@ -101,7 +101,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """The part of the frame that is being read which is not there yet."""
         self._wanted = 0
         self._waiter: asyncio.Future[None] | None = None
-        """Of the loop, which waits for `_wanted` bytes ahead or for the rest of a frame."""
+        """The loop waits by it: for `_wanted` bytes ahead or for the rest of a frame."""
         self._drained: asyncio.Future[None] | None = None
         """While the socket takes no more."""
         self._ended = self._is_lost = self._is_paused = False

@@ -15,7 +15,7 @@ from typing import Any
 
 from broker.kafka.api_row import ApiRow, failed_answer
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
-from broker.kafka.connection.plan_run import Call, call_of
+from broker.kafka.connection.plan_run import KafkaCall, call_of
 from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka.wire.codec import decode, encode, is_flexible
 from broker.kafka.wire.headers import read_header_rest, read_header_start, response_header
@@ -68,11 +68,11 @@ class KafkaWire:
             if row.other_versions is None:
                 raise UnservedApiError(row.key, version, f"{row.name} ({row.versions[0]} to {row.versions[1]} are)")
             asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
-            return Incoming(row.name, correlation_id, "", Call(row, asked, None, row.other_versions(asked, None)))
+            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions(asked, None)))
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
         body, _ = decode(row.request, version, raw, at)
         asked = Asked(version, self._caller, client_id or "", self._memory)
-        return Incoming(row.name, correlation_id, asked.client_id, Call(row, asked, body, row.plan(asked, body)))
+        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan(asked, body)))
 
     def encode(self, request: Request, answer: Any) -> Frame:
         call = call_of(request)

@@ -21,7 +21,7 @@ from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request, RequestChannel
 
 
-class Call:
+class KafkaCall:
     """The body of a client's request on its way: its plan, and what its answer needs to know."""
 
     __slots__ = ("asked", "asked_last", "body", "plan", "row")
@@ -32,9 +32,9 @@ class Call:
         """The newest request of the node's own that the plan asked for."""
 
 
-def call_of(request: Request) -> Call:
+def call_of(request: Request) -> KafkaCall:
     """The body of a client's request."""
-    return cast(Call, request.body)
+    return cast(KafkaCall, request.body)
 
 
 class PlanDriver:
