@@ -38,4 +38,6 @@ def api_versions_row(rows: Sequence[ApiRow]) -> ApiRow:
         yield from ()
         return ApiVersionsResponse(error_code=UnsupportedVersionError.code, api_keys=keys())
 
-    return ApiRow(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, (0, 4), plan, other_versions=other_versions)
+    return ApiRow(
+        18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, (0, 4), plan, other_versions=other_versions
+    )
