@@ -11,6 +11,7 @@ alter_configs.py changes values; `metadata/topic_config.py` and `broker/config/c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from broker.config.config_table import KEYS
@@ -33,6 +34,7 @@ from penstock.messages.configs import (
     ConfigEntry,
     ConfigResource,
     ConfigSource,
+    ConfigSynonym,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
@@ -56,12 +58,14 @@ class DescribeConfigsApi:
         if not 1 <= count <= RESOURCES_MAX:
             raise InvalidRequestError(f"the request names {count} resources; from 1 to {RESOURCES_MAX} are allowed")
         image = self._image()
-        results = tuple(self._one(image, asked) for asked in body.resources)
+        results = tuple(self._one(image, asked, body.include_synonyms) for asked in body.resources)
         request.complete(DescribeConfigsResponse(results, image.offset), results)
 
-    def _one(self, image: MetadataImage, asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    def _one(self, image: MetadataImage, asked: DescribeConfigsResource, synonyms: bool) -> DescribeConfigsResult:
         try:
             configs = tuple(self._entries(image, asked))
+            if synonyms:
+                configs = tuple(self._with_synonyms(asked, entry) for entry in configs)
         except ApiError as error:
             return DescribeConfigsResult(asked.resource_type, asked.resource_name, without_frames(error))
         return DescribeConfigsResult(asked.resource_type, asked.resource_name, None, configs)
@@ -81,6 +85,16 @@ class DescribeConfigsApi:
             f"resource type {asked.resource_type[:_SHOWN_CHARACTERS]!r} has no configuration;"
             f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
         )
+
+    def _with_synonyms(self, asked: DescribeConfigsResource, entry: ConfigEntry) -> ConfigEntry:
+        own = ConfigSynonym(entry.name, entry.value, entry.source)
+        if asked.resource_type == BROKER_RESOURCE and asked.resource_name == ALL_BROKERS:
+            return replace(entry, synonyms=(own,))
+        is_topics = asked.resource_type == TOPIC_RESOURCE
+        key = topic_config_definition(entry.name).broker_key if is_topics else entry.name
+        found = [ConfigSynonym(key, config_text(value), source) for source, value in self._dynamic.values_of(key)]
+        is_overridden = entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        return replace(entry, synonyms=(own, *found) if is_overridden else tuple(found))
 
     def _topic_entry(self, definition: ConfigKey, own: Mapping[str, str]) -> ConfigEntry:
         source = ConfigSource.DYNAMIC_TOPIC_CONFIG

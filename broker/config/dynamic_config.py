@@ -18,10 +18,10 @@ Pure. Not here: who may set what (metadata/controller/configuration/), and readi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from broker.config.config_check import conflicts
 from broker.config.config_digest import changed_keys
@@ -31,7 +31,7 @@ from broker.config.node_config import NodeConfig
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE
-from penstock.config_keys import ConfigValue, Update, config_text
+from penstock.config_keys import REQUIRED, ConfigValue, Update, config_text
 from penstock.errors import ConfigError
 from penstock.messages.configs import ConfigResource, ConfigSource
 
@@ -101,6 +101,17 @@ class DynamicBrokerConfig:
         if key in self._for_all:
             return ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
         return ConfigSource.STATIC_BROKER_CONFIG if key in self.file.given else ConfigSource.DEFAULT_CONFIG
+
+    def values_of(self, key: str) -> Iterator[tuple[ConfigSource, ConfigValue]]:
+        """Every value that a key of a node has, the one in force first, the default last."""
+        if key in self._own:
+            yield ConfigSource.DYNAMIC_BROKER_CONFIG, self._own[key]
+        if key in self._for_all:
+            yield ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self._for_all[key]
+        if key in self.file.given:
+            yield ConfigSource.STATIC_BROKER_CONFIG, cast(ConfigValue, self.file.given[key])
+        if key in KEYS and KEYS[key].default is not REQUIRED:
+            yield ConfigSource.DEFAULT_CONFIG, KEYS[key].default
 
     def _renew(self, whose: str) -> None:
         before = self.current

@@ -45,6 +45,8 @@ class AlterConfigsResource:
     resource_type: str
     resource_name: str
     changes: tuple[ConfigChange, ...]
+    replace_all: bool = False
+    """Every other key goes back to its default. A controller of an older release does not know this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,16 @@ class DescribeConfigsResource:
 @dataclass(frozen=True, slots=True)
 class DescribeConfigsRequest:
     resources: tuple[DescribeConfigsResource, ...]
+    include_synonyms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """One of the values that a key has; `name` is the node's key where that gives a topic its value."""
+
+    name: str
+    value: str
+    source: ConfigSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,8 @@ class ConfigEntry:
     documentation: str
     is_read_only: bool = False
     """Only the node's file has it, and a restart changes it."""
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    """If asked for: every value that it has, the one in force first, the default last."""
 
     @property
     def is_default(self) -> bool:

@@ -25,35 +25,37 @@ _sym_db = _symbol_database.Default()
 from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19penstock/v1/configs.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"v\n\x13\x41lterConfigsRequest\x12\x34\n\tresources\x18\x01 \x03(\x0b\x32!.penstock.v1.AlterConfigsResource\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"p\n\x14\x41lterConfigsResource\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12*\n\x07\x63hanges\x18\x03 \x03(\x0b\x32\x19.penstock.v1.ConfigChange\"[\n\x0c\x43onfigChange\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\toperation\x18\x02 \x01(\x0e\x32\x1c.penstock.v1.ConfigOperation\x12\r\n\x05value\x18\x03 \x01(\t\"c\n\x14\x41lterConfigsResponse\x12\x32\n\tresources\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.AlterConfigsResult\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\"e\n\x12\x41lterConfigsResult\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"Q\n\x16\x44\x65scribeConfigsRequest\x12\x37\n\tresources\x18\x01 \x03(\x0b\x32$.penstock.v1.DescribeConfigsResource\"U\n\x17\x44\x65scribeConfigsResource\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\"i\n\x17\x44\x65scribeConfigsResponse\x12\x35\n\tresources\x18\x01 \x03(\x0b\x32\".penstock.v1.DescribeConfigsResult\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\"\x93\x01\n\x15\x44\x65scribeConfigsResult\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12)\n\x07\x63onfigs\x18\x04 \x03(\x0b\x32\x18.penstock.v1.ConfigEntry\"\x8f\x01\n\x0b\x43onfigEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12)\n\x06source\x18\x03 \x01(\x0e\x32\x19.penstock.v1.ConfigSource\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x15\n\rdocumentation\x18\x05 \x01(\t\x12\x14\n\x0cis_read_only\x18\x06 \x01(\x08*\x84\x01\n\x0f\x43onfigOperation\x12\x18\n\x14\x43ONFIG_OPERATION_SET\x10\x00\x12\x1b\n\x17\x43ONFIG_OPERATION_DELETE\x10\x01\x12\x1b\n\x17\x43ONFIG_OPERATION_APPEND\x10\x02\x12\x1d\n\x19\x43ONFIG_OPERATION_SUBTRACT\x10\x03*\xf5\x01\n\x0c\x43onfigSource\x12\x19\n\x15\x43ONFIG_SOURCE_UNKNOWN\x10\x00\x12&\n\"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG\x10\x01\x12\'\n#CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG\x10\x02\x12/\n+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG\x10\x03\x12&\n\"CONFIG_SOURCE_STATIC_BROKER_CONFIG\x10\x04\x12 \n\x1c\x43ONFIG_SOURCE_DEFAULT_CONFIG\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19penstock/v1/configs.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"v\n\x13\x41lterConfigsRequest\x12\x34\n\tresources\x18\x01 \x03(\x0b\x32!.penstock.v1.AlterConfigsResource\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"\x85\x01\n\x14\x41lterConfigsResource\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12*\n\x07\x63hanges\x18\x03 \x03(\x0b\x32\x19.penstock.v1.ConfigChange\x12\x13\n\x0breplace_all\x18\x04 \x01(\x08\"[\n\x0c\x43onfigChange\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\toperation\x18\x02 \x01(\x0e\x32\x1c.penstock.v1.ConfigOperation\x12\r\n\x05value\x18\x03 \x01(\t\"c\n\x14\x41lterConfigsResponse\x12\x32\n\tresources\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.AlterConfigsResult\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\"e\n\x12\x41lterConfigsResult\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"k\n\x16\x44\x65scribeConfigsRequest\x12\x37\n\tresources\x18\x01 \x03(\x0b\x32$.penstock.v1.DescribeConfigsResource\x12\x18\n\x10include_synonyms\x18\x02 \x01(\x08\"U\n\x17\x44\x65scribeConfigsResource\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\"i\n\x17\x44\x65scribeConfigsResponse\x12\x35\n\tresources\x18\x01 \x03(\x0b\x32\".penstock.v1.DescribeConfigsResult\x12\x17\n\x0fmetadata_offset\x18\x02 \x01(\x03\"\x93\x01\n\x15\x44\x65scribeConfigsResult\x12\x15\n\rresource_type\x18\x01 \x01(\t\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12)\n\x07\x63onfigs\x18\x04 \x03(\x0b\x32\x18.penstock.v1.ConfigEntry\"\xbd\x01\n\x0b\x43onfigEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12)\n\x06source\x18\x03 \x01(\x0e\x32\x19.penstock.v1.ConfigSource\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x15\n\rdocumentation\x18\x05 \x01(\t\x12\x14\n\x0cis_read_only\x18\x06 \x01(\x08\x12,\n\x08synonyms\x18\x07 \x03(\x0b\x32\x1a.penstock.v1.ConfigSynonym\"W\n\rConfigSynonym\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12)\n\x06source\x18\x03 \x01(\x0e\x32\x19.penstock.v1.ConfigSource*\x84\x01\n\x0f\x43onfigOperation\x12\x18\n\x14\x43ONFIG_OPERATION_SET\x10\x00\x12\x1b\n\x17\x43ONFIG_OPERATION_DELETE\x10\x01\x12\x1b\n\x17\x43ONFIG_OPERATION_APPEND\x10\x02\x12\x1d\n\x19\x43ONFIG_OPERATION_SUBTRACT\x10\x03*\xf5\x01\n\x0c\x43onfigSource\x12\x19\n\x15\x43ONFIG_SOURCE_UNKNOWN\x10\x00\x12&\n\"CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG\x10\x01\x12\'\n#CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG\x10\x02\x12/\n+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG\x10\x03\x12&\n\"CONFIG_SOURCE_STATIC_BROKER_CONFIG\x10\x04\x12 \n\x1c\x43ONFIG_SOURCE_DEFAULT_CONFIG\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'penstock.v1.configs_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CONFIGOPERATION']._serialized_start=1173
-  _globals['_CONFIGOPERATION']._serialized_end=1305
-  _globals['_CONFIGSOURCE']._serialized_start=1308
-  _globals['_CONFIGSOURCE']._serialized_end=1553
+  _globals['_CONFIGOPERATION']._serialized_start=1356
+  _globals['_CONFIGOPERATION']._serialized_end=1488
+  _globals['_CONFIGSOURCE']._serialized_start=1491
+  _globals['_CONFIGSOURCE']._serialized_end=1736
   _globals['_ALTERCONFIGSREQUEST']._serialized_start=68
   _globals['_ALTERCONFIGSREQUEST']._serialized_end=186
-  _globals['_ALTERCONFIGSRESOURCE']._serialized_start=188
-  _globals['_ALTERCONFIGSRESOURCE']._serialized_end=300
-  _globals['_CONFIGCHANGE']._serialized_start=302
-  _globals['_CONFIGCHANGE']._serialized_end=393
-  _globals['_ALTERCONFIGSRESPONSE']._serialized_start=395
-  _globals['_ALTERCONFIGSRESPONSE']._serialized_end=494
-  _globals['_ALTERCONFIGSRESULT']._serialized_start=496
-  _globals['_ALTERCONFIGSRESULT']._serialized_end=597
-  _globals['_DESCRIBECONFIGSREQUEST']._serialized_start=599
-  _globals['_DESCRIBECONFIGSREQUEST']._serialized_end=680
-  _globals['_DESCRIBECONFIGSRESOURCE']._serialized_start=682
-  _globals['_DESCRIBECONFIGSRESOURCE']._serialized_end=767
-  _globals['_DESCRIBECONFIGSRESPONSE']._serialized_start=769
-  _globals['_DESCRIBECONFIGSRESPONSE']._serialized_end=874
-  _globals['_DESCRIBECONFIGSRESULT']._serialized_start=877
-  _globals['_DESCRIBECONFIGSRESULT']._serialized_end=1024
-  _globals['_CONFIGENTRY']._serialized_start=1027
-  _globals['_CONFIGENTRY']._serialized_end=1170
+  _globals['_ALTERCONFIGSRESOURCE']._serialized_start=189
+  _globals['_ALTERCONFIGSRESOURCE']._serialized_end=322
+  _globals['_CONFIGCHANGE']._serialized_start=324
+  _globals['_CONFIGCHANGE']._serialized_end=415
+  _globals['_ALTERCONFIGSRESPONSE']._serialized_start=417
+  _globals['_ALTERCONFIGSRESPONSE']._serialized_end=516
+  _globals['_ALTERCONFIGSRESULT']._serialized_start=518
+  _globals['_ALTERCONFIGSRESULT']._serialized_end=619
+  _globals['_DESCRIBECONFIGSREQUEST']._serialized_start=621
+  _globals['_DESCRIBECONFIGSREQUEST']._serialized_end=728
+  _globals['_DESCRIBECONFIGSRESOURCE']._serialized_start=730
+  _globals['_DESCRIBECONFIGSRESOURCE']._serialized_end=815
+  _globals['_DESCRIBECONFIGSRESPONSE']._serialized_start=817
+  _globals['_DESCRIBECONFIGSRESPONSE']._serialized_end=922
+  _globals['_DESCRIBECONFIGSRESULT']._serialized_start=925
+  _globals['_DESCRIBECONFIGSRESULT']._serialized_end=1072
+  _globals['_CONFIGENTRY']._serialized_start=1075
+  _globals['_CONFIGENTRY']._serialized_end=1264
+  _globals['_CONFIGSYNONYM']._serialized_start=1266
+  _globals['_CONFIGSYNONYM']._serialized_end=1353
 # @@protoc_insertion_point(module_scope)

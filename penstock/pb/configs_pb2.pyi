@@ -45,14 +45,16 @@ class AlterConfigsRequest(_message.Message):
     def __init__(self, resources: _Optional[_Iterable[_Union[AlterConfigsResource, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., validate_only: _Optional[bool] = ...) -> None: ...
 
 class AlterConfigsResource(_message.Message):
-    __slots__ = ("resource_type", "resource_name", "changes")
+    __slots__ = ("resource_type", "resource_name", "changes", "replace_all")
     RESOURCE_TYPE_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_ALL_FIELD_NUMBER: _ClassVar[int]
     resource_type: str
     resource_name: str
     changes: _containers.RepeatedCompositeFieldContainer[ConfigChange]
-    def __init__(self, resource_type: _Optional[str] = ..., resource_name: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[ConfigChange, _Mapping]]] = ...) -> None: ...
+    replace_all: bool
+    def __init__(self, resource_type: _Optional[str] = ..., resource_name: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[ConfigChange, _Mapping]]] = ..., replace_all: _Optional[bool] = ...) -> None: ...
 
 class ConfigChange(_message.Message):
     __slots__ = ("key", "operation", "value")
@@ -83,10 +85,12 @@ class AlterConfigsResult(_message.Message):
     def __init__(self, resource_type: _Optional[str] = ..., resource_name: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class DescribeConfigsRequest(_message.Message):
-    __slots__ = ("resources",)
+    __slots__ = ("resources", "include_synonyms")
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_SYNONYMS_FIELD_NUMBER: _ClassVar[int]
     resources: _containers.RepeatedCompositeFieldContainer[DescribeConfigsResource]
-    def __init__(self, resources: _Optional[_Iterable[_Union[DescribeConfigsResource, _Mapping]]] = ...) -> None: ...
+    include_synonyms: bool
+    def __init__(self, resources: _Optional[_Iterable[_Union[DescribeConfigsResource, _Mapping]]] = ..., include_synonyms: _Optional[bool] = ...) -> None: ...
 
 class DescribeConfigsResource(_message.Message):
     __slots__ = ("resource_type", "resource_name", "keys")
@@ -119,17 +123,29 @@ class DescribeConfigsResult(_message.Message):
     def __init__(self, resource_type: _Optional[str] = ..., resource_name: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., configs: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
-    __slots__ = ("key", "value", "source", "type", "documentation", "is_read_only")
+    __slots__ = ("key", "value", "source", "type", "documentation", "is_read_only", "synonyms")
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     DOCUMENTATION_FIELD_NUMBER: _ClassVar[int]
     IS_READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    SYNONYMS_FIELD_NUMBER: _ClassVar[int]
     key: str
     value: str
     source: ConfigSource
     type: str
     documentation: str
     is_read_only: bool
-    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., type: _Optional[str] = ..., documentation: _Optional[str] = ..., is_read_only: _Optional[bool] = ...) -> None: ...
+    synonyms: _containers.RepeatedCompositeFieldContainer[ConfigSynonym]
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ..., type: _Optional[str] = ..., documentation: _Optional[str] = ..., is_read_only: _Optional[bool] = ..., synonyms: _Optional[_Iterable[_Union[ConfigSynonym, _Mapping]]] = ...) -> None: ...
+
+class ConfigSynonym(_message.Message):
+    __slots__ = ("name", "value", "source")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    source: ConfigSource
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[_Union[ConfigSource, str]] = ...) -> None: ...

@@ -202,6 +202,7 @@ type AlterConfigsResource struct {
 	ResourceType  string                 `protobuf:"bytes,1,opt,name=resource_type,json=resourceType,proto3" json:"resource_type,omitempty"` // "topic" or "broker"
 	ResourceName  string                 `protobuf:"bytes,2,opt,name=resource_name,json=resourceName,proto3" json:"resource_name,omitempty"` // a broker's is its node id; "" for all brokers, which is then the only resource
 	Changes       []*ConfigChange        `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	ReplaceAll    bool                   `protobuf:"varint,4,opt,name=replace_all,json=replaceAll,proto3" json:"replace_all,omitempty"` // what is not named goes back to its default; an older controller ignores this
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +256,13 @@ func (x *AlterConfigsResource) GetChanges() []*ConfigChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *AlterConfigsResource) GetReplaceAll() bool {
+	if x != nil {
+		return x.ReplaceAll
+	}
+	return false
 }
 
 type ConfigChange struct {
@@ -430,10 +438,11 @@ func (x *AlterConfigsResult) GetError() *Error {
 }
 
 type DescribeConfigsRequest struct {
-	state         protoimpl.MessageState     `protogen:"open.v1"`
-	Resources     []*DescribeConfigsResource `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState     `protogen:"open.v1"`
+	Resources       []*DescribeConfigsResource `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty"`
+	IncludeSynonyms bool                       `protobuf:"varint,2,opt,name=include_synonyms,json=includeSynonyms,proto3" json:"include_synonyms,omitempty"` // `ConfigEntry.synonyms`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DescribeConfigsRequest) Reset() {
@@ -471,6 +480,13 @@ func (x *DescribeConfigsRequest) GetResources() []*DescribeConfigsResource {
 		return x.Resources
 	}
 	return nil
+}
+
+func (x *DescribeConfigsRequest) GetIncludeSynonyms() bool {
+	if x != nil {
+		return x.IncludeSynonyms
+	}
+	return false
 }
 
 type DescribeConfigsResource struct {
@@ -661,6 +677,7 @@ type ConfigEntry struct {
 	Type          string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"` // int, long, double, boolean, string, list
 	Documentation string                 `protobuf:"bytes,5,opt,name=documentation,proto3" json:"documentation,omitempty"`
 	IsReadOnly    bool                   `protobuf:"varint,6,opt,name=is_read_only,json=isReadOnly,proto3" json:"is_read_only,omitempty"` // it changes only in the node's file, by a restart
+	Synonyms      []*ConfigSynonym       `protobuf:"bytes,7,rep,name=synonyms,proto3" json:"synonyms,omitempty"`                          // if asked for: every value that the key has, the one in force first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -737,6 +754,73 @@ func (x *ConfigEntry) GetIsReadOnly() bool {
 	return false
 }
 
+func (x *ConfigEntry) GetSynonyms() []*ConfigSynonym {
+	if x != nil {
+		return x.Synonyms
+	}
+	return nil
+}
+
+type ConfigSynonym struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // the node's key where that gives a topic its value
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Source        ConfigSource           `protobuf:"varint,3,opt,name=source,proto3,enum=penstock.v1.ConfigSource" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigSynonym) Reset() {
+	*x = ConfigSynonym{}
+	mi := &file_penstock_v1_configs_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigSynonym) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigSynonym) ProtoMessage() {}
+
+func (x *ConfigSynonym) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_configs_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigSynonym.ProtoReflect.Descriptor instead.
+func (*ConfigSynonym) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_configs_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ConfigSynonym) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ConfigSynonym) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *ConfigSynonym) GetSource() ConfigSource {
+	if x != nil {
+		return x.Source
+	}
+	return ConfigSource_CONFIG_SOURCE_UNKNOWN
+}
+
 var File_penstock_v1_configs_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_configs_proto_rawDesc = "" +
@@ -746,11 +830,13 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\tresources\x18\x01 \x03(\v2!.penstock.v1.AlterConfigsResourceR\tresources\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\x12#\n" +
-	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\x95\x01\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\xb6\x01\n" +
 	"\x14AlterConfigsResource\x12#\n" +
 	"\rresource_type\x18\x01 \x01(\tR\fresourceType\x12#\n" +
 	"\rresource_name\x18\x02 \x01(\tR\fresourceName\x123\n" +
-	"\achanges\x18\x03 \x03(\v2\x19.penstock.v1.ConfigChangeR\achanges\"r\n" +
+	"\achanges\x18\x03 \x03(\v2\x19.penstock.v1.ConfigChangeR\achanges\x12\x1f\n" +
+	"\vreplace_all\x18\x04 \x01(\bR\n" +
+	"replaceAll\"r\n" +
 	"\fConfigChange\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12:\n" +
 	"\toperation\x18\x02 \x01(\x0e2\x1c.penstock.v1.ConfigOperationR\toperation\x12\x14\n" +
@@ -761,9 +847,10 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\x12AlterConfigsResult\x12#\n" +
 	"\rresource_type\x18\x01 \x01(\tR\fresourceType\x12#\n" +
 	"\rresource_name\x18\x02 \x01(\tR\fresourceName\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\\\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\x87\x01\n" +
 	"\x16DescribeConfigsRequest\x12B\n" +
-	"\tresources\x18\x01 \x03(\v2$.penstock.v1.DescribeConfigsResourceR\tresources\"w\n" +
+	"\tresources\x18\x01 \x03(\v2$.penstock.v1.DescribeConfigsResourceR\tresources\x12)\n" +
+	"\x10include_synonyms\x18\x02 \x01(\bR\x0fincludeSynonyms\"w\n" +
 	"\x17DescribeConfigsResource\x12#\n" +
 	"\rresource_type\x18\x01 \x01(\tR\fresourceType\x12#\n" +
 	"\rresource_name\x18\x02 \x01(\tR\fresourceName\x12\x12\n" +
@@ -775,7 +862,7 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\rresource_type\x18\x01 \x01(\tR\fresourceType\x12#\n" +
 	"\rresource_name\x18\x02 \x01(\tR\fresourceName\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x122\n" +
-	"\aconfigs\x18\x04 \x03(\v2\x18.penstock.v1.ConfigEntryR\aconfigs\"\xc4\x01\n" +
+	"\aconfigs\x18\x04 \x03(\v2\x18.penstock.v1.ConfigEntryR\aconfigs\"\xfc\x01\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x121\n" +
@@ -783,7 +870,12 @@ const file_penstock_v1_configs_proto_rawDesc = "" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12$\n" +
 	"\rdocumentation\x18\x05 \x01(\tR\rdocumentation\x12 \n" +
 	"\fis_read_only\x18\x06 \x01(\bR\n" +
-	"isReadOnly*\x84\x01\n" +
+	"isReadOnly\x126\n" +
+	"\bsynonyms\x18\a \x03(\v2\x1a.penstock.v1.ConfigSynonymR\bsynonyms\"l\n" +
+	"\rConfigSynonym\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x121\n" +
+	"\x06source\x18\x03 \x01(\x0e2\x19.penstock.v1.ConfigSourceR\x06source*\x84\x01\n" +
 	"\x0fConfigOperation\x12\x18\n" +
 	"\x14CONFIG_OPERATION_SET\x10\x00\x12\x1b\n" +
 	"\x17CONFIG_OPERATION_DELETE\x10\x01\x12\x1b\n" +
@@ -810,7 +902,7 @@ func file_penstock_v1_configs_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_configs_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_penstock_v1_configs_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_penstock_v1_configs_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_penstock_v1_configs_proto_goTypes = []any{
 	(ConfigOperation)(0),            // 0: penstock.v1.ConfigOperation
 	(ConfigSource)(0),               // 1: penstock.v1.ConfigSource
@@ -824,24 +916,27 @@ var file_penstock_v1_configs_proto_goTypes = []any{
 	(*DescribeConfigsResponse)(nil), // 9: penstock.v1.DescribeConfigsResponse
 	(*DescribeConfigsResult)(nil),   // 10: penstock.v1.DescribeConfigsResult
 	(*ConfigEntry)(nil),             // 11: penstock.v1.ConfigEntry
-	(*Error)(nil),                   // 12: penstock.v1.Error
+	(*ConfigSynonym)(nil),           // 12: penstock.v1.ConfigSynonym
+	(*Error)(nil),                   // 13: penstock.v1.Error
 }
 var file_penstock_v1_configs_proto_depIdxs = []int32{
 	3,  // 0: penstock.v1.AlterConfigsRequest.resources:type_name -> penstock.v1.AlterConfigsResource
 	4,  // 1: penstock.v1.AlterConfigsResource.changes:type_name -> penstock.v1.ConfigChange
 	0,  // 2: penstock.v1.ConfigChange.operation:type_name -> penstock.v1.ConfigOperation
 	6,  // 3: penstock.v1.AlterConfigsResponse.resources:type_name -> penstock.v1.AlterConfigsResult
-	12, // 4: penstock.v1.AlterConfigsResult.error:type_name -> penstock.v1.Error
+	13, // 4: penstock.v1.AlterConfigsResult.error:type_name -> penstock.v1.Error
 	8,  // 5: penstock.v1.DescribeConfigsRequest.resources:type_name -> penstock.v1.DescribeConfigsResource
 	10, // 6: penstock.v1.DescribeConfigsResponse.resources:type_name -> penstock.v1.DescribeConfigsResult
-	12, // 7: penstock.v1.DescribeConfigsResult.error:type_name -> penstock.v1.Error
+	13, // 7: penstock.v1.DescribeConfigsResult.error:type_name -> penstock.v1.Error
 	11, // 8: penstock.v1.DescribeConfigsResult.configs:type_name -> penstock.v1.ConfigEntry
 	1,  // 9: penstock.v1.ConfigEntry.source:type_name -> penstock.v1.ConfigSource
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	12, // 10: penstock.v1.ConfigEntry.synonyms:type_name -> penstock.v1.ConfigSynonym
+	1,  // 11: penstock.v1.ConfigSynonym.source:type_name -> penstock.v1.ConfigSource
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_configs_proto_init() }
@@ -856,7 +951,7 @@ func file_penstock_v1_configs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_configs_proto_rawDesc), len(file_penstock_v1_configs_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

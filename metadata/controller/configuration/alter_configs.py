@@ -6,6 +6,7 @@ A resource is a topic (topic_configs.py), one broker, or all brokers (broker_con
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from metadata.controller.configuration.broker_configs import broker_records
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS
@@ -20,6 +21,8 @@ from penstock.messages.configs import (
     AlterConfigsResource,
     AlterConfigsResponse,
     AlterConfigsResult,
+    ConfigChange,
+    ConfigOperation,
 )
 
 
@@ -40,13 +43,22 @@ def alter_configs(context: DecisionContext, request: AlterConfigsRequest) -> Con
             if times[identity] > 1:
                 shown = " ".join(identity)[:SHOWN_CHARACTERS]
                 raise InvalidRequestError(f"{shown} is named {times[identity]} times in the request")
-            made = _alter(context, resource)
+            made = _alter(context, _with_deletions(context, resource) if resource.replace_all else resource)
             _check_count(context, resource, len(records) + len(made))
             records += made
             results.append(AlterConfigsResult(*identity))
         except ApiError as error:
             results.append(AlterConfigsResult(*identity, error))
     return ControllerResult(() if request.validate_only else tuple(records), AlterConfigsResponse(tuple(results)))
+
+
+def _with_deletions(context: DecisionContext, resource: AlterConfigsResource) -> AlterConfigsResource:
+    """The same changes, and a deletion of each key that has a value now and is not named."""
+    state = context.state
+    own = state.topic_config if resource.resource_type == TOPIC_RESOURCE else state.broker_config
+    unnamed = own(resource.resource_name).keys() - {change.key for change in resource.changes}
+    deletions = (ConfigChange(key, ConfigOperation.DELETE) for key in sorted(unnamed))
+    return replace(resource, changes=(*resource.changes, *deletions))
 
 
 def _check_count(context: DecisionContext, resource: AlterConfigsResource, count: int) -> None:

@@ -51,7 +51,10 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def described(
-    *resources: DescribeConfigsResource, for_all: Mapping[str, str] = NOTHING, own: Mapping[str, str] = NOTHING
+    *resources: DescribeConfigsResource,
+    for_all: Mapping[str, str] = NOTHING,
+    own: Mapping[str, str] = NOTHING,
+    synonyms: bool = False,
 ) -> tuple[DescribeConfigsResult, ...]:
     """By broker 1; the metadata has these for all brokers and for it."""
     cluster = Cluster(1, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, broker_configs=BROKER_CONFIGS))
@@ -61,7 +64,7 @@ def described(
             cluster.commit(ControllerResult((ConfigRecord("broker", name, key, text),), None))
     dynamic = DynamicBrokerConfig(parse_config(NODE))
     dynamic.published(MetadataDelta.between(EMPTY_IMAGE, cluster.image), cluster.image)
-    body = DescribeConfigsRequest(resources)
+    body = DescribeConfigsRequest(resources, synonyms)
     request = Request("DescribeConfigs", body, Sink(), CALLER, NOW_NS)
     DescribeConfigsApi(dynamic, lambda: cluster.image).handle(request, body)
     assert isinstance(request.response, DescribeConfigsResponse)
@@ -149,6 +152,44 @@ def test_for_all_brokers_only_what_the_metadata_has_is_told_also_what_a_newer_re
         "quantum.flux": ("on", "string"),
     }
     assert list(entries("broker", "", "log.retention.ms", "log.roll.ms", for_all=FOR_ALL)) == ["log.retention.ms"]
+
+
+@pytest.mark.parametrize("synonyms", [False, True])
+def test_every_value_of_a_key_is_told_to_those_who_ask_the_one_in_force_first(synonyms: bool) -> None:
+    file = {"log.segment.bytes": "1048576", "log.retention.ms": "604800000"}
+    topic = DescribeConfigsResource("topic", "t", ("retention.bytes", "retention.ms", "max.message.bytes"))
+    broker = DescribeConfigsResource("broker", "1", ("message.max.bytes", "log.segment.bytes", "node.id"))
+    for_all = DescribeConfigsResource("broker", "", ("message.max.bytes",))
+    results = described(topic, broker, for_all, for_all=FOR_ALL, own=OWN, synonyms=synonyms)
+    found = [[tuple(map(str, (s.name, s.value, s.source))) for s in e.synonyms] for r in results for e in r.configs]
+    of_max_bytes = [
+        ("message.max.bytes", "9", "DYNAMIC_BROKER_CONFIG"),
+        ("message.max.bytes", "8", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        ("message.max.bytes", "1048588", "DEFAULT_CONFIG"),
+    ]
+    assert (
+        found == [[]] * 7
+        if not synonyms
+        else found
+        == [
+            [("retention.bytes", "5", "DYNAMIC_TOPIC_CONFIG"), ("log.retention.bytes", "-1", "DEFAULT_CONFIG")],
+            [
+                ("log.retention.ms", "7", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+                ("log.retention.ms", file["log.retention.ms"], "STATIC_BROKER_CONFIG"),
+                ("log.retention.ms", "604800000", "DEFAULT_CONFIG"),
+            ],
+            of_max_bytes,
+            of_max_bytes,
+            [
+                ("log.segment.bytes", file["log.segment.bytes"], "STATIC_BROKER_CONFIG"),
+                ("log.segment.bytes", str(1 << 30), "DEFAULT_CONFIG"),
+            ],
+            [("node.id", "1", "STATIC_BROKER_CONFIG")],
+            [("message.max.bytes", "8", "DYNAMIC_DEFAULT_BROKER_CONFIG")],
+        ]
+    )
+    for entry in (entry for result in results for entry in result.configs if synonyms):
+        assert (entry.synonyms[0].value, entry.synonyms[0].source) == (entry.value, entry.source)
 
 
 def test_only_the_keys_that_are_asked_for_are_told() -> None:

@@ -133,3 +133,35 @@ def test_allowing_unclean_elections_gives_leaderless_partitions_a_leader() -> No
     assert cluster.configure("t", {"unclean.leader.election.enable": "true"}) is None
     assert (cluster.partition("t").leader_id, cluster.partition("t").isr) == (second, (second,))
     assert cluster.controller.statistics().unclean_elections == 1
+
+
+def replaced(cluster: Cluster, resource_type: str, name: str, *changes: ConfigChange) -> Exception | None:
+    resource = AlterConfigsResource(resource_type, name, changes, replace_all=True)
+    return cluster.commit(cluster.controller.alter_configs(AlterConfigsRequest((resource,)), 0)).resources[0].error
+
+
+def test_a_whole_configuration_takes_the_place_of_the_one_before() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("t", config={"retention.ms": "1", "segment.ms": "5"})
+    assert replaced(cluster, "topic", "t", ConfigChange("segment.ms", SET, "6")) is None
+    assert cluster.image.topic_config("t") == {"segment.ms": "6"}
+    assert replaced(cluster, "topic", "t", ConfigChange("retention.ms", APPEND, "6")) is not None
+    assert cluster.image.topic_config("t") == {"segment.ms": "6"}
+    assert replaced(cluster, "topic", "t") is None
+    assert cluster.image.topic_config("t") == {}
+
+
+def test_a_whole_configuration_is_checked_like_any_other() -> None:
+    cluster = Cluster(brokers=1)
+    assert is_error(replaced(cluster, "topic", "t"), UnknownTopicOrPartitionError, "t")
+    assert is_error(replaced(cluster, "group", "g"), InvalidRequestError, "'group'")
+    assert is_error(replaced(cluster, "broker", "x"), InvalidRequestError, "'x'")
+
+
+def test_deletions_beside_a_whole_configuration_change_nothing_of_it() -> None:
+    """So a request that an older controller reads as its changes alone means the same to a newer one."""
+    cluster = Cluster(brokers=1)
+    cluster.create("t", config={"retention.ms": "1", "segment.ms": "5"})
+    changes = (ConfigChange("segment.ms", SET, "6"), ConfigChange("retention.ms", DELETE))
+    assert replaced(cluster, "topic", "t", *changes) is None
+    assert cluster.image.topic_config("t") == {"segment.ms": "6"}
