@@ -74,8 +74,9 @@ NAMED_TWICE = {
 WITH_SUBJECTS = (*SOURCES, "ops", "protos", "examples", "benchmarks", "tests")
 KAFKAS_MESSAGES = "broker/kafka/schemas/"
 """The messages of its protocol have its names, and ours have them too where they mean the same."""
-NAMESPACES = ("penstock/cli/",)
-"""Modules whose functions are called through them: commands are named for what users type."""
+NAMESPACES = ("penstock/cli/", "broker/kafka/apis/")
+"""Modules whose functions are called through them: commands are named for what users type, and
+plans for Kafka's APIs."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 

@@ -17,7 +17,7 @@ from broker.apis.topic_views import TopicViews
 from broker.config.config import parse_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
-from broker.kafka.api_row import ApiRow
+from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, MakePlan
 from broker.kafka.wire.codec import decode, encode
@@ -57,6 +57,7 @@ class AdminNode:
         self.answers: dict[str, Callable[[Any], Any]] = {}
         """By API, in place of the handler; one that raises an ApiError refuses the request as a whole."""
         self._views = TopicViews(1, lambda *_: "")
+        self._rows = admin_rows(self.parts)
 
     def does(self, make: MakePlan, body: Any, version: int, listener: str = CALLER.listener) -> Any:
         """The answer to a client, or None; a request that fails as a whole raises its ApiError."""
@@ -75,13 +76,18 @@ class AdminNode:
         except StopIteration as end:
             return None if end.value is None else received(end.value, version)
 
-    def serves(self, row: ApiRow, body: Any, version: int, listener: str = CALLER.listener) -> Any:
-        """As `does`; with the row's answer to a request that fails as a whole."""
+    def call(self, key: int, body: Any, version: int) -> Any:
+        """As `does`, by the table of APIs; with the row's answer to a request that fails as a whole."""
+        row = next(row for row in self._rows if row.key == key)
+        assert row.serves(version) and isinstance(body, row.request)
+        body = received(body, version)
         try:
-            return self.does(row.plan, body, version, listener)
+            answer = self.does(row.plan, body, version)
         except ApiError as error:
-            assert row.failed is not None
-            return received(row.failed(Asked(version, CALLER), body, error), version)
+            failed = row.failed(Asked(version, CALLER), body, error) if row.failed else None
+            answer = received(failed or row.response(error_code=error.code), version)
+        assert isinstance(answer, row.response)
+        return answer
 
     def _answer(self, ask: Ask, caller: Caller) -> Any:
         if ask.api in self.answers:
@@ -110,9 +116,9 @@ class AdminNode:
         }
 
 
-def received(answer: Any, version: int) -> Any:
-    """The answer as a client of that version reads it."""
-    frame = b"".join(bytes(part) for part in encode(answer, version))
-    read, end = decode(type(answer), version, memoryview(frame))
+def received(message: Any, version: int) -> Any:
+    """The message as the other side reads it in that version."""
+    frame = b"".join(bytes(part) for part in encode(message, version))
+    read, end = decode(type(message), version, memoryview(frame))
     assert end == len(frame)
     return read

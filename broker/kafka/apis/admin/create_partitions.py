@@ -1,0 +1,56 @@
+"""CreatePartitions 0 to 3: more partitions for topics. One answer for each topic, in the order of the request.
+
+Kafka's assignment has the replicas of the new partitions without their numbers: they begin behind the last partition in
+the metadata of this node, and the controller refuses them if there are more by now.
+"""
+
+from __future__ import annotations
+
+from broker.kafka.errors import code_of, message_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from penstock.errors import ApiError, InvalidReplicaAssignmentError
+from penstock.messages import topics
+
+
+def create_partitions(parts: DoorParts, asked: Asked, body: CreatePartitionsRequest) -> Plan:
+    empty = InvalidReplicaAssignmentError(
+        "the assignment names no replicas; leave it out, or name those of every partition"
+    )
+    refused = {topic.name for topic in body.topics if topic.assignments == []}
+    wanted = tuple(_wanted(parts, topic) for topic in body.topics if topic.name not in refused)
+    results: list[topics.TopicResult] = []
+    if wanted:
+        request = topics.CreatePartitionsRequest(wanted, body.validate_only, max(body.timeout_ms, 0))
+        results = list((yield Ask("CreatePartitions", request)).topics)
+    answers = iter(results)
+    return CreatePartitionsResponse(
+        results=[
+            _row(asked, topic.name, empty if topic.name in refused else next(answers).error) for topic in body.topics
+        ]
+    )
+
+
+def create_partitions_failed(asked: Asked, body: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(results=[_row(asked, topic.name, error) for topic in body.topics])
+
+
+def _wanted(parts: DoorParts, topic: CreatePartitionsTopic) -> topics.NewPartitions:
+    known = parts.image().topic(topic.name)
+    first = 0 if known is None else len(known.partitions)
+    assignment = tuple(
+        topics.ReplicaAssignment(first + number, tuple(one.broker_ids))
+        for number, one in enumerate(topic.assignments or ())
+    )
+    return topics.NewPartitions(topic.name, topic.count, assignment)
+
+
+def _row(asked: Asked, name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
+    code = code_of(error, "CreatePartitions", asked.version)
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message_of(error))
