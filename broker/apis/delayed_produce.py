@@ -69,10 +69,11 @@ class DelayedProduce:
         return waiter
 
     def all_added(self, acks: int) -> None:
-        """No other partition follows. acks=0 is answered without results, but its errors are counted."""
+        """No other partition follows. With acks=0 no result is sent, but its errors are counted."""
         self._all_added = True
         if not acks:
-            self._request.complete(ProduceResponse(), self._untold.values())
+            untold = tuple(self._untold.values())
+            self._request.complete(ProduceResponse(untold=untold), untold)
         elif not self._waiting:
             self._complete()
         elif self._in_parts and self._left_ms > PART_AFTER_MS:

@@ -33,6 +33,7 @@ from penstock.errors import (
     RequestTimedOutError,
 )
 from penstock.messages.produce import ProduceRequest
+from penstock.record.batch import Buffer
 from penstock.tracebacks import without_frames
 from storage.append.append_origin import PRODUCER
 from storage.log.log_types import AppendInfo
@@ -58,9 +59,9 @@ class ProduceApi:
             try:
                 check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
+                result.log_start_offset = partition.log.log_start_offset
                 info = self._appended(partition, records, body, index, refused)
                 result.base_offset, result.log_append_time_ms = info.first_offset, info.log_append_time_ms
-                result.log_start_offset = partition.log.log_start_offset
                 told = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
                 self._logs.when_acked(partition, info, body.acks, told)
             except ApiError as error:
@@ -69,7 +70,7 @@ class ProduceApi:
         answer.all_added(body.acks)
 
     def _appended(
-        self, partition: Partition, records: bytes, body: ProduceRequest, index: int, refused: Mapping[int, ApiError]
+        self, partition: Partition, records: Buffer, body: ProduceRequest, index: int, refused: Mapping[int, ApiError]
     ) -> AppendInfo:
         """A batch that was refused on its way here may be a duplicate of one that was accepted."""
         refusal = refused.get(index)

@@ -25,6 +25,7 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
 from penstock.messages.produce import ProduceRequest
+from penstock.record.batch import Buffer
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
@@ -49,7 +50,7 @@ class _Work:
     """The records of one partition of a request; `index` is the partition's place in the request."""
 
     index: int
-    records: bytes
+    records: Buffer
     config: LogConfig
 
 

@@ -26,6 +26,7 @@ from penstock.errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
 )
+from penstock.record.batch import Buffer
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
 from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
@@ -157,7 +158,7 @@ class Partition:
     # -- produce -------------------------------------------------------------------------------------------------------
 
     def append_as_leader(
-        self, records: bytes, acks: int, now_ms: int, wall_ms: int, origin: AppendOrigin = PRODUCER
+        self, records: Buffer, acks: int, now_ms: int, wall_ms: int, origin: AppendOrigin = PRODUCER
     ) -> AppendInfo:
         """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()

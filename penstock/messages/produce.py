@@ -19,7 +19,7 @@ class PartitionRecords(NamedTuple):
 
     partition: TopicPartition
     topic_id: str
-    records: bytes
+    records: bytes | memoryview
 
 
 @dataclass(slots=True)
@@ -51,6 +51,8 @@ class ProduceResponse:
     partitions: Sequence[PartitionProduceResult] = ()
     more_follows: bool = False
     error: ApiError | None = None
+    untold: Sequence[PartitionProduceResult] = ()
+    """With acks=0 the results, which are not sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,13 @@ class RecordsField:
         self._partitions_tag = partitions.number << 3 | _LENGTH_DELIMITED
         self._records_tag = partitions.message_type.fields_by_name["records"].number << 3 | _LENGTH_DELIMITED
 
-    def join(self, message: Any, records: Sequence[bytes]) -> bytes:
+    def join(self, message: Any, records: Sequence[bytes | memoryview]) -> bytes:
         """The bytes of a message that has all but the records of its partitions. The message is used up."""
         if sum(map(len, records)) < JOIN_FROM_BYTES:
             for partition, its_own in zip(message.partitions, records, strict=True):
-                partition.records = its_own
+                partition.records = bytes(its_own)
             return bytes(message.SerializeToString())
-        pieces: list[bytes] = []
+        pieces: list[bytes | memoryview] = []
         for partition, its_own in zip(message.partitions, records, strict=True):
             lead = partition.SerializeToString()
             if its_own:

@@ -21,6 +21,7 @@ from broker.replication.leader.purgatory import OffsetWaiters, Waiter
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import Clock
+from penstock.record.batch import Buffer
 from storage.append.append_origin import AppendOrigin
 from storage.log.log_types import AppendInfo
 
@@ -45,14 +46,14 @@ class LeaderAppends:
         """`traffic` counts appended records and bytes."""
         self._flushes, self._traffic, self._clock = flushes, traffic, clock
 
-    def append(self, partition: Partition, records: bytes, acks: int, origin: AppendOrigin) -> AppendInfo:
+    def append(self, partition: Partition, records: Buffer, acks: int, origin: AppendOrigin) -> AppendInfo:
         """Append to the page cache, or answer a duplicate; `when_acked` must follow. Raises if nothing was written."""
         info = partition.append_as_leader(records, acks, self._clock.now_ms(), self._clock.wall_ms(), origin)
         if not info.is_duplicate:
             self._traffic.count_in(partition.topic_partition.topic, info.size_bytes, info.record_count)
         return info
 
-    def answer_duplicate(self, partition: Partition, records: bytes, acks: int) -> AppendInfo | None:
+    def answer_duplicate(self, partition: Partition, records: Buffer, acks: int) -> AppendInfo | None:
         """Like `append`, for records that were refused before; None if they are no duplicate."""
         leading = partition.leader_state()
         info = partition.log.producers.answer_duplicate(records)

@@ -113,6 +113,9 @@ def test_a_refusal_says_that_nothing_was_written(row: str, tmp_path: Path) -> No
             handle(at, request)
             assert (await error_of(request)).nothing_written
             assert at.partition.log.log_end_offset == 0
+            response: Any = request.response
+            is_here = row not in {"another topic", "no such partition", "a topic of the cluster's own"}
+            assert response.partitions[0].log_start_offset == (0 if is_here else -1), "Java decides by it (KIP-360)"
 
     asyncio.run(main())
 
@@ -127,6 +130,9 @@ def test_no_client_writes_to_a_topic_of_the_clusters_own_though_it_be_led_here(a
             handle(at, request)
             (failure,) = request.failures
             assert isinstance(failure, InvalidTopicError) and failure.nothing_written
+            response: Any = request.response
+            (result,) = response.partitions if acks else response.untold
+            assert result.error is failure and (acks or not response.partitions)
             assert at.replicas.parts.hosted.get(key, "offsets").log.log_end_offset == 0
 
     asyncio.run(main())
