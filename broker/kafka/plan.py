@@ -3,7 +3,7 @@
 A plan is a generator. It yields an `Ask`, a request of this node's own (`penstock/messages/`), and is sent the answer
 to it; a request that failed as a whole is thrown into the plan as its `ApiError`. What the plan returns is the answer
 in Kafka's terms, or None where a client waits for none (Produce with acks=0). One that needs nothing of the node
-returns without a yield. One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
+is made by `asks_nothing`. One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
 
     def describe_cluster(asked: Asked, body: DescribeClusterRequest) -> Plan:
         cluster = yield Ask("DescribeCluster", messages.DescribeClusterRequest())
@@ -62,3 +62,9 @@ class Asked:
 Plan = Generator[Ask, Any, Any]
 MakePlan = Callable[[Asked, Any], Plan]
 """Made from the circumstances of a request and its body in Kafka's terms."""
+
+
+def asks_nothing(answer: Any) -> Plan:
+    """The plan of a request for which the node is asked nothing."""
+    return answer
+    yield

@@ -1,4 +1,7 @@
-"""Produce: records to the leaders of partitions."""
+"""Produce: records to the leaders of partitions.
+
+Versions 0 to 2 are here so that their clients get an error in their own terms; no records of theirs are taken.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ class TopicProduceData:
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-@message(key=0, versions="3-13", flexible="9+")
+@message(key=0, versions="0-13", flexible="9+")
 class ProduceRequest:
-    transactional_id: str | None = string(null="0+", default=None)
+    transactional_id: str | None = string("3+", null="0+", default=None)
     acks: int = int16()
     timeout_ms: int = int32()
     topic_data: list[TopicProduceData] = array(TopicProduceData)
@@ -45,7 +48,7 @@ class PartitionProduceResponse:
     index: int = int32()
     error_code: int = int16()
     base_offset: int = int64()
-    log_append_time_ms: int = int64(ignorable=True, default=-1)
+    log_append_time_ms: int = int64("2+", ignorable=True, default=-1)
     log_start_offset: int = int64("5+", ignorable=True, default=-1)
     record_errors: list[BatchIndexAndErrorMessage] = array(BatchIndexAndErrorMessage, "8+", ignorable=True)
     error_message: str | None = string("8+", null="0+", ignorable=True, default=None)
@@ -59,8 +62,8 @@ class TopicProduceResponse:
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@message(key=0, versions="3-13", flexible="9+")
+@message(key=0, versions="0-13", flexible="9+")
 class ProduceResponse:
     responses: list[TopicProduceResponse] = array(TopicProduceResponse)
-    throttle_time_ms: int = int32(ignorable=True)
+    throttle_time_ms: int = int32("1+", ignorable=True)
     node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "10+", tag=0)

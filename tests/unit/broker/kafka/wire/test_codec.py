@@ -61,8 +61,8 @@ def test_null_is_refused_where_it_may_not_be() -> None:
 
 
 def test_a_version_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(UnsupportedVersionError, match="3 to 13, and not 2"):
-        decode(ProduceRequest, 2, memoryview(b""))
+    with pytest.raises(UnsupportedVersionError, match="0 to 13, and not 14"):
+        decode(ProduceRequest, 14, memoryview(b""))
 
 
 def test_an_array_beyond_the_limit_of_elements_is_refused_before_it_is_read() -> None:

@@ -1,0 +1,54 @@
+"""Topics as requests of Kafka's protocol name them, found in the metadata, and the error for a partition elsewhere.
+
+A node's own requests name a partition by its topic's name and id. Kafka's have one of the two, so the metadata tells
+the other. Between this look and the append or the read, the topic may be deleted and created again: the id makes sure
+that nothing is done to the new one.
+"""
+
+from __future__ import annotations
+
+from metadata.image import MetadataImage, TopicImage
+from metadata.registrations import PartitionRegistration
+from penstock.errors import ApiError, NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.types import LeaderHint, TopicPartition
+
+
+def topic_named(image: MetadataImage, name: str) -> TopicImage:
+    """Raises UnknownTopicOrPartitionError."""
+    found = image.topics_by_name.get(name)
+    if found is None:
+        raise UnknownTopicOrPartitionError(f"there is no topic {name!r}")
+    return found
+
+
+def topic_with_id(image: MetadataImage, topic_id: str) -> TopicImage:
+    """Raises UnknownTopicIdError."""
+    found = image.topics_by_id.get(topic_id)
+    if found is None:
+        raise UnknownTopicIdError(f"there is no topic of the id {topic_id!r}: it was deleted, or is not known here yet")
+    return found
+
+
+def no_partition(topic: TopicImage, partition: int) -> UnknownTopicOrPartitionError:
+    """The error for a number that the topic does not have."""
+    return UnknownTopicOrPartitionError(
+        f"topic {topic.name!r} has no partition {partition}: it has {len(topic.partitions)}"
+    )
+
+
+def unless_elsewhere(image: MetadataImage, node_id: int, key: TopicPartition, error: ApiError) -> ApiError:
+    """The error of a partition, as Kafka has it: a broker that has no replica of an existing partition does not lead
+    it, and says who does."""
+    if not isinstance(error, UnknownTopicIdError):
+        return error
+    partition = image.partition(*key)
+    if partition is None or node_id in partition.replicas:
+        return error
+    return NotLeaderOrFollowerError(f"broker {node_id} has no replica of {key}", leader=leader_hint(image, partition))
+
+
+def leader_hint(image: MetadataImage, partition: PartitionRegistration) -> LeaderHint:
+    """The leader that the metadata knows, with its endpoints."""
+    leader = image.brokers.get(partition.leader_id)
+    endpoint, more = (None, ()) if leader is None else (leader.endpoint, leader.listeners)
+    return LeaderHint(partition.leader_id, partition.leader_epoch, endpoint, partition.topic_id, more)

@@ -1,0 +1,81 @@
+"""DeleteRecords (key 21): every record below an offset goes, of partitions that this broker leads (KIP-107).
+
+Topics come by name, and -1 means the high watermark. Not here: the deletion (`broker/apis/delete_records.py`).
+"""
+
+from __future__ import annotations
+
+from broker.apis.delete_records import TIMEOUT_MS_MAX
+from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
+from broker.kafka.errors import code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, MakePlan, Plan
+from broker.kafka.schemas.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from metadata.image import MetadataImage
+from penstock.errors import ApiError
+from penstock.messages import offsets as messages
+from penstock.messages.client_apis import DELETE_RECORDS
+from penstock.types import NO_OFFSET, TopicPartition
+
+
+def delete_records_plan(parts: DoorParts) -> MakePlan:
+    """Makes the plan of a request."""
+
+    def plan(asked: Asked, body: DeleteRecordsRequest) -> Plan:
+        image, response = parts.image(), DeleteRecordsResponse()
+        questions: list[messages.DeleteRecordsPartition] = []
+        answers: list[DeleteRecordsPartitionResult] = []
+
+        def fail(answer: DeleteRecordsPartitionResult, error: ApiError) -> None:
+            answer.error_code = code_of(error, DELETE_RECORDS.name, asked.version)
+
+        for topic in body.topics:
+            told = [_unknown(part.partition_index) for part in topic.partitions]
+            response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
+            for part, answer in zip(topic.partitions, told, strict=True):
+                try:
+                    questions.append(_question(image, topic.name, part))
+                    answers.append(answer)
+                except ApiError as error:
+                    fail(answer, error)
+        if questions:
+            timeout_ms = min(max(body.timeout_ms, 0), TIMEOUT_MS_MAX)
+            try:
+                made = yield Ask(DELETE_RECORDS.name, messages.DeleteRecordsRequest(tuple(questions), timeout_ms))
+            except ApiError as error:
+                for answer in answers:
+                    fail(answer, error)
+                return response
+            for answer, result in zip(answers, made.partitions, strict=True):
+                answer.low_watermark = result.low_watermark
+                if result.error is not None:
+                    fail(answer, unless_elsewhere(image, parts.node_id, result.partition, result.error))
+        return response
+
+    return plan
+
+
+def delete_records_failed(asked: Asked, body: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsResponse:
+    """The answer to a request that failed before its plan began: the error for each of its partitions."""
+    code, response = code_of(error, DELETE_RECORDS.name, asked.version), DeleteRecordsResponse()
+    for topic in body.topics:
+        told = [_unknown(part.partition_index, code) for part in topic.partitions]
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
+    return response
+
+
+def _unknown(index: int, code: int = 0) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_OFFSET, error_code=code)
+
+
+def _question(image: MetadataImage, name: str, part: DeleteRecordsPartition) -> messages.DeleteRecordsPartition:
+    topic = topic_named(image, name)
+    if part.partition_index not in topic.partitions:
+        raise no_partition(topic, part.partition_index)
+    return messages.DeleteRecordsPartition(TopicPartition(name, part.partition_index), topic.topic_id, part.offset)

@@ -1,0 +1,250 @@
+"""Produce (key 0): records of Kafka's clients on their way to the leaders of their partitions.
+
+The records stay the bytes of the frame. Only the first bytes of each partition's batch are looked at here, for the
+rules that are the protocol's and not the log's, whose own clients may do otherwise:
+
+    one batch for a partition, and that whole      else INVALID_RECORD (Kafka, from version 3 on)
+    message format 0 or 1                          INVALID_RECORD; in versions 0 to 2, which have nothing else,
+                                                   UNSUPPORTED_FOR_MESSAGE_FORMAT
+    zstd before version 7                          UNSUPPORTED_COMPRESSION_TYPE
+    a batch of a transaction                       INVALID_TXN_STATE, because no transaction can have begun; without a
+                                                   transactional id TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+Everything else is the log's to say. A partition that is named twice is appended twice, in order, and answered twice.
+With acks=0 nothing is answered. If something failed then, the connection ends, as in Kafka: its client learns by that
+that it must look for the leaders anew. Not here: appending and acks (`broker/apis/produce.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from broker.apis.produce import TIMEOUT_MS_MAX
+from broker.kafka.apis.asked_topics import no_partition, topic_named, topic_with_id, unless_elsewhere
+from broker.kafka.errors import Code, code_of, leader_of, message_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.kafka.schemas.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from broker.kafka.schemas.shared import NodeEndpoint
+from metadata.image import MetadataImage, TopicImage
+from penstock.errors import ApiError, CorruptMessageError, InvalidRecordError, UnsupportedCompressionTypeError
+from penstock.messages import produce as messages
+from penstock.messages.client_apis import PRODUCE
+from penstock.record.batch import CODEC_MASK, LENGTH_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL_BIT, Buffer
+from penstock.record.codecs import Codec
+from penstock.types import NO_OFFSET, TopicPartition
+
+FIRST_WITH_MAGIC_2: Final = 3
+FIRST_WITH_ZSTD: Final = 7
+FIRST_WITH_LEADERS: Final = 10
+FIRST_WITH_TOPIC_IDS: Final = 13
+_HEAD: Final = Struct(">8xi4xB4xh")
+"""The first bytes of a batch: its length, magic and attributes (penstock/record/batch.py)."""
+
+
+class PartitionRefusal(NamedTuple):
+    """The error of a partition, in Kafka's terms."""
+
+    code: int
+    message: str | None
+
+
+_OLD_FORMAT: Final = PartitionRefusal(
+    Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, "versions below 3 carry the message formats 0 and 1, which are not supported"
+)
+_NO_TRANSACTION: Final = PartitionRefusal(
+    Code.INVALID_TXN_STATE, "the batch is part of a transaction; transactions are not supported yet"
+)
+_NO_TRANSACTIONAL_ID: Final = PartitionRefusal(
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "the batch is part of a transaction, and the request has no transactional id",
+)
+
+
+def produce_plan(parts: DoorParts) -> MakePlan:
+    """Makes the plan of a request."""
+
+    def plan(asked: Asked, body: ProduceRequest) -> Plan:
+        produced = _Produced(asked, parts.image(), parts.node_id)
+        produced.take(body)
+        if produced.has_records:
+            timeout_ms = min(max(body.timeout_ms, 0), TIMEOUT_MS_MAX)
+            try:
+                answer = yield Ask(
+                    PRODUCE.name, messages.ProduceRequest(body.acks, timeout_ms, produced.give_records())
+                )
+            except ApiError as error:
+                produced.failed(error)
+            else:
+                produced.answered(answer.partitions if body.acks else answer.untold)
+        if body.acks:
+            return produced.response
+        if produced.first_failure is not None:
+            raise ConnectionEnds(f"Produce with acks=0: {produced.first_failure}")
+        return None
+
+    return plan
+
+
+def produce_failed(asked: Asked, body: ProduceRequest, error: ApiError) -> ProduceResponse:
+    """The answer to a request that failed before its plan began: the error for each of its partitions."""
+    if not body.acks:
+        raise ConnectionEnds(f"Produce with acks=0: {error}")
+    refusal = _refusal_of(error, asked.version)
+    response = ProduceResponse()
+    for data in body.topic_data:
+        answers = [PartitionProduceResponse(index=part.index) for part in data.partition_data]
+        response.responses.append(
+            TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+        )
+        for answer in answers:
+            _refuse(answer, refusal)
+    return response
+
+
+def refused_batch(records: Buffer | None, version: int, *, has_transactional_id: bool) -> PartitionRefusal | None:
+    """Why the protocol forbids the records of one partition; None if it does not."""
+    if version < FIRST_WITH_MAGIC_2:
+        return _OLD_FORMAT
+    if records is None or len(records) < _HEAD.size:
+        size = 0 if records is None else len(records)
+        why = f"{size} bytes are no record batch: Produce has exactly one for each partition"
+        return _refusal_of(InvalidRecordError(why), version)
+    length, magic, attributes = _HEAD.unpack_from(records)
+    if magic == MAGIC and length + LENGTH_OVERHEAD_BYTES == len(records):
+        if attributes & TRANSACTIONAL_BIT:
+            return _NO_TRANSACTION if has_transactional_id else _NO_TRANSACTIONAL_ID
+        if version < FIRST_WITH_ZSTD and attributes & CODEC_MASK == Codec.ZSTD:
+            why = f"Produce has zstd from version {FIRST_WITH_ZSTD} on, and the request is of version {version}"
+            return _refusal_of(UnsupportedCompressionTypeError(why), version)
+        return None
+    if magic > MAGIC:
+        return _refusal_of(CorruptMessageError(f"magic is {magic}, only {MAGIC} is known"), version)
+    if magic < MAGIC:
+        why = f"the message format is {magic}, and Produce has only format {MAGIC} from version 3 on"
+    else:
+        why = f"a batch of {length + LENGTH_OVERHEAD_BYTES} bytes is announced, and {len(records)} are there:"
+        why += " Produce has exactly one whole batch for each partition"
+    return _refusal_of(InvalidRecordError(why), version)
+
+
+class _Produced:
+    """The way of one request: the records for the log, and the answer, in the order of the request."""
+
+    __slots__ = ("_asked", "_image", "_node_id", "_open", "_records", "first_failure", "response")
+
+    def __init__(self, asked: Asked, image: MetadataImage, node_id: int) -> None:
+        self._asked, self._image, self._node_id = asked, image, node_id
+        self._records: list[messages.PartitionRecords] = []
+        self._open: list[PartitionProduceResponse] = []
+        """The answers about the records that the log is given."""
+        self.response = ProduceResponse()
+        self.first_failure: str | None = None
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self._records)
+
+    def give_records(self) -> list[messages.PartitionRecords]:
+        """They are not kept here: the frame must be free as soon as the log has them."""
+        records, self._records = self._records, []
+        return records
+
+    def take(self, body: ProduceRequest) -> None:
+        """Gives every partition its place in the answer. The request lets go of its records."""
+        has_transactional_id = body.transactional_id is not None
+        for data in body.topic_data:
+            topic = self._topic(data)
+            answers = [self._taken(topic, part, has_transactional_id) for part in data.partition_data]
+            told = TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
+            self.response.responses.append(told)
+
+    def _topic(self, data: TopicProduceData) -> TopicImage | PartitionRefusal:
+        version = self._asked.version
+        try:
+            if version >= FIRST_WITH_TOPIC_IDS:
+                return topic_with_id(self._image, data.topic_id)
+            return topic_named(self._image, data.name)
+        except ApiError as error:
+            return _refusal_of(error, version)
+
+    def _taken(
+        self, topic: TopicImage | PartitionRefusal, part: PartitionProduceData, has_transactional_id: bool
+    ) -> PartitionProduceResponse:
+        answer, version = PartitionProduceResponse(index=part.index), self._asked.version
+        records, part.records = part.records, None
+        refusal: PartitionRefusal | None
+        if isinstance(topic, PartitionRefusal):
+            refusal = topic
+        elif part.index not in topic.partitions:
+            refusal = _refusal_of(no_partition(topic, part.index), version)
+        else:
+            refusal = refused_batch(records, version, has_transactional_id=has_transactional_id)
+            if refusal is None:
+                key = TopicPartition(topic.name, part.index)
+                self._records.append(messages.PartitionRecords(key, topic.topic_id, records or b""))
+                self._open.append(answer)
+                return answer
+        self._fail(answer, refusal)
+        return answer
+
+    def answered(self, results: Sequence[messages.PartitionProduceResult]) -> None:
+        """The log's results, in the order of `give_records`."""
+        for answer, result in zip(self._open, results, strict=True):
+            answer.log_start_offset = result.log_start_offset
+            if result.error is None:
+                answer.base_offset, answer.log_append_time_ms = result.base_offset, result.log_append_time_ms
+            else:
+                error = unless_elsewhere(self._image, self._node_id, result.partition, result.error)
+                self._fail(answer, _refusal_of(error, self._asked.version))
+                self._explain(answer, error)
+
+    def failed(self, error: ApiError) -> None:
+        """The log's answer is an error for all that it was asked for."""
+        refusal = _refusal_of(error, self._asked.version)
+        for answer in self._open:
+            self._fail(answer, refusal)
+
+    def _fail(self, answer: PartitionProduceResponse, refusal: PartitionRefusal) -> None:
+        _refuse(answer, refusal)
+        if self.first_failure is None:
+            self.first_failure = refusal.message
+
+    def _explain(self, answer: PartitionProduceResponse, error: ApiError) -> None:
+        """The records because of which nothing was appended, and the leader that the client should ask."""
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=bad.batch_index, batch_index_error_message=bad.message)
+            for bad in error.record_errors
+        ]
+        leader = leader_of(error, self._asked.caller.listener)
+        if leader is None or self._asked.version < FIRST_WITH_LEADERS:
+            return
+        answer.current_leader = ProduceResponseLeaderIdAndEpoch(
+            leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+        )
+        endpoints = self.response.node_endpoints
+        if leader.endpoint is not None and all(known.node_id != leader.leader_id for known in endpoints):
+            host, port = leader.endpoint
+            broker = self._image.brokers.get(leader.leader_id)
+            rack = broker.rack or None if broker is not None else None
+            endpoints.append(NodeEndpoint(node_id=leader.leader_id, host=host, port=port, rack=rack))
+
+
+def _refusal_of(error: ApiError, version: int) -> PartitionRefusal:
+    return PartitionRefusal(code_of(error, PRODUCE.name, version), message_of(error))
+
+
+def _refuse(answer: PartitionProduceResponse, refusal: PartitionRefusal) -> None:
+    answer.error_code, answer.error_message = refusal
+    answer.base_offset = NO_OFFSET

@@ -1,0 +1,91 @@
+"""Goes through the plans of the Kafka door by hand, and reads their answers as a client of the version does."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.wire.codec import decode, encode
+from broker.network.request_channel import Caller
+from metadata.image import MetadataImage, TopicImage
+from metadata.registrations import BrokerRegistration, PartitionRegistration
+from penstock.errors import ApiError
+from penstock.types import Endpoint, ListenerEndpoint
+
+ME, OTHER = 1, 2
+LISTENER = "KAFKA"
+KAFKA_CALLER = Caller(Endpoint("10.0.0.1", 4711), LISTENER)
+LEADER_EPOCH = 5
+
+
+class FakeParts:
+    """The parts of a node for which plans look: its id, and the metadata."""
+
+    def __init__(self, image: MetadataImage, node_id: int = ME) -> None:
+        self.node_id = node_id
+        self.metadata = image
+
+    def image(self) -> MetadataImage:
+        return self.metadata
+
+
+def parts_of(*topics: TopicImage) -> DoorParts:
+    """Brokers 1 and 2, and these topics."""
+    brokers = {
+        number: BrokerRegistration(
+            number,
+            "incarnation",
+            number,
+            f"broker{number}",
+            9192,
+            f"rack{number}",
+            False,
+            False,
+            (),
+            listeners=(ListenerEndpoint(LISTENER, Endpoint(f"kafka{number}", 9092)),),
+        )
+        for number in (ME, OTHER)
+    }
+    by_id, by_name = ({getattr(topic, key): topic for topic in topics} for key in ("topic_id", "name"))
+    return cast(DoorParts, FakeParts(MetadataImage(1, 1, brokers, by_id, by_name)))
+
+
+def topic_of(name: str, topic_id: str, *leaders: int) -> TopicImage:
+    """A topic whose partitions have one replica each, at its leader."""
+    partitions = {
+        number: PartitionRegistration(topic_id, number, (leader,), (leader,), leader, LEADER_EPOCH, 0)
+        for number, leader in enumerate(leaders)
+    }
+    return TopicImage(name, topic_id, partitions)
+
+
+def asked(version: int) -> Asked:
+    return Asked(version, KAFKA_CALLER, "a client")
+
+
+def ended(plan: Plan, answer: Any = None) -> Any:
+    """The plan's own answer after the last one of the node; an error of the node is thrown into it."""
+    with pytest.raises(StopIteration) as end:
+        if isinstance(answer, ApiError):
+            plan.throw(answer)
+        else:
+            plan.send(answer)
+    return end.value.value
+
+
+def first_ask(plan: Plan, api: str) -> Any:
+    """The body of the first thing that the node is asked."""
+    ask = next(plan)
+    assert isinstance(ask, Ask) and ask.api == api
+    return ask.body
+
+
+def read_by_client(answer: Any, version: int) -> Any:
+    """The answer after the way over the wire."""
+    frame = b"".join(encode(answer, version))
+    read, end = decode(type(answer), version, memoryview(frame))
+    assert end == len(frame)
+    return read
