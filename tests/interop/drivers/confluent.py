@@ -1,0 +1,213 @@
+"""The driver of confluent-kafka: librdkafka, as Python users have it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
+
+from tests.interop.drivers.serve import WAIT_S, Progress, paced, serve, tell
+
+
+class Driver:
+    def __init__(self, bootstrap: str) -> None:
+        self._common = {"bootstrap.servers": bootstrap, "log_level": 3}
+        self._admin = AdminClient(self._common)
+
+    # -- admin ---------------------------------------------------------------------------------------------------------
+
+    def create(self, topic: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
+        new = NewTopic(topic, partitions, replicas, config=configs)
+        self._admin.create_topics([new])[topic].result(WAIT_S)
+
+    def describe(self, topic: str) -> dict[str, Any]:
+        found = self._admin.describe_topics(TopicCollection([topic]))[topic].result(WAIT_S)
+        return {
+            "partitions": [
+                {"leader": p.leader.id, "replicas": [n.id for n in p.replicas], "isr": [n.id for n in p.isr]}
+                for p in found.partitions
+            ]
+        }
+
+    def cluster(self) -> dict[str, Any]:
+        found = self._admin.describe_cluster().result(WAIT_S)
+        return {"cluster_id": found.cluster_id, "nodes": {n.id: f"{n.host}:{n.port}" for n in found.nodes}}
+
+    def configs(self, topic: str) -> dict[str, Any]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        found = self._admin.describe_configs([resource])[resource].result(WAIT_S)
+        return {"configs": {name: entry.value for name, entry in found.items()}}
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        self._admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        self._admin.create_partitions([NewPartitions(topic, count)])[topic].result(WAIT_S)
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result(WAIT_S)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        at = TopicPartition(topic, partition, before)
+        self._admin.delete_records([at])[at].result(WAIT_S)
+
+    def offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
+        at = TopicPartition(topic, partition)
+        specs = {
+            "earliest": OffsetSpec.earliest(),
+            "latest": OffsetSpec.latest(),
+            "at_timestamp": OffsetSpec.for_timestamp(timestamp),
+        }
+        return {name: self._admin.list_offsets({at: spec})[at].result(WAIT_S).offset for name, spec in specs.items()}
+
+    # -- producing -----------------------------------------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, partition: int, records: list[dict[str, Any]], codec: str, acks: str, idempotent: bool
+    ) -> dict[str, Any]:
+        offsets: list[int | None] = []
+        failed: list[str] = []
+
+        def on_delivery(error: Any, message: Message) -> None:
+            if error is not None:
+                failed.append(str(error))
+            offsets.append(message.offset() if message.offset() is not None and message.offset() >= 0 else None)
+
+        producer = self._producer(codec, acks, idempotent, linger_ms=50)
+        for record in records:
+            at = {"timestamp": record["timestamp"]} if "timestamp" in record else {}
+            producer.produce(
+                topic,
+                record["value"],
+                record["key"],
+                partition,
+                headers=[tuple(header) for header in record.get("headers", ())],
+                on_delivery=on_delivery,
+                **at,
+            )
+        left = producer.flush(WAIT_S)
+        if failed or left:
+            raise KafkaException(f"{failed or 'nothing'} failed, {left} left")
+        return {"offsets": offsets}
+
+    def stream(self, topic: str, partitions: int, count: int, seconds: float, idempotent: bool) -> dict[str, Any]:
+        acked: list[tuple[int, int, str]] = []
+        failed: list[str] = []
+        progress = Progress(count)
+
+        def on_delivery(error: Any, message: Message) -> None:
+            if error is not None:
+                return failed.append(str(error))
+            acked.append((message.partition(), message.offset(), message.value().decode()))
+            progress.acked()
+
+        producer = self._producer("none", "all", idempotent, linger_ms=5)
+        for number in paced(count, seconds):
+            producer.produce(topic, str(number), partition=number % partitions, on_delivery=on_delivery)
+            producer.poll(0)
+        producer.flush(3 * WAIT_S)
+        return {"acked": acked, "failed": failed}
+
+    def _producer(self, codec: str, acks: str, idempotent: bool, linger_ms: int) -> Producer:
+        how = {"compression.type": codec, "acks": acks, "enable.idempotence": idempotent, "linger.ms": linger_ms}
+        return Producer({**self._common, **how})
+
+    # -- consuming -----------------------------------------------------------------------------------------------------
+
+    def consume(self, topic: str, partition: int, at: Any, count: int) -> dict[str, Any]:
+        consumer = self._consumer()
+        if isinstance(at, dict):
+            asked = TopicPartition(topic, partition, at["timestamp"])
+            start = consumer.offsets_for_times([asked], WAIT_S)[0].offset
+        else:
+            start = OFFSET_BEGINNING if at == "earliest" else at
+        consumer.assign([TopicPartition(topic, partition, start)])
+        return {"records": [_shown(message) for message in self._take(consumer, count)]}
+
+    def seek(self, topic: str, partition: int, first: int, to: int, count: int) -> dict[str, Any]:
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        self._take(consumer, first, close=False)
+        consumer.seek(TopicPartition(topic, partition, to))
+        return {"records": [_shown(message) for message in self._take(consumer, count)]}
+
+    def tail(self, topic: str, partition: int, count: int) -> dict[str, Any]:
+        consumer = self._consumer()
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), WAIT_S)
+        consumer.assign([TopicPartition(topic, partition, end)])
+        consumer.poll(0.5)  # a fetch waits at the end
+        tell({"ready": True})
+        return {"records": [_shown(message) for message in self._take(consumer, count)]}
+
+    def follow(self, topic: str, partitions: int, count: int) -> dict[str, Any]:
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+        records: list[tuple[int, int, str]] = []
+        deadline, values = time.monotonic() + 3 * WAIT_S, set[str]()
+        while len(values) < count and time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                records.append((message.partition(), message.offset(), message.value().decode()))
+                values.add(message.value().decode())
+        consumer.close()
+        return {"records": records}
+
+    def _consumer(self) -> Consumer:
+        return Consumer({**self._common, "group.id": "interop", "enable.auto.commit": False, "fetch.wait.max.ms": 200})
+
+    def _take(self, consumer: Consumer, count: int, *, close: bool = True) -> list[Message]:
+        found: list[Message] = []
+        error: Any = None
+        deadline = time.monotonic() + WAIT_S
+        while len(found) < count and time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is not None:
+                error = message.error()  # the client goes on by itself after most of them
+            elif message is not None:
+                found.append(message)
+        if len(found) < count and error is not None:
+            raise KafkaException(error)
+        if close:
+            consumer.close()
+        return found
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    return {
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": _text(message.key()),
+        "value": _text(message.value()),
+        "headers": [[key, _text(value)] for key, value in message.headers() or ()],
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+if __name__ == "__main__":
+    serve(Driver(sys.argv[1]))

@@ -1,0 +1,198 @@
+"""The driver of kafka-python."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
+
+from tests.interop.drivers.serve import WAIT_S, Progress, paced, serve, tell
+
+
+class Driver:
+    def __init__(self, bootstrap: str) -> None:
+        self._common = {"bootstrap_servers": bootstrap.split(",")}
+        self._lazy_admin: KafkaAdminClient | None = None
+
+    @property
+    def _admin(self) -> KafkaAdminClient:
+        if self._lazy_admin is None:
+            self._lazy_admin = KafkaAdminClient(**self._common)
+        return self._lazy_admin
+
+    # -- admin ---------------------------------------------------------------------------------------------------------
+
+    def create(self, topic: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
+        self._admin.create_topics([NewTopic(topic, partitions, replicas, topic_configs=configs)])
+
+    def describe(self, topic: str) -> dict[str, Any]:
+        (found,) = self._admin.describe_topics([topic])
+        partitions = sorted(found["partitions"], key=lambda p: p["partition_index"])
+        return {
+            "partitions": [
+                {"leader": p["leader_id"], "replicas": p["replica_nodes"], "isr": p["isr_nodes"]} for p in partitions
+            ]
+        }
+
+    def cluster(self) -> dict[str, Any]:
+        found = self._admin.describe_cluster()
+        nodes = {node["broker_id"]: f"{node['host']}:{node['port']}" for node in found["brokers"]}
+        return {"cluster_id": found["cluster_id"], "nodes": nodes}
+
+    def configs(self, topic: str) -> dict[str, Any]:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        found = self._admin.describe_configs([resource], config_filter="all")
+        return {
+            "configs": {
+                name: entry["value"] for name, entry in found[ConfigResourceType.TOPIC.name.lower()][topic].items()
+            }
+        }
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        self._admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs)])
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        self._admin.create_partitions({topic: NewPartitions(count)})
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        self._admin.delete_records({TopicPartition(topic, partition): before})
+
+    def offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
+        at = TopicPartition(topic, partition)
+        consumer = self._consumer()
+        found = consumer.offsets_for_times({at: timestamp})[at]
+        told = {"earliest": consumer.beginning_offsets([at])[at], "latest": consumer.end_offsets([at])[at]}
+        consumer.close()
+        return {**told, "at_timestamp": found.offset}
+
+    # -- producing -----------------------------------------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, partition: int, records: list[dict[str, Any]], codec: str, acks: str, idempotent: bool
+    ) -> dict[str, Any]:
+        producer = self._producer(codec, acks, idempotent, linger_ms=50)
+        sent = [
+            producer.send(
+                topic,
+                value=_bytes(record["value"]),
+                key=_bytes(record["key"]),
+                headers=[(key, _bytes(value)) for key, value in record.get("headers", ())],
+                partition=partition,
+                timestamp_ms=record.get("timestamp"),
+            )
+            for record in records
+        ]
+        offsets = [future.get(WAIT_S).offset for future in sent]
+        producer.close()
+        return {"offsets": [None if offset is None or offset < 0 else offset for offset in offsets]}
+
+    def stream(self, topic: str, partitions: int, count: int, seconds: float, idempotent: bool) -> dict[str, Any]:
+        acked: list[tuple[int, int, str]] = []
+        failed: list[str] = []
+        progress = Progress(count)
+
+        def on_ack(value: str, found: Any) -> None:
+            acked.append((found.partition, found.offset, value))
+            progress.acked()
+
+        producer = self._producer("none", "all", idempotent, linger_ms=5)
+        for number in paced(count, seconds):
+            future = producer.send(topic, value=str(number).encode(), partition=number % partitions)
+            future.add_callback(lambda found, value=str(number): on_ack(value, found))
+            future.add_errback(lambda error: failed.append(str(error)))
+        producer.flush(3 * WAIT_S)
+        producer.close()
+        return {"acked": acked, "failed": failed}
+
+    def _producer(self, codec: str, acks: str, idempotent: bool, linger_ms: int) -> KafkaProducer:
+        return KafkaProducer(
+            **self._common,
+            compression_type=None if codec == "none" else codec,
+            acks="all" if acks == "all" else int(acks),
+            enable_idempotence=idempotent,
+            linger_ms=linger_ms,
+        )
+
+    # -- consuming -----------------------------------------------------------------------------------------------------
+
+    def consume(self, topic: str, partition: int, at: Any, count: int) -> dict[str, Any]:
+        consumer, here = self._consumer(), TopicPartition(topic, partition)
+        consumer.assign([here])
+        if isinstance(at, dict):
+            consumer.seek(here, consumer.offsets_for_times({here: at["timestamp"]})[here].offset)
+        elif at == "earliest":
+            consumer.seek_to_beginning(here)
+        else:
+            consumer.seek(here, at)
+        return {"records": self._take(consumer, count)}
+
+    def seek(self, topic: str, partition: int, first: int, to: int, count: int) -> dict[str, Any]:
+        consumer, here = self._consumer(), TopicPartition(topic, partition)
+        consumer.assign([here])
+        consumer.seek_to_beginning(here)
+        self._take(consumer, first, close=False)
+        consumer.seek(here, to)
+        return {"records": self._take(consumer, count)}
+
+    def tail(self, topic: str, partition: int, count: int) -> dict[str, Any]:
+        consumer, here = self._consumer(), TopicPartition(topic, partition)
+        consumer.assign([here])
+        consumer.seek_to_end(here)
+        consumer.position(here)
+        consumer.poll(500)  # a fetch waits at the end
+        tell({"ready": True})
+        return {"records": self._take(consumer, count)}
+
+    def follow(self, topic: str, partitions: int, count: int) -> dict[str, Any]:
+        consumer = self._consumer()
+        consumer.assign([TopicPartition(topic, partition) for partition in range(partitions)])
+        consumer.seek_to_beginning()
+        records: list[tuple[int, int, str]] = []
+        deadline, values = time.monotonic() + 3 * WAIT_S, set[bytes]()
+        while len(values) < count and time.monotonic() < deadline:
+            for batch in consumer.poll(500).values():
+                records += [(record.partition, record.offset, record.value.decode()) for record in batch]
+                values |= {record.value for record in batch}
+        consumer.close()
+        return {"records": records}
+
+    def _consumer(self) -> KafkaConsumer:
+        return KafkaConsumer(**self._common, auto_offset_reset="earliest", fetch_max_wait_ms=200)
+
+    def _take(self, consumer: KafkaConsumer, count: int, *, close: bool = True) -> list[dict[str, Any]]:
+        found: list[Any] = []
+        deadline = time.monotonic() + WAIT_S
+        while len(found) < count and time.monotonic() < deadline:
+            for batch in consumer.poll(500, max_records=count - len(found)).values():
+                found += batch
+        if close:
+            consumer.close()
+        return [_shown(record) for record in found]
+
+
+def _shown(record: Any) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [[key, _text(value)] for key, value in record.headers],
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+if __name__ == "__main__":
+    serve(Driver(sys.argv[1]))

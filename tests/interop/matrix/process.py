@@ -1,0 +1,91 @@
+"""A driver as a process: one question, one answer, each with a deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+ANSWER_S = 90.0
+"""More than a driver waits for anything itself."""
+MESSAGE_MAX = 400
+
+
+class ClientError(Exception):
+    """The client failed; the text is its own."""
+
+
+class NotOfferedError(Exception):
+    """The client has no way to do this."""
+
+
+class DriverProcess:
+    """One driver, from `with` to its end. The end of its stderr goes into the error of a driver that died."""
+
+    def __init__(
+        self, command: list[str], bootstrap: str, folder: Path, environment: dict[str, str] | None = None
+    ) -> None:
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in __exit__)
+        self._process = subprocess.Popen(
+            [*command, bootstrap],
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        self._answers: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> DriverProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()  # type: ignore[union-attr]
+        self._process.stdout.close()  # type: ignore[union-attr]
+        self._errors.close()
+
+    def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to one question."""
+        self.begin(verb, **arguments)
+        return self.answer()
+
+    def begin(self, verb: str, **arguments: Any) -> None:
+        """A question whose answer is taken later."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # the answer will say that it has ended
+            self._process.stdin.write(json.dumps({"do": verb, **arguments}) + "\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        try:
+            line = self._answers.get(timeout=ANSWER_S)
+        except queue.Empty:
+            raise ClientError(f"no answer within {ANSWER_S:.0f} s") from None
+        if not line:
+            self._errors.seek(0)
+            raise ClientError(f"the driver ended: {self._errors.read()[-MESSAGE_MAX:]}")
+        told: dict[str, Any] = json.loads(line)
+        if "not_offered" in told:
+            raise NotOfferedError(told["not_offered"])
+        if "error" in told:
+            raise ClientError(told["error"][:MESSAGE_MAX])
+        return told
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put("")

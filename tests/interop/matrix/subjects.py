@@ -1,0 +1,89 @@
+"""The cluster that the clients are let loose on: ours, or Apache Kafka, which shows that the checks are right."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+NODES = 3
+QUICK = {"broker.heartbeat.interval.ms": 200, "broker.session.timeout.ms": 2000}
+"""A death is noticed as soon as in `penstock.testing`."""
+
+
+class Subject(Protocol):
+    name: str
+    bootstrap: str
+
+    def kill(self, node_id: int) -> None:
+        """SIGKILL."""
+        ...
+
+    def heal(self) -> None:
+        """Starts what was killed, and waits until it takes part."""
+        ...
+
+
+class Penstock:
+    """Three nodes of ours; clients use the listener that speaks Kafka's protocol."""
+
+    name = "penstock"
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.bootstrap: str = cluster.kafka_bootstrap
+
+    def kill(self, node_id: int) -> None:
+        self._cluster.kill(node_id)
+
+    def heal(self) -> None:
+        self._cluster.heal()
+
+
+class Kafka:
+    """Three nodes of Apache Kafka, by the `peers.py` of a folder."""
+
+    name = "kafka"
+
+    def __init__(self, peer: Any) -> None:
+        self._peer = peer
+        self._killed: list[int] = []
+        self.bootstrap: str = peer.bootstrap
+
+    def kill(self, node_id: int) -> None:
+        self._killed.append(node_id - 1)
+        self._peer.kill(node_id - 1)
+
+    def heal(self) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        for node in self._killed:
+            self._peer.restart(node)
+        self._killed = []
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        while not self._is_whole(admin):
+            pass
+
+    def _is_whole(self, admin: Any) -> bool:
+        found = admin.list_topics(timeout=20)
+        partitions = [p for topic in found.topics.values() for p in topic.partitions.values()]
+        return len(found.brokers) == NODES and all(len(p.isrs) == len(p.replicas) for p in partitions)
+
+
+@contextmanager
+def penstock() -> Iterator[Subject]:
+    from penstock.testing import Cluster
+
+    with Cluster(NODES) as cluster:
+        yield Penstock(cluster)
+
+
+@contextmanager
+def kafka(peers: Path) -> Iterator[Subject]:
+    sys.path.append(str(peers))
+    import peers as module
+
+    with module.Kafka(NODES, config=QUICK) as peer:
+        yield Kafka(peer)
