@@ -130,6 +130,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
+    def is_numbered(self) -> bool:
+        """A batch of an idempotent producer. Without a producer id, a sequence means nothing."""
+        return self.base_sequence >= 0 and self.producer_id >= 0
+
+    @property
     def is_log_append_time(self) -> bool:
         """The broker's clock counts: every record has `max_timestamp_ms`, whatever its own delta says."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)

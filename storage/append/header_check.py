@@ -7,9 +7,9 @@ announce 2^31 records, or an unpacked size that no reader takes. These must hold
     compression   the body begins as the codec's streams do, and announces no more than readers unpack
     attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are a
                   coordinator's (control), the cleaner's (delete horizon), not supported yet (transactional) or unknown
-    producer id,  all three -1, or none of them negative (an idempotent producer); what they mean for the log is in
-    epoch,        `producer_state.py`. A coordinator's control batch has no sequence: it may end a producer's
-    sequence      transaction, and is no batch of that producer's
+    producer id,  the id is -1, and the others mean nothing (some clients count sequences without an id), or none of
+    epoch,        them is negative (an idempotent producer; for the log see `producer_state.py`). A coordinator's
+    sequence      control batch has no sequence: it may end a producer's transaction, and is no batch of that producer's
 
 For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
 records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
@@ -66,7 +66,7 @@ def check_produced_batch(
     ):
         if header.is_control and origin is COORDINATOR:
             _check_marker(header, at)
-        else:
+        elif header.producer_id != NO_PRODUCER_ID:
             _check_producer(header, at, len(records))
     attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
     if attributes:
@@ -106,8 +106,8 @@ def _check_producer(header: BatchHeader, at: int, size_bytes: int) -> None:
     producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
     if producer_id < 0 or epoch < 0 or sequence < 0:
         raise InvalidRecordError(
-            f"the batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: either all "
-            "three must be -1, or none of them negative"
+            f"the batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: none of "
+            "them may be negative, unless the producer id is -1"
         )
     if header.size_bytes != size_bytes:
         raise InvalidRecordError(

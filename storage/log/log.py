@@ -166,7 +166,7 @@ class Log:
             records, batches, _ = prepared(records, self.config, now_ms, origin=origin)
         except ApiError as refusal:
             return self.producers.answer_refused(records, refusal)
-        if batches[0][1].base_sequence >= 0 and (answer := self.producers.answer(batches[0][1])) is not None:
+        if batches[0][1].is_numbered and (answer := self.producers.answer(batches[0][1])) is not None:
             return answer
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")

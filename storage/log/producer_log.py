@@ -170,7 +170,7 @@ class ProducerLog:
         if ids is None:
             return
         for header in headers:
-            if header.producer_id >= 0 and header.base_sequence >= 0:
+            if header.is_numbered:
                 self.is_changed, self._is_saved = True, False
                 take = known.take_read if header.base_offset < old_below else known.take
                 if take(header, ids.clock.wall_ms()):

@@ -48,7 +48,7 @@ class ProducerReplay:
 
     def take(self, known: KnownProducers, header: BatchHeader, not_after_ms: int) -> None:
         """A batch of a producer that is in the log; `not_after_ms`: when it was there."""
-        if header.base_sequence >= 0:
+        if header.is_numbered:
             known.begin_append()  # what is in the log is not taken back: memory stays bounded by the producers known
             known.take_read(header, not_after_ms)
             while len(known) > self.producers_max:

@@ -27,7 +27,7 @@ BATCHES: dict[str, tuple[bytes, str | None, str | None]] = {
     "a control batch": (MARKER, "is a control batch; clients may not write them", None),
     "the end of a transaction": (
         made(attributes=0x30, producer_id=5, producer_epoch=1),
-        "has producer id 5, epoch 1 and sequence -1: either all three must be -1",
+        "has producer id 5, epoch 1 and sequence -1: none of them may be negative",
         None,
     ),
     "a control batch with a sequence": (
@@ -37,7 +37,7 @@ BATCHES: dict[str, tuple[bytes, str | None, str | None]] = {
     ),
     "a control batch of half a producer": (
         made(producer_id=5),
-        "has producer id 5, epoch -1 and sequence -1: either all three",
+        "has producer id 5, epoch -1 and sequence -1: none of them may be negative",
         "the control batch at byte 0 has producer id 5, epoch -1",
     ),
     "transactional records": (

@@ -22,7 +22,7 @@ from storage.append.placing import fetched_runs
 from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, batch, new_log, read_all
+from tests.support.storage import NOW_MS, batch, new_log, read_all, reopened
 
 GOOD = batch(b"value")
 BODY = GOOD[HEADER_BYTES:]
@@ -83,8 +83,8 @@ REFUSED: dict[str, tuple[bytes, type[ApiError]]] = {
     "log append time of a producer": (made(attributes=8), InvalidTimestampError),
     "a producer id": (made(producer_id=5), InvalidRecordError),
     "a negative producer id": (made(producer_id=-5), InvalidRecordError),
-    "a producer epoch": (made(producer_epoch=0), InvalidRecordError),
-    "a sequence": (made(base_sequence=-7), InvalidRecordError),
+    "a producer epoch without a sequence": (made(producer_id=5, producer_epoch=0), InvalidRecordError),
+    "a negative producer epoch": (made(producer_id=5, producer_epoch=-2, base_sequence=0), InvalidRecordError),
     "a largest time below the first": (made(max_timestamp_ms=0), InvalidTimestampError),
     "a time after all": (made(base_timestamp_ms=2**63 - 1, max_timestamp_ms=2**63 - 1), InvalidTimestampError),
     "a time before all": (made(base_timestamp_ms=-(2**63)), InvalidTimestampError),
@@ -105,6 +105,17 @@ def test_a_leader_refuses_what_a_batch_only_announces(why: str) -> None:
     assert type(refused.value) is error
     assert (log.log_end_offset, log.size_bytes, repr(log.segments[0].indexes)) == before
     assert fs.size(log.segments[0].log_path) == log.size_bytes
+
+
+@pytest.mark.parametrize("fields", [{"base_sequence": 0}, {"producer_epoch": 0}, {"base_sequence": -7}], ids=str)
+def test_without_a_producer_id_epoch_and_sequence_mean_nothing(fields: dict[str, int]) -> None:
+    """A client of Kafka's numbers the batches of a producer that is not idempotent. Each is a batch of its own."""
+    fs = LosingFileSystem()
+    log = new_log(fs, CREATE_TIME)
+    offsets = [log.append_as_leader(made(**fields), 0, NOW_MS).first_offset for _ in range(2)]
+    assert offsets == [0, 1], "a log without producer ids would refuse a numbered batch"
+    log.flush()
+    assert read_all(reopened(fs, 0)) == [(0, b"value"), (1, b"value")]
 
 
 def test_two_thousand_batches_that_announce_all_offsets_are_refused_before_a_byte() -> None:

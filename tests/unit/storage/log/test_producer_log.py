@@ -69,7 +69,6 @@ def test_a_duplicate_is_answered_as_the_first_time_and_not_written() -> None:
         (sent(0) + sent(1), InvalidRecordError),
         (batch(b"a") + sent(2), InvalidRecordError),
         (build_batch([b"v"], timestamps_ms=NOW_MS, producer_id=ME, producer_epoch=0), InvalidRecordError),
-        (build_batch([b"v"], timestamps_ms=NOW_MS, producer_epoch=0, base_sequence=0), InvalidRecordError),
         (build_batch([b"v"], timestamps_ms=NOW_MS, producer_id=ME, base_sequence=0), InvalidRecordError),
     ],
 )
@@ -83,6 +82,18 @@ def test_a_refused_batch_changes_nothing(records: bytes, error: type[ApiError]) 
     assert type(refused.value) is error and refused.value.nothing_written
     assert node.known() == [(0, 0), (1, 1)] and node.log.log_end_offset == 2
     node.send(2)
+
+
+def test_a_sequence_without_a_producer_id_makes_no_duplicate_and_is_not_remembered() -> None:
+    """A client of Kafka's numbers the batches of a producer that is not idempotent."""
+    node = Node()
+    plain = build_batch([b"v"], timestamps_ms=NOW_MS, base_sequence=0)
+    assert [node.log.append_as_leader(plain, 0, NOW_MS).first_offset for _ in range(2)] == [0, 1]
+    assert node.known(-1) == []
+    for clean in (True, False):
+        node.log.flush()
+        node.restart(clean=clean)
+        assert node.known(-1) == [] and node.log.log_end_offset == 2
 
 
 def test_an_old_epoch_is_fenced_and_every_refusal_is_counted() -> None:
