@@ -1,7 +1,8 @@
-"""The decoders at the gRPC edge: from the bytes of a message to the values that brokers, quorum and clients know.
+"""The decoders at the edges: from the bytes of a message to the values that brokers, quorum and clients know.
 
 Protobuf's own refusal of bytes that are no message counts as a typed error: gRPC answers it before any of our code
-runs. Good inputs are messages with every field set, made from their descriptors.
+runs. Good inputs are messages with every field set, made from their descriptors; those of Kafka's protocol have drawn
+values, in the last version of each request.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from broker.grpc import quorum_codec as quorum
+from broker.kafka.schemas.table import REQUESTS
+from broker.kafka.wire.codec import decode, encode
+from broker.kafka.wire.structs import facts_of
 from penstock.errors import CorruptMessageError
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
@@ -21,6 +25,7 @@ from penstock.pb import broker_pb2 as pb
 from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
+from tests.support.kafka_messages import drawn
 
 _NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
 _LARGE_NUMBERS = (*_NUMBERS, (1 << 63) - 1, -(1 << 63))
@@ -112,4 +117,23 @@ def _rows() -> Iterator[tuple[Any, ...]]:
     yield pb.FetchResponse, streams.fetch_response_from_bytes, bytes
 
 
-WIRE_DECODERS = tuple(_decoder(*row) for row in _rows())
+# -- Kafka's protocol --------------------------------------------------------------------------------------------------
+
+_KAFKA_BYTE = 4
+"""The bytes that a byte of a request counts as: an element of two bytes may become an object of 200. The limit of
+elements bounds what that comes to (tests/property/broker/kafka/test_messages.py)."""
+
+
+def _kafka_decoder(cls: type) -> Decoder:
+    version = facts_of(cls).versions.last
+
+    def sample(random: Random) -> bytes:
+        return b"".join(bytes(part) for part in encode(drawn(cls, version, random), version))
+
+    def read(data: bytes) -> object:
+        return decode(cls, version, memoryview(data))
+
+    return Decoder(f"kafka: {cls.__name__}", sample, read, size=lambda data: _KAFKA_BYTE * len(data))
+
+
+WIRE_DECODERS = (*(_decoder(*row) for row in _rows()), *map(_kafka_decoder, REQUESTS.values()))

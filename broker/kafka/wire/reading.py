@@ -10,15 +10,15 @@ it), and `InvalidRequestError` where only it can say what is wrong.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any, Final
 
 from broker.kafka.wire import primitives
 from broker.kafka.wire.fields import FIXED, MISSING_STRUCT, WireField
-from broker.kafka.wire.source import Source, element_bytes_min
+from broker.kafka.wire.source import NUMBERS_AT_ONCE, Source, element_bytes_min
 from broker.kafka.wire.structs import Reader, facts_of
 
 _NAMES: Final[dict[str, Any]] = {
+    "unpack_from": struct.unpack_from,
     "new": object.__new__,
     "uvarint": primitives.uvarint,
     "long_uvarint": primitives.long_uvarint,
@@ -160,9 +160,13 @@ class _Reading:
         self._null(count, target, where, null)
 
     def _elements(self, element: type | str, target: str, where: str, count: str) -> None:
-        numbers = self.source.constant("numbers", _unpack_numbers(FIXED[element])) if element in FIXED else ""
-        if numbers and element != "uuid":
-            self.source.add(f"{target}, at = {numbers}(view, at, {count})")
+        if not isinstance(element, type) and element in FIXED and element != "uuid":
+            code = FIXED[element]
+            with self.source.block(f"if {count} < {NUMBERS_AT_ONCE}:"):
+                self.source.add(f"{target} = list({self.source.packings('', code)}[{count}].unpack_from(view, at))")
+            with self.source.block("else:"):
+                self.source.add(f"{target} = list(unpack_from(f'>{{{count}}}{code}', view, at))")
+            self.source.add(f"at += {count} * {struct.calcsize('>' + code)}")
             return
         items, one = self.source.name("items"), self.source.name("o")
         self.source.add(f"{target} = {items} = []")
@@ -220,12 +224,3 @@ class _Reading:
                             self.source.add(f"raise bad_tag_size({where!r}, at - {stop})")
                 with self.source.block("else:"):
                     self.source.add(f"at = {stop}")
-
-
-def _unpack_numbers(code: str) -> Callable[[memoryview, int, int], tuple[list[Any], int]]:
-    size = struct.calcsize(">" + code)
-
-    def numbers(view: memoryview, at: int, count: int) -> tuple[list[Any], int]:
-        return list(struct.unpack_from(f">{count}{code}", view, at)), at + count * size
-
-    return numbers

@@ -5,10 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 from broker.kafka.wire.fields import FIXED, WireField
 from broker.kafka.wire.structs import facts_of
+
+NUMBERS_AT_ONCE: Final = 16
+"""An array with fewer numbers is packed together with what stands before it."""
 
 
 class Source:
@@ -47,6 +51,12 @@ class Source:
         self._names.setdefault(name, struct.Struct(">" + codes))
         return name
 
+    def packings(self, codes: str, element: str) -> str:
+        """The name of a table: the `struct.Struct` of these codes and of as many elements as its place says."""
+        name = f"T_{codes.replace('?', 'B_')}_{element}"
+        self._names.setdefault(name, number_packings(codes, element))
+        return name
+
     def compiled(self, head: str) -> Any:
         """The function with this head, which is called `made`."""
         text = "\n".join([head, *self._lines])
@@ -55,6 +65,11 @@ class Source:
 
     def __repr__(self) -> str:
         return f"Source({len(self._lines)} lines)"
+
+
+@cache
+def number_packings(codes: str, element: str) -> tuple[struct.Struct, ...]:
+    return tuple(struct.Struct(f">{codes}{count}{element}") for count in range(NUMBERS_AT_ONCE))
 
 
 def bytes_min(declared: WireField, version: int, flexible: bool) -> int:

@@ -45,10 +45,9 @@ class Facts:
 def facts_of(cls: type) -> Facts:
     """A class without them was not declared by `struct` or `message`."""
     try:
-        facts = cls.__dict__["__wire__"]
+        facts: Facts = cls.__dict__["__wire__"]
     except KeyError:
         raise TypeError(f"{cls.__name__} is no struct of the wire") from None
-    assert isinstance(facts, Facts)
     return facts
 
 

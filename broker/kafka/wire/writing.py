@@ -10,15 +10,15 @@ default. The writer raises what a wrong value causes; codec.py makes an `EncodeE
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any, Final
 
 from broker.kafka.wire import primitives
 from broker.kafka.wire.fields import FIXED, MISSING_STRUCT, WireField
-from broker.kafka.wire.source import Source
+from broker.kafka.wire.source import NUMBERS_AT_ONCE, Source
 from broker.kafka.wire.structs import Writer, facts_of
 
 _NAMES: Final[dict[str, Any]] = {
+    "pack": struct.pack,
     "uvarint_bytes": primitives.uvarint_bytes,
     "uuid_bytes": primitives.uuid_bytes,
     "null_to_write": primitives.null_to_write,
@@ -54,7 +54,7 @@ class _Writing:
     def finish(self) -> None:
         """Packs the run."""
         if self._codes:
-            self.source.add(f"{self._out} += {self._packed(self._codes, self._values)}")
+            self._pack(self._codes, self._values)
         self._values, self._codes = [], ""
 
     def struct(self, cls: type, value: str) -> None:
@@ -73,8 +73,11 @@ class _Writing:
         if self._flexible:
             self._tags(sorted(tagged, key=lambda field: field[2].tag or 0))
 
-    def _packed(self, codes: str, values: list[str]) -> str:
-        return f"{self.source.packing(codes)}.pack({', '.join(values)})"
+    def _pack(self, codes: str, values: list[str]) -> None:
+        if codes in ("B", _PAD):
+            self.source.add(f"{self._out}.append({values[0] if values else 0})")
+        else:
+            self.source.add(f"{self._out} += {self.source.packing(codes)}.pack({', '.join(values)})")
 
     def _field(self, declared: WireField, expression: str, where: str) -> None:
         null = self._version in declared.null
@@ -101,10 +104,10 @@ class _Writing:
         codes, values = self._codes, self._values
         self._codes, self._values = "", []
         with self.source.block(f"if {length} < 127:"):
-            self.source.add(f"{self._out} += {self._packed(codes + 'B', [*values, f'{length} + 1'])}")
+            self._pack(codes + "B", [*values, f"{length} + 1"])
         with self.source.block("else:"):
             if codes:
-                self.source.add(f"{self._out} += {self._packed(codes, values)}")
+                self._pack(codes, values)
             self.source.add(f"{self._out} += uvarint_bytes({length} + 1)")
 
     def _sized(self, kind: str, expression: str, where: str, null: bool) -> None:
@@ -133,12 +136,10 @@ class _Writing:
             self.source.add(f"{count} = -1" if null else f"raise null_to_write({where!r})")
         with self.source.block("else:"):
             self.source.add(f"{count} = len({items})")
-        self._length("i", count)
         if not isinstance(element, type) and element in FIXED and element != "uuid":
-            pack = self.source.constant("numbers", _pack_numbers(FIXED[element]))
-            with self.source.block(f"if {count} > 0:"):
-                self.source.add(f"{self._out} += {pack}({items}, {count})")
+            self._numbers(FIXED[element], items, count)
             return
+        self._length("i", count)
         one = self.source.name("o")
         with self.source.block(f"for {one} in {items} or ():"):
             if isinstance(element, type):
@@ -148,6 +149,17 @@ class _Writing:
             else:
                 self._sized(element, one, f"an element of {where}", null=False)
             self.finish()
+
+    def _numbers(self, code: str, items: str, count: str) -> None:
+        with self.source.block(f"if 0 <= {count} < {NUMBERS_AT_ONCE}:"):
+            length = ("B", f"{count} + 1") if self._flexible else ("i", count)
+            table = self.source.packings(self._codes + length[0], code)
+            values = ", ".join([*self._values, length[1], f"*{items}"])
+            self.source.add(f"{self._out} += {table}[{count}].pack({values})")
+        with self.source.block("else:"):
+            self._length("i", count)
+            with self.source.block(f"if {count} > 0:"):
+                self.source.add(f"{self._out} += pack(f'>{{{count}}}{code}', *{items})")
 
     def _nested(self, declared: WireField, expression: str, null: bool) -> None:
         one = self.source.name("o")
@@ -182,7 +194,9 @@ class _Writing:
                 size = f"uvarint_bytes(len({self._out}))"
                 self.source.add(f"{section} += uvarint_bytes({declared.tag}) + {size} + {self._out}")
             self._out = outer
-        self.source.add(f"{self._out}.append({count})", f"{self._out} += {section}")
+        self.source.add(f"{self._out}.append({count})")
+        with self.source.block(f"if {count}:"):
+            self.source.add(f"{self._out} += {section}")
 
 
 def _differs(declared: WireField, expression: str) -> str:
@@ -195,10 +209,3 @@ def _differs(declared: WireField, expression: str) -> str:
         fields = facts_of(declared.element).fields
         return " or ".join(_differs(field, f"{expression}.{name}") for name, field in fields)
     return f"{expression} != {declared.default!r}"
-
-
-def _pack_numbers(code: str) -> Callable[[list[Any], int], bytes]:
-    def numbers(items: list[Any], count: int) -> bytes:
-        return struct.pack(f">{count}{code}", *items)
-
-    return numbers
