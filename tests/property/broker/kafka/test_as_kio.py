@@ -13,11 +13,14 @@ from typing import Any
 
 from kio.serial import entity_reader, entity_writer
 
+from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.kafka.wire.codec import decode, encode
 from broker.kafka.wire.structs import facts_of
 from tests.support.kafka_messages import PAIRS, differences, drawn, spelled
 
 DRAWN = 2
+NOT_THERE = {(cls, version) for cls in (ProduceRequest, ProduceResponse) for version in (0, 1, 2)}
+"""Kafka 4 has no definition of them, and kio has Kafka's."""
 MILLISECOND = datetime.timedelta(milliseconds=1)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -50,7 +53,7 @@ def same_name(ours: str, theirs: str) -> bool:
 
 def test_every_version_of_every_message_has_the_bytes_and_the_values_that_kio_has() -> None:
     compared = set()
-    for cls, version in PAIRS:
+    for cls, version in sorted(set(PAIRS) - NOT_THERE, key=str):
         theirs_cls = their_class(cls, version)
         read, write = entity_reader(theirs_cls), entity_writer(theirs_cls)
         for seed in range(DRAWN):
@@ -65,4 +68,4 @@ def test_every_version_of_every_message_has_the_bytes_and_the_values_that_kio_ha
             assert (size, out.getvalue()) == (len(body), body), f"{cls.__name__} of version {version}"
             assert decode(cls, version, memoryview(out.getvalue()))[0] == ours
             compared.add((cls, version))
-    assert len(compared) == len(PAIRS) == 559
+    assert len(compared) == 559
