@@ -1,7 +1,7 @@
 """Decides whether a connection may stay when it is accepted: the limits of connection_guard.py, for listeners whose
 sockets are in our hands. Pure: it is told of every connection that comes and goes.
 
-A connection over a limit is refused, and none comes above the number, not even for a moment. Where all the room is
+A connection over a limit is refused at once. Where all the room is
 taken, an address with few connections still gets in: the address with the most loses its youngest one. Some limits are
 shared with other listeners (shared_connections.py).
 """
@@ -36,10 +36,10 @@ class AcceptGuard:
         self._by_host: dict[str, dict[Endpoint, None]] = {}
         """The oldest first."""
         self._open = 0
-        self._over_limit = self._over_rate = self._stalled = 0
+        self._over_limit = self._over_rate = self._stalled = self._strangers = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Admission:
-        """A connection was accepted. If it is not the one that has to go, it counts from now on."""
+        """A connection was accepted. The one that has to go does not count any more."""
         of_host = self._by_host.get(peer.host, {})
         if len(of_host) >= self._limits.connections_max_per_ip:
             self._over_limit += 1
@@ -56,6 +56,8 @@ class AcceptGuard:
             largest = max(self._by_host.values(), key=len, default=of_host)
             is_refused = len(largest) <= len(of_host) + 1
             admission = Admission(peer if is_refused else next(reversed(largest)), "max.connections")
+        if admission.cut is not None and admission.cut != peer:
+            self.gone(admission.cut)
         if admission.cut != peer:
             self._by_host.setdefault(peer.host, {})[peer] = None
             self._change(1)
@@ -80,9 +82,14 @@ class AcceptGuard:
         self._stalled += len(gone)
         return gone
 
+    def spoke_strangely(self) -> None:
+        """A connection was closed for what it sent."""
+        self._strangers += 1
+
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = min(self._limits.connections_max, self._shared.connections_max)
-        return ConnectionGuardStatistics(self._open, connections_max, self._over_limit, self._over_rate, self._stalled)
+        cut = self._over_limit, self._over_rate, self._stalled, self._strangers
+        return ConnectionGuardStatistics(self._open, connections_max, *cut)
 
     def __repr__(self) -> str:
         return f"AcceptGuard({self._open} of {self._limits.connections_max} connections)"

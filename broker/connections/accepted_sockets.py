@@ -82,10 +82,11 @@ class AcceptedSockets:
             with _borrowed(descriptor) as connection:
                 if connection.family not in (socket.AF_INET, socket.AF_INET6):
                     return None
-                near, far = connection.getsockname(), connection.getpeername()
+                near = connection.getsockname()
+                if near[1] not in self._ports or self._host not in ("", near[0].removeprefix(_MAPPED)):
+                    return None
+                far = connection.getpeername()
         except OSError:  # it listens, or has ended
-            return None
-        if near[1] not in self._ports or self._host not in ("", near[0].removeprefix(_MAPPED)):
             return None
         return Endpoint(far[0].removeprefix(_MAPPED), far[1])
 

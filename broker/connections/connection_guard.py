@@ -33,6 +33,7 @@ class ConnectionGuardStatistics:
     cut_over_limit: int = counter(*_CUT, reason="limit")
     cut_over_rate: int = counter(*_CUT, reason="rate")
     cut_stalled: int = counter(*_CUT, reason="stalled")
+    closed_for_bytes: int = counter(*_CUT, reason="protocol", default=0)
 
 
 class ConnectionGuard:

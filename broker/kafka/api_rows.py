@@ -19,5 +19,5 @@ from broker.kafka.parts import DoorParts
 def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
     """By key. A new API gets its row here."""
     rows: list[ApiRow] = [*admin_rows(parts), *producer_rows(parts)]
-    rows.append(api_versions_row(rows))
+    rows.append(api_versions_row(rows, parts.software))
     return {row.key: row for row in rows}

@@ -15,6 +15,7 @@ class DoorParts:
         self.node_id = config.node_id
         self.cluster_id = service.cluster_id
         self._service = service
+        self.software = service.names.software
 
     def image(self) -> MetadataImage:
         """The newest metadata that this node has."""

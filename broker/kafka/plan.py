@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from broker.network.client_software import CountedSoftware
 from broker.network.doors import Session
 from broker.network.request_channel import Caller
 
@@ -38,15 +39,19 @@ class ConnectionEnds(Exception):
 class ConnectionMemory:
     """The memory of one connection, from one of its requests to the next. The connection closes it when it ends."""
 
-    __slots__ = ("fetches",)
+    __slots__ = ("fetches", "software")
 
     def __init__(self) -> None:
         self.fetches: Session | None = None
         """The session of its fetches that name none."""
+        self.software: CountedSoftware | None = None
+        """Counts the library that its client has told."""
 
     def close(self) -> None:
         if self.fetches is not None:
             self.fetches.close()
+        if self.software is not None:
+            self.software.close()
 
 
 @dataclass(frozen=True, slots=True)

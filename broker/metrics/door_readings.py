@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from broker.metrics.field_readings import labelled
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
+from broker.network.client_software import SOFTWARE_MAX
 from penstock.messages.apis import APIS
 from storage.disk.spare_descriptors import SPARE
 
@@ -26,11 +27,11 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     yield from _conversions(broker)
     refused = broker.listeners.decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
-    for api in APIS:
+    for api in dict.fromkeys((*APIS, *refused)):
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
     received = broker.listeners.decoders.received_bytes()
     help_text = "Bytes of the requests that came, refused ones too."
-    for api in APIS:
+    for api in dict.fromkeys((*APIS, *received)):
         yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
 
 
@@ -54,6 +55,13 @@ def _conversions(broker: BrokerView) -> Iterator[Reading]:
 def _connections(broker: BrokerView) -> Iterator[Reading]:
     clients = broker.listeners.clients.statistics()
     yield from labelled("client_id", {client.name: client for client in clients})
+    help_text = (
+        "Open connections in Kafka's protocol by the name and version that the client's library tells (ApiVersions 3 "
+        f"and later); beyond {SOFTWARE_MAX} such pairs, together."
+    )
+    for (name, version), count in broker.listeners.clients.software.statistics().items():
+        labels = (("name", name), ("version", version))
+        yield Reading("penstock_kafka_client_software", help_text, count, labels=labels)
     listeners = broker.listeners.connections
     yield from labelled("listener", {name: connections.statistics() for name, connections in listeners.items()})
     yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))

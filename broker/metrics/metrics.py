@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 
 from broker.network.request_channel import Request
 from penstock.errors import UnknownServerError
+from penstock.types import ListenerType
 
 PHASES = ("queue", "local", "remote", "response", "total")
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -57,15 +58,20 @@ class Metrics:
         self._seconds = Histogram(
             "penstock_request_seconds",
             "Time of a request by phase: in the request queue, in its API, waiting, in the response queue, in all.",
-            ["api", "phase"],
+            ["api", "phase", "listener_type"],
             registry=self.registry,
             buckets=BUCKETS,
         )
-        self._requests = Counter("penstock_requests", "Answered requests by API.", ["api"], registry=self.registry)
+        self._requests = Counter(
+            "penstock_requests",
+            "Answered requests by API and protocol (GRPC, KAFKA).",
+            ["api", "listener_type"],
+            registry=self.registry,
+        )
         self._errors = Counter(
             "penstock_request_errors",
             "Errors answered, by API and name: one for a whole request, or one for each partition that failed.",
-            ["api", "error"],
+            ["api", "error", "listener_type"],
             registry=self.registry,
         )
         self.flush_timed: Callable[[float], None] = Histogram(
@@ -86,22 +92,23 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         ).observe
-        self._phases: dict[str, list[Histogram]] = {}
-        self._counts: dict[str, Counter] = {}
+        self._phases: dict[tuple[str, ListenerType], list[Histogram]] = {}
+        self._counts: dict[tuple[str, ListenerType], Counter] = {}
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
         """Count one answered request and its times."""
-        phases = self._phases.get(request.api)
+        kind = api, door = request.api, request.caller.listener_type
+        phases = self._phases.get(kind)
         if phases is None:
-            phases = self._phases[request.api] = [self._seconds.labels(request.api, phase) for phase in PHASES]
-            self._counts[request.api] = self._requests.labels(request.api)
-            self._errors.labels(request.api, UnknownServerError.kafka_name)  # shown as 0 until there is one
+            phases = self._phases[kind] = [self._seconds.labels(api, phase, door) for phase in PHASES]
+            self._counts[kind] = self._requests.labels(api, door)
+            self._errors.labels(api, UnknownServerError.kafka_name, door)  # shown as 0 until there is one
         completed_ns = max(request.completed_ns, request.handled_ns)
         phases[0].observe((request.dequeued_ns - request.received_ns) / 1e9)
         phases[1].observe((request.handled_ns - request.dequeued_ns) / 1e9)
         phases[2].observe((completed_ns - request.handled_ns) / 1e9)
         phases[3].observe((sent_ns - completed_ns) / 1e9)
         phases[4].observe((sent_ns - request.received_ns) / 1e9)
-        self._counts[request.api].inc()
+        self._counts[kind].inc()
         for error in request.failures:
-            self._errors.labels(request.api, error.kafka_name).inc()
+            self._errors.labels(api, error.kafka_name, door).inc()

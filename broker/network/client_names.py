@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from broker.network.client_software import OTHERS, ClientSoftware
 from penstock.metric_fields import counter, gauge
 
 NAMES_MAX = 100
 """Names with counts of their own: each is some series in a monitoring system."""
 NAME_CHARS_MAX = 64
-OTHERS = "(others)"
 UNNAMED = "(none)"
 
 
@@ -46,6 +46,7 @@ class ClientNames:
     """The names at the clients' listener. Changed on the event loop."""
 
     def __init__(self) -> None:
+        self.software = ClientSoftware()
         self._others = ClientTraffic(OTHERS)
         self._clients: dict[str, ClientTraffic] = {}
 

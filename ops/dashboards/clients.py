@@ -20,6 +20,7 @@ from ops.dashboards.shared import ERRORS, FETCH_TIME, PRODUCE_TIME, REQUESTS, TI
 
 CLIENT = 'client_id=~"$client_id"'
 PRODUCE = 'api="Produce"'
+KAFKA = 'listener_type="KAFKA"'
 NEW_PRODUCER = 'api="InitProducerId"'
 
 BY_CLIENT = Row(
@@ -129,11 +130,46 @@ LIMITS = Row(
         ),
     ),
 )
+KAFKAS = Row(
+    "Kafka's clients",
+    (
+        graph(
+            "Requests by protocol",
+            "Answered requests of Penstock's own clients and nodes (GRPC), and of Kafka's clients (KAFKA).",
+            Unit.REQUESTS_PER_SECOND,
+            rate("penstock_requests_total", "{{listener_type}}", "listener_type"),
+        ),
+        graph(
+            "Requests of Kafka's clients",
+            "By API.",
+            Unit.REQUESTS_PER_SECOND,
+            rate("penstock_requests_total", "{{api}}", "api", KAFKA),
+        ),
+        graph(
+            "Time of their requests",
+            "From its arrival until its answer was sent; a fetch with its wait for records.",
+            Unit.SECONDS,
+            *quantiles(TIMES, where=f'{KAFKA},phase="total"'),
+        ),
+        graph(
+            "Errors of their requests",
+            "One for a whole request, or for each partition that failed.",
+            Unit.EVENTS_PER_SECOND,
+            rate("penstock_request_errors_total", "{{api}} {{error}}", "api, error", KAFKA),
+        ),
+        graph(
+            "Connections by software",
+            "Open connections by the name and version of the client's library.",
+            Unit.COUNT,
+            Query(f"sum by (name, version) ({selected('penstock_kafka_client_software')}) > 0", "{{name}} {{version}}"),
+        ),
+    ),
+)
 
 DASHBOARD = Dashboard(
     "clients",
     "clients",
     __doc__.strip(),
-    (BY_CLIENT, SERVED, LIMITS),
+    (BY_CLIENT, SERVED, KAFKAS, LIMITS),
     (INSTANCE, Variable("client_id", "Client", "label_values(penstock_client_streams, client_id)")),
 )

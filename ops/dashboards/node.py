@@ -17,7 +17,8 @@ CONNECTIONS = Row(
         ),
         graph(
             "Connections cut",
-            "Over a limit, new ones too fast, or because the client did not read its answer.",
+            "Over a limit, new ones too fast, because the client did not read its answer, or (protocol) for bytes that "
+            "are no request in the listener's protocol.",
             Unit.COUNT,
             rise(
                 "penstock_tcp_connections_cut_total",

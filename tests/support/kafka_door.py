@@ -163,7 +163,7 @@ class DoorBench:
         failed = FailedRequests(lambda error: None)
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = [*rows, METADATA, PRODUCE]
-        table.append(api_versions_row(table))
+        table.append(api_versions_row(table, self.service.names.software))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
         self.listener = KafkaListener(

@@ -13,6 +13,7 @@ from typing import Any
 from broker.kafka.api_row import ApiRow
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from broker.network.client_software import ClientSoftware
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 SOFTWARE_FROM = 3
@@ -20,7 +21,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's rule for a client's name and version."""
 
 
-def api_versions_row(rows: Sequence[ApiRow]) -> ApiRow:
+def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware) -> ApiRow:
     """`rows` are all of the table, once it is complete."""
 
     def keys() -> list[ApiVersion]:
@@ -29,9 +30,12 @@ def api_versions_row(rows: Sequence[ApiRow]) -> ApiRow:
 
     def plan(asked: Asked, body: ApiVersionsRequest) -> Plan:
         yield from ()
-        told = body.client_software_name, body.client_software_version
-        if asked.version >= SOFTWARE_FROM and not all(map(_SOFTWARE.fullmatch, told)):
-            return ApiVersionsResponse(error_code=InvalidRequestError.code)
+        if asked.version >= SOFTWARE_FROM:
+            told = body.client_software_name, body.client_software_version
+            if not all(map(_SOFTWARE.fullmatch, told)):
+                return ApiVersionsResponse(error_code=InvalidRequestError.code)
+            if asked.connection.software is None:
+                asked.connection.software = software.joined(*told)
         return ApiVersionsResponse(api_keys=keys())
 
     def other_versions(asked: Asked, body: Any) -> Plan:

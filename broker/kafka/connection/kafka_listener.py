@@ -144,6 +144,8 @@ class KafkaListener:
         if served is not None and served.connection is connection:
             del self._open[connection.peer]
             self._guard.gone(connection.peer)
+            if served.spoke_strangely:
+                self._guard.spoke_strangely()
             served.end()
 
     # -- all connections together --------------------------------------------------------------------------------------

@@ -27,7 +27,17 @@ PIPELINED_MAX = 16
 class ServedConnection:
     """Begun when the connection was accepted, ended when it is gone."""
 
-    __slots__ = ("_driver", "_lines", "_listener", "_loop", "_memory", "_stands", "connection", "task")
+    __slots__ = (
+        "_driver",
+        "_lines",
+        "_listener",
+        "_loop",
+        "_memory",
+        "_stands",
+        "connection",
+        "spoke_strangely",
+        "task",
+    )
 
     def __init__(
         self,
@@ -57,6 +67,8 @@ class ServedConnection:
         self._stands = (0, 0)
         """Bytes of answers that the socket had not taken, and since when it is as many."""
         self.task: asyncio.Task[None] | None = None
+        self.spoke_strangely = False
+        """True if it is closed for what it sent."""
 
     def begin(self) -> None:
         self.task = asyncio.get_running_loop().create_task(self._run())
@@ -85,9 +97,13 @@ class ServedConnection:
         try:
             await self._loop.run()
         except UnservedApiError as error:
+            self.spoke_strangely = True
             self._tell((error.key, error.version), error)
-        except (ApiError, ConnectionEnds) as error:
+        except ApiError as error:
+            self.spoke_strangely = True
             self._tell(type(error).__name__, error)
+        except ConnectionEnds as error:
+            self._tell(ConnectionEnds, error)
         except OSError as error:
             _log.debug("%s: %s: %r", self._listener, self.connection.peer, error)
         except Exception as error:

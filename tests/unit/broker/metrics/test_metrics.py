@@ -76,7 +76,9 @@ def test_an_error_of_a_whole_request_is_one_and_what_comes_after_it_none() -> No
         request.complete("fine", ())
         metrics.request_sent(request, request.completed_ns)
     assert errors(metrics) == {("Produce", "INVALID_REQUIRED_ACKS"): 1, ("Produce", "THROTTLING_QUOTA_EXCEEDED"): 1}
-    assert metrics.registry.get_sample_value("penstock_requests_total", {"api": "Produce"}) == 3
+    assert (
+        metrics.registry.get_sample_value("penstock_requests_total", {"api": "Produce", "listener_type": "GRPC"}) == 3
+    )
 
 
 def test_nothing_is_exported_but_what_was_counted_and_timed() -> None:
