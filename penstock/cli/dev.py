@@ -6,13 +6,15 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
 from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_json
 from penstock.standard_streams import give_up_unwritten
@@ -20,14 +22,13 @@ from penstock.standard_streams import give_up_unwritten
 if TYPE_CHECKING:
     from penstock.testing import Cluster, NodeFailedError
 
-DEFAULT_PORT = 9192
-PORT_MAX = 65_535
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
 """More nodes on one machine show nothing new."""
 SAID = "penstock: "
 """A command or a node that fails gives the reason in a line that begins with this."""
 PORT_IN_USE = os.strerror(errno.EADDRINUSE).lower()
+KAFKA_PORT_REMEDY = "; `penstock dev --kafka-port PORT` takes another, and 0 leaves it out"
 LOOK_EVERY_S = 0.5
 """How often the nodes are checked for one that ended by itself."""
 
@@ -51,6 +52,7 @@ def dev(
             show_default=str(DEFAULT_PORT),
         ),
     ] = None,
+    kafka_port: KafkaPort = None,
     host: Annotated[
         str | None,
         typer.Option(
@@ -67,39 +69,67 @@ def dev(
 ) -> None:
     """Run a cluster on this machine and print its bootstrap address when it is ready. Ctrl-C stops it cleanly.
 
+    Kafka's clients and tools connect at ports of their own, from 9092 on, which are printed besides.
+
     A second start on the same data goes on with the nodes and ports of the first; with more --nodes, the cluster grows
     by brokers. When a node dies, the others go on, and the command that starts it again is printed.
     """
-    from penstock.errors import PenstockError
-    from penstock.testing import Cluster, NodeFailedError
+    from penstock.testing import Cluster
 
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
     nodes, port = as_before(data, nodes, port)
-    cluster = Cluster(nodes, directory=data, port=port, host=checked_host(host), defaults={})
+    host = checked_host(host)
+    choose = partial(choose_kafka_ports, data, nodes, port, host, kafka_port)
+
+    def with_ports(kafka: KafkaPorts) -> Cluster:
+        return Cluster(nodes, directory=data, port=port, host=host, kafka_ports=kafka.chosen, defaults={})
+
     if print_config:
-        _print_configs(cluster.planned_configs(), as_json)
+        _print_configs(with_ports(choose()).planned_configs(), as_json)
         return
-    try:
-        cluster.open()
-    except NodeFailedError as error:
-        raise PenstockError(why_not_started(error)) from None
+    cluster, kafka = _opened(with_ports, choose)
     with closing(cluster):
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
             signal.signal(number, lambda *_: stop.set())
-        metrics = [cluster.metrics_url(index) for index in range(nodes)]
         with _nobody_must_listen():
-            if as_json:
-                print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
-            else:
-                note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
-                note(f"metrics: {' '.join(metrics)}")
-                print(cluster.bootstrap, flush=True)
+            _say_ready(cluster, data, kafka.lines(cluster.kafka_bootstrap), as_json)
         ended = _watch(cluster, stop)
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def _opened(
+    with_ports: Callable[[KafkaPorts], Cluster], choose: Callable[[], KafkaPorts]
+) -> tuple[Cluster, KafkaPorts]:
+    """The cluster when it is ready; PenstockError why it does not start. Another process may take a port for Kafka's
+    clients between its choice and its use: then another is chosen, unless it was asked for by name."""
+    from penstock.errors import PenstockError
+    from penstock.testing import NodeFailedError
+
+    while True:
+        kafka = choose()
+        try:
+            return with_ports(kafka).open(), kafka
+        except NodeFailedError as error:
+            reason = why_not_started(error)
+            if not (KAFKA_PORT_REMEDY in reason and choose() != kafka):
+                raise PenstockError(reason) from None
+
+
+def _say_ready(cluster: Cluster, data: Path, about: Iterable[str], as_json: bool) -> None:
+    nodes, metrics = len(cluster), [cluster.metrics_url(index) for index in range(len(cluster))]
+    if as_json:
+        addresses = {"bootstrap": cluster.bootstrap, "kafka": cluster.kafka_bootstrap}
+        print_json({**addresses, "data": str(data), "metrics": metrics})
+        return
+    note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
+    note(f"metrics: {' '.join(metrics)}")
+    for line in about:
+        note(line)
+    print(cluster.bootstrap, flush=True)
 
 
 def _print_configs(planned: list[tuple[Path, str]], as_json: bool) -> None:
@@ -130,23 +160,6 @@ def _nobody_must_listen() -> Iterator[None]:
     give_up_unwritten()
 
 
-def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int | None]:
-    """Nodes and first port of this start: what was asked for, otherwise what the data was started with (None: its
-    ports), otherwise one node at DEFAULT_PORT. With more nodes than before the cluster grows; ConfigError for fewer."""
-    from penstock.errors import ConfigError
-    from penstock.testing.layout import stored_nodes
-
-    stored = stored_nodes(data)
-    if stored is None:
-        return nodes or 1, DEFAULT_PORT if port is None else port
-    if nodes is not None and nodes < stored:
-        raise ConfigError(
-            f"--nodes {nodes}: {data} holds a cluster of {stored}; leave --nodes out to go on with it, or start another"
-            " with --data DIR"
-        )
-    return nodes or stored, port
-
-
 def checked_host(host: str | None) -> str | None:
     """ConfigError for what clients could not connect to."""
     from penstock.errors import ConfigError
@@ -165,7 +178,11 @@ def why_not_started(error: NodeFailedError) -> str:
     last = error.log_lines[-1] if error.log_lines else ""
     if last.startswith(SAID):
         reason = last.removeprefix(SAID)
-        return reason + ("; `penstock dev --port PORT` takes other ports" if PORT_IN_USE in reason else "")
+        if PORT_IN_USE not in reason:
+            return reason
+        return reason + (
+            KAFKA_PORT_REMEDY if "KAFKA://" in reason else "; `penstock dev --port PORT` takes other ports"
+        )
     return f"{error.what}; see {error.log_path}"
 
 

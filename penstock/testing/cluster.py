@@ -24,8 +24,9 @@ from types import TracebackType
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import inquiries
-from penstock.testing.layout import HOST, NODES_MAX, Layout, new_layout, stored_layout
+from penstock.testing.layout import NODES_MAX, Layout, new_layout, stored_layout
 from penstock.testing.leftovers import new_directory, remove, sweep
+from penstock.testing.ports import HOST
 from penstock.testing.process import STOP_TIMEOUT_S, NodeFailedError, NodeProcess, wait_all_ready
 
 START_TIMEOUT_S = 60.0
@@ -49,7 +50,8 @@ class Cluster:
 
     `config` has Kafka's dotted names and goes to every node, `node_configs[i]` to node i. `directory` keeps the data
     and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from
-    there on, controllers 100, metrics 200 and the brokers' own listeners 300 above); without it they are free ones.
+    there on, controllers 100, metrics 200, the brokers' own listeners 300 and Kafka's clients 400 above); without it
+    they are free ones. `kafka_ports` are those for Kafka's clients instead, one a node; 0: that node has none.
     `host` is a name or address of this machine under which clients of other machines reach the brokers, which then
     listen on all addresses; the nodes reach each other on 127.0.0.1.
     """
@@ -62,6 +64,7 @@ class Cluster:
         *,
         port: int | None = None,
         host: str | None = None,
+        kafka_ports: Sequence[int] | None = None,
         node_configs: Sequence[Mapping[str, object]] = (),
         defaults: Mapping[str, object] = TEST_CONFIG,
         start_timeout_s: float = START_TIMEOUT_S,
@@ -73,6 +76,8 @@ class Cluster:
             raise ConfigError(f"nodes = {nodes!r}: must be a whole number from 1 to {NODES_MAX}")
         if len(node_configs) not in (0, nodes):
             raise ConfigError(f"node_configs: has {len(node_configs)} entries for {nodes} nodes; give one for each")
+        if kafka_ports is not None and len(kafka_ports) != nodes:
+            raise ConfigError(f"kafka_ports: has {len(kafka_ports)} entries for {nodes} nodes; give one for each")
         replicas = {"default.replication.factor": min(3, nodes), "min.insync.replicas": 2 if nodes >= 3 else 1}
         common = {**replicas, **defaults, **(config or {})}
         self._configs = [{**common, **own} for own in (node_configs or [{}] * nodes)]
@@ -80,6 +85,7 @@ class Cluster:
         self._port = port
         self._start_timeout_s = start_timeout_s
         self._host = host
+        self._kafka_ports = None if kafka_ports is None else tuple(kafka_ports)
         self._pid = os.getpid()  # of the process that opened it: a forked child must not end what is its parent's
 
     def __repr__(self) -> str:
@@ -127,8 +133,7 @@ class Cluster:
         directory of its own: that is made by the start."""
         if self._given_directory is None:
             raise ConfigError("directory is not given; what a temporary one gets is decided by the start")
-        at = (self._given_directory, len(self), self._port, self._host)
-        layout = stored_layout(*at) or new_layout(*at)
+        layout = self._stored_layout(self._given_directory) or self._new_layout(self._given_directory)
         return [(layout.config_path(n), layout.node_toml(n, own)) for n, own in enumerate(self._configs)]
 
     # -- what a client needs -------------------------------------------------------------------------------------------
@@ -137,6 +142,11 @@ class Cluster:
     def bootstrap(self) -> str:
         """host:port of every broker, with commas."""
         return self._open_layout().bootstrap
+
+    @property
+    def kafka_bootstrap(self) -> str:
+        """host:port of every broker for Kafka's clients, with commas; "" where no node has a listener for them."""
+        return self._open_layout().kafka_bootstrap
 
     @property
     def cluster_id(self) -> str:
@@ -247,6 +257,8 @@ class Cluster:
                     raise
         self._configs.append(own)
         self._nodes.append(node)
+        if self._kafka_ports is not None:
+            self._kafka_ports = (*self._kafka_ports, layout.ports[index].kafka)
         self._layout = layout
         return index
 
@@ -306,12 +318,12 @@ class Cluster:
 
     def _open_with_retries(self) -> None:
         directory = self._given_directory or new_directory()
-        stored = stored_layout(directory, len(self), self._port, self._host)
+        stored = self._stored_layout(directory)
         # Only a cluster that never ran may be made anew with other ports: later its voters are on its disks.
         attempts_left = PORT_ATTEMPTS if stored is None and self._port is None else 1
         while True:
             attempts_left -= 1
-            self._start_all(stored or new_layout(directory, len(self), self._port, self._host))
+            self._start_all(stored or self._new_layout(directory))
             try:
                 return self.wait_ready()
             except NodeFailedError as error:
@@ -320,6 +332,16 @@ class Cluster:
             self._kill_all()
             for index in range(len(self)):
                 shutil.rmtree(self._open_layout().node_directory(index))
+
+    def _stored_layout(self, directory: Path) -> Layout | None:
+        stored = stored_layout(directory, len(self), self._port, self._host)
+        return None if stored is None else self._with_kafka_ports(stored)
+
+    def _new_layout(self, directory: Path) -> Layout:
+        return self._with_kafka_ports(new_layout(directory, len(self), self._port, self._host))
+
+    def _with_kafka_ports(self, layout: Layout) -> Layout:
+        return layout if self._kafka_ports is None else layout.with_kafka_ports(self._kafka_ports)
 
     def _start_all(self, layout: Layout) -> None:
         layout.require_no_node_runs()  # BEFORE its configuration is written over

@@ -13,38 +13,31 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import shutil
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
+from penstock.testing.ports import (
+    EVERY_ADDRESS,
+    HOST,
+    INTERNAL_PORT_STEP,
+    NodePorts,
+    fixed_ports,
+    free_ports,
+    more_ports,
+)
 
-HOST, EVERY_ADDRESS = "127.0.0.1", "0.0.0.0"
-PORT_LOW, PORT_HIGH = 10_000, 32_767
-"""Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
-CONTROLLER_PORT_STEP = 100
-METRICS_PORT_STEP = 200
-INTERNAL_PORT_STEP = 300
+STORED_PORTS = 4
+"""The ports of a node in cluster.json. The one for Kafka's clients stands apart: an older release reads the others."""
 LOCK = ".lock"
 """The lock file of a log dir, held by the node that uses it (storage/disk/file_names.py)."""
 NODES_MAX = 50
-"""Positions are added to a base port, and the steps above leave room for so many."""
-
-
-class NodePorts(NamedTuple):
-    """The listeners of one node: clients connect to `broker`, the nodes to each other's `controller` and `internal`."""
-
-    broker: int
-    controller: int
-    metrics: int
-    internal: int
+"""Positions are added to a base port, and the steps between the kinds of ports leave room for so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +55,12 @@ class Layout:
 
     def grown(self, nodes: int) -> Layout:
         """With so many nodes; those that are new are brokers only. Their ports follow the others if those are fixed."""
-        known, first = len(self.ports), self.ports[0].broker
-        is_fixed = self.ports == tuple(islice(_ports_from(first), known))
-        more = fixed_ports(nodes, first)[known:] if is_fixed else free_ports(nodes - known)
-        return replace(self, ports=self.ports + more, voter_count=len(self.voters))
+        return replace(self, ports=more_ports(self.ports, nodes), voter_count=len(self.voters))
+
+    def with_kafka_ports(self, kafka_ports: Sequence[int]) -> Layout:
+        """With these ports for Kafka's clients, one a node; 0: that node has no such listener."""
+        ports = (node._replace(kafka=kafka) for node, kafka in zip(self.ports, kafka_ports, strict=True))
+        return replace(self, ports=tuple(ports))
 
     def node_directory(self, index: int) -> Path:
         return self.directory / f"node-{index}"
@@ -84,6 +79,16 @@ class Layout:
         return ",".join(f"{self.host}:{ports.broker}" for ports in self.ports)
 
     @property
+    def kafka_bootstrap(self) -> str:
+        """The same for Kafka's clients; "" where no node has a listener for them."""
+        return ",".join(f"{self.host}:{ports.kafka}" for ports in self.ports if ports.kafka)
+
+    @property
+    def listening_address(self) -> str:
+        """The address of the listeners for clients."""
+        return HOST if self.host == HOST else EVERY_ADDRESS
+
+    @property
     def is_unused(self) -> bool:
         """No node got as far as its data."""
         return not any(self.data_directory(index).exists() for index in range(len(self.ports)))
@@ -95,19 +100,17 @@ class Layout:
     def node_config(self, index: int) -> dict[str, object]:
         """The keys that only this layout knows: identity, listeners, voters, directories."""
         ports, is_voter = self.ports[index], index in self.voters
-        is_open = self.host != HOST
-        listeners = [
-            f"BROKER://{EVERY_ADDRESS if is_open else HOST}:{ports.broker}",
-            f"INTERNAL://{HOST}:{ports.internal}",
-        ]
-        advertised = {"advertised.listeners": [f"BROKER://{self.host}:{ports.broker}"]} if is_open else {}
+        for_clients = {"BROKER": ports.broker} | ({"KAFKA": ports.kafka} if ports.kafka else {})
+        listeners = [f"{name}://{self.listening_address}:{port}" for name, port in for_clients.items()]
+        listeners.append(f"INTERNAL://{HOST}:{ports.internal}")
+        there = [f"{name}://{self.host}:{port}" for name, port in for_clients.items()]
         if is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
         return {
             "node.id": index,
             "process.roles": ["broker", "controller"] if is_voter else ["broker"],
             "listeners": listeners,
-            **advertised,
+            **({} if self.listening_address == HOST else {"advertised.listeners": there}),
             "controller.quorum.voters": [f"{voter}@{HOST}:{self.ports[voter].controller}" for voter in self.voters],
             "log.dirs": [str(self.data_directory(index))],
             "metrics.listener": f"{HOST}:{ports.metrics}",
@@ -159,8 +162,13 @@ class Layout:
         self.config_path(index).write_text(self.node_toml(index, overrides), encoding="utf-8")
 
     def _write_state(self) -> None:
-        ports = [list(ports) for ports in self.ports]
-        state = {"cluster_id": self.cluster_id, "ports": ports, "voters": self.voter_count, "host": self.host}
+        state = {
+            "cluster_id": self.cluster_id,
+            "ports": [list(ports[:STORED_PORTS]) for ports in self.ports],
+            "kafka_ports": [ports.kafka for ports in self.ports],
+            "voters": self.voter_count,
+            "host": self.host,
+        }
         _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
 
 
@@ -180,6 +188,13 @@ def stored_nodes(directory: Path) -> int | None:
     """How many nodes the cluster has that `directory` holds from an earlier start; None where there is none."""
     state = _read_state(_state_path(directory))
     return None if state is None else len(state.ports)
+
+
+def stored_kafka_ports(directory: Path) -> tuple[int, ...] | None:
+    """The ports for Kafka's clients of an earlier start, 0 for none; None where there was none, or one of a release
+    without such listeners."""
+    state = _read_state(_state_path(directory))
+    return None if state is None or not state.knows_kafka else tuple(ports.kafka for ports in state.ports)
 
 
 def stored_layout(directory: Path, nodes: int, port: int | None, host: str | None = None) -> Layout | None:
@@ -202,6 +217,7 @@ class _State(NamedTuple):
     ports: tuple[NodePorts, ...]
     voter_count: int
     host: str
+    knows_kafka: bool
 
 
 def _read_state(path: Path) -> _State | None:
@@ -210,44 +226,21 @@ def _read_state(path: Path) -> _State | None:
         return None
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
-        ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
-        return _State(str(state["cluster_id"]), ports, int(state.get("voters", 0)), str(state.get("host", HOST)))
+        kafka = [int(port) for port in state.get("kafka_ports", [0] * len(state["ports"]))]
+        ports = tuple(
+            _stored_ports([int(port) for port in entry], port)
+            for entry, port in zip(state["ports"], kafka, strict=True)
+        )
+        voters, host = int(state.get("voters", 0)), str(state.get("host", HOST))
+        return _State(str(state["cluster_id"]), ports, voters, host, "kafka_ports" in state)
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 
 
-def _stored_ports(ports: list[int]) -> NodePorts:
+def _stored_ports(ports: list[int], kafka: int) -> NodePorts:
     """Three are of a directory from before nodes listened for each other apart from clients."""
-    return NodePorts(*ports, *([ports[0] + INTERNAL_PORT_STEP] if len(ports) == 3 else []))
-
-
-def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
-    """Brokers from `port` on, controllers 100 above, metrics 200 above, the brokers' own listeners 300 above."""
-    if not 1 <= port <= 65_535 - INTERNAL_PORT_STEP - nodes:
-        raise ConfigError(f"port {port}: out of range; must be from 1 to {65_535 - INTERNAL_PORT_STEP - nodes}")
-    return tuple(islice(_ports_from(port), nodes))
-
-
-def _ports_from(port: int) -> Iterator[NodePorts]:
-    for p in count(port):
-        yield NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP, p + INTERNAL_PORT_STEP)
-
-
-def free_ports(nodes: int) -> tuple[NodePorts, ...]:
-    """Ports on which no process listens now, drawn at random so that two test runs hardly meet."""
-    draw = random.SystemRandom()
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < len(NodePorts._fields) * nodes:
-            probe = held.enter_context(socket.socket())
-            port = draw.randint(PORT_LOW, PORT_HIGH)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            found.append(port)
-    step = len(NodePorts._fields)
-    return tuple(NodePorts(*found[at : at + step]) for at in range(0, len(found), step))
+    broker, controller, metrics, *internal = ports
+    return NodePorts(broker, controller, metrics, internal[0] if internal else broker + INTERNAL_PORT_STEP, kafka)
 
 
 def to_toml(config: Mapping[str, object]) -> str:

@@ -25,7 +25,8 @@ from random import Random
 from penstock import Admin, Producer
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
-from penstock.testing.layout import HOST, Layout, stored_layout
+from penstock.testing.layout import Layout, stored_layout
+from penstock.testing.ports import HOST
 from tests.fuzz_live.attacks import ATTACKS, BULK_PARTITIONS, BULK_TOPIC, Stage, draw_attacks
 from tests.fuzz_live.driver import Answers, Driver
 from tests.fuzz_live.honest import PARTITIONS
@@ -272,10 +273,7 @@ async def _attack_all(
 
 
 def _stage(layout: Layout, pids: list[int], driver: Driver, answers: Answers, known: Known, source: Random) -> Stage:
-    """A listener that is neither the clients' nor the metrics' is the nodes' own."""
-    others = [
-        port for ports in layout.ports for name, port in ports._asdict().items() if name not in ("broker", "metrics")
-    ]
+    others = [port for ports in layout.ports for port in (ports.controller, ports.internal)]
     return Stage(HOST, [ports.broker for ports in layout.ports], others, pids, driver, answers, known, source)
 
 

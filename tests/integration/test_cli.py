@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import pytest
 from penstock import Consumer, Producer
 from penstock.record.lone_batch import lone_batch_bytes
 from penstock.testing import Cluster
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 from tests.support import command_line
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
@@ -288,12 +289,13 @@ def test_ctrl_c_ends_consume_with_130(penstock: Run, cluster: Cluster) -> None:
 def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
     port = 10_000 + os.getpid() % 20_000
     command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]
+    command += ["--kafka-port", str(port + 400)]
 
     def client(*arguments: str, stdin: bytes = b"") -> bytes:
         return ok(command_line.penstock(*arguments, stdin=stdin, bootstrap=f"127.0.0.1:{port}"))
 
-    for start in range(2):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
+    for start in range(2):  # the second one has the ports of the first
+        with subprocess.Popen(command[: -2 if start else None], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
             assert dev.stdout is not None and dev.stderr is not None
             expected = ",".join(f"127.0.0.1:{port + index}" for index in range(nodes))
             assert dev.stdout.readline().decode().strip() == expected, dev.stderr.read().decode()
@@ -301,6 +303,8 @@ def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path
                 client("topics", "create", "kept", "-p", "1", "-r", str(nodes))
                 client("produce", "kept", stdin=b"a\nb\n")
             assert client("consume", "kept", "--from-beginning", "--exit-at-end") == b"a\nb\n"
+            assert f"KAFKA://127.0.0.1:{port + 400}".encode() in client("cluster", "describe")
+            socket.create_connection(("127.0.0.1", port + 400)).close()
             dev.send_signal(signal.SIGINT)
             assert dev.wait(60) == 0, dev.stderr.read().decode()
     nodes_log = (tmp_path / "data" / "node-0" / "node.log").read_text()
@@ -319,12 +323,14 @@ def test_dev_says_in_one_line_that_its_port_is_taken(tmp_path: Path, cluster: Cl
 def test_dev_goes_on_until_its_last_node_has_ended(tmp_path: Path) -> None:
     port = 31_000 + os.getpid() % 1_000
     command = [*PENSTOCK, "dev", "--nodes", "2", "--data", str(tmp_path / "data"), "--port", str(port)]
+    command += ["--kafka-port", str(port + 400)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
         assert dev.stdout is not None and dev.stderr is not None
         assert dev.stdout.readline().startswith(f"127.0.0.1:{port}".encode()), dev.stderr.read().decode()
         assert b"2 nodes ready" in dev.stderr.readline()
         metrics = dev.stderr.readline().decode().split()
         assert metrics == ["metrics:", *(f"http://127.0.0.1:{port + 200 + index}/metrics" for index in range(2))]
+        assert dev.stderr.readline().startswith(f"for Kafka's clients: 127.0.0.1:{port + 400},".encode())
         children = Path(f"/proc/{dev.pid}/task").glob("*/children")
         first, second = (int(pid) for task in children for pid in task.read_text().split())
         os.kill(first, signal.SIGKILL)

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.node import node_command
 from penstock.testing import Cluster
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 from tests.fuzz_cli import Case, Place, argument_cases, drawn, place_of, run, stream_cases
 from tests.support.command_line import penstock
 from tests.support.waiting import wait_until

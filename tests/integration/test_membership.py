@@ -43,7 +43,8 @@ from penstock.pb import (
 )
 from penstock.testing import Cluster
 from penstock.testing.cluster import TEST_CONFIG
-from penstock.testing.layout import HOST, Layout, free_ports
+from penstock.testing.layout import Layout
+from penstock.testing.ports import HOST, free_ports
 from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
 from tests.support.grpc_stub import Stub
 from tests.support.nodes_here import NodesHere

@@ -28,7 +28,7 @@ from penstock.pb import broker_pb2
 from penstock.pipelines.frame.figures import BatchFigures, Figures
 from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 from tests.alerts_fire.stage import OF_THE_MACHINE
 from tests.support.grpc_stub import Stub
 from tests.support.kafka_metric_names import KAFKA_NAMES

@@ -16,7 +16,8 @@ from typing import cast
 import pytest
 
 from penstock.node import EXIT_INTERRUPTED, EXIT_REFUSED, node_command
-from penstock.testing.layout import Layout, NodePorts, free_ports, to_toml
+from penstock.testing.layout import Layout, to_toml
+from penstock.testing.ports import NodePorts, free_ports
 from penstock.testing.process import NodeProcess, wait_all_ready
 
 Tree = dict[str, tuple[int, bytes]]

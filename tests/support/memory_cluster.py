@@ -33,7 +33,8 @@ from penstock.client.environment import ClientEnvironment
 from penstock.ids import RandomIds
 from penstock.messages.apis import APIS
 from penstock.testing.cluster import TEST_CONFIG
-from penstock.testing.layout import Layout, fixed_ports
+from penstock.testing.layout import Layout
+from penstock.testing.ports import fixed_ports
 from penstock.types import CLIENT_LISTENER, Endpoint
 from penstock.wire.message_codec import request_codec, response_codec
 from tests.simulation.cluster.fibers import FiberThreads
@@ -96,7 +97,8 @@ class MemoryCluster:
         self.random = random.Random(seed)
         self.memory = MemoryProcess(self.random.getrandbits(64))
         self.network, self.clock = self.memory.network, self.memory.time
-        self._layout = Layout(Path("/memory"), self._ids().new_id(), fixed_ports(nodes, 9192))
+        ports = tuple(node._replace(kafka=0) for node in fixed_ports(nodes, 9192))
+        self._layout = Layout(Path("/memory"), self._ids().new_id(), ports)
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.disks = [LosingFileSystem() for _ in range(nodes)]
         self.outside: frozenset[int] = frozenset()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.testing import Cluster
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 
 OPS = Path(__file__).resolve().parents[2] / "ops" / "prometheus"
 

@@ -27,7 +27,8 @@ from broker.config.config import parse_config
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from penstock.errors import InvariantViolation
 from penstock.ids import RandomIds
-from penstock.testing.layout import HOST, Layout, fixed_ports
+from penstock.testing.layout import Layout
+from penstock.testing.ports import HOST, fixed_ports
 from penstock.types import Endpoint
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.clients.readers import find_ends, read_final

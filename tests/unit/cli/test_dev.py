@@ -6,34 +6,29 @@ import json
 import socket
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from broker.node.preflight import check_ports
-from penstock.cli.dev import as_before, checked_host, dev, how_ended, note_ended, require_stopped, why_not_started
+from penstock.cli.dev import (
+    PORT_IN_USE,
+    _opened,
+    checked_host,
+    dev,
+    how_ended,
+    note_ended,
+    require_stopped,
+    why_not_started,
+)
+from penstock.cli.dev_ports import KafkaPorts
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import NodeFailedError
-from penstock.testing.layout import new_layout, stored_layout
 from penstock.types import Endpoint
 
 
 def log_path(index: int) -> Path:
     return Path(f"node-{index}/node.log")
-
-
-def test_a_second_start_goes_on_with_what_the_first_one_had(tmp_path: Path) -> None:
-    assert as_before(tmp_path, None, None) == (1, 9192)
-    assert as_before(tmp_path, 3, 9000) == (3, 9000)
-    new_layout(tmp_path, 3, 9000).write([{}] * 3)
-    assert as_before(tmp_path, None, None) == as_before(tmp_path, 3, None) == (3, None)
-    assert stored_layout(tmp_path, 3, None) == stored_layout(tmp_path, 3, 9000), "None: the ports of the first start"
-    assert as_before(tmp_path, 4, None) == (4, None), "it grows"
-    with pytest.raises(ConfigError) as caught:
-        as_before(tmp_path, 1, None)
-    assert str(caught.value) == (
-        f"--nodes 1: {tmp_path} holds a cluster of 3; leave --nodes out to go on with it, or start another with"
-        " --data DIR"
-    )
 
 
 def test_a_node_that_fails_while_it_is_stopped_is_named_with_its_log() -> None:
@@ -91,6 +86,27 @@ def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_another(tmp_p
             check_ports(config)  # type: ignore[arg-type]
     failure = NodeFailedError("node 0 ended with code 2", log_path(0), [f"penstock: {refused.value}"])
     assert why_not_started(failure) == f"{refused.value}; `penstock dev --port PORT` takes other ports"
+    for_kafka = NodeFailedError("", log_path(0), [f"penstock: {refused.value}".replace("BROKER", "KAFKA")])
+    assert why_not_started(for_kafka).endswith("; `penstock dev --kafka-port PORT` takes another, and 0 leaves it out")
+
+
+def test_a_port_for_kafkas_clients_that_is_lost_before_its_use_is_chosen_again_unless_asked_for_by_name() -> None:
+    lost = NodeFailedError("", log_path(0), [f"penstock: listeners = KAFKA://127.0.0.1:9092: {PORT_IN_USE}"])
+    tried: list[tuple[int, ...]] = []
+
+    def cluster(kafka: KafkaPorts) -> Any:
+        def opened() -> str:
+            tried.append(kafka.chosen)
+            if kafka.chosen == (9092,):
+                raise lost
+            return "open"
+
+        return SimpleNamespace(open=opened)
+
+    choices = iter([KafkaPorts((9092,), (9092,)), KafkaPorts((9092,), (9093,)), KafkaPorts((9092,), (9093,))])
+    assert _opened(cluster, lambda: next(choices)) == ("open", ((9092,), (9093,))) and tried == [(9092,), (9093,)]
+    with pytest.raises(PenstockError, match="--kafka-port PORT"):
+        _opened(cluster, lambda: KafkaPorts((9092,), (9092,)))
 
 
 @pytest.mark.parametrize("log", [[], ["INFO: 3 of 9 logs opened"]])
@@ -109,11 +125,12 @@ def test_a_host_that_clients_could_not_connect_to_is_refused(host: str) -> None:
 def test_the_configuration_is_printed_and_nothing_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dev(2, tmp_path / "data", 20_000, "box.example", print_config=True)
+    dev(2, tmp_path / "data", 20_000, 0, "box.example", print_config=True)
     said = capsys.readouterr().out
-    assert f"# {tmp_path}/data/node-1/node.toml" in said and "advertised.listeners" in said
+    assert f"# {tmp_path}/data/node-1/node.toml" in said and "advertised.listeners" in said and "KAFKA" not in said
     dev(2, tmp_path / "data", 20_000, print_config=True, as_json=True)
     files = json.loads(capsys.readouterr().out)
     assert list(files) == [f"{tmp_path}/data/node-{index}/node.toml" for index in range(2)]
     assert "node.id = 1" in files[f"{tmp_path}/data/node-1/node.toml"]
+    assert '"KAFKA://127.0.0.1:' in files[f"{tmp_path}/data/node-1/node.toml"]
     assert not (tmp_path / "data").exists()

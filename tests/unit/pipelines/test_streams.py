@@ -25,7 +25,7 @@ from penstock.pipelines.frame.streams import batch_figures, run_queries
 from penstock.pipelines.jobs.bronze import BronzeConf, run_bronze
 from penstock.spark import lags, session
 from penstock.spark.planning import DataLossError
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 from penstock.types import TopicPartition
 
 

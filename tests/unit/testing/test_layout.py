@@ -10,7 +10,8 @@ import pytest
 from broker.config.config import load_config
 from penstock.errors import ConfigError
 from penstock.testing.cluster import TEST_CONFIG, Cluster
-from penstock.testing.layout import Layout, NodePorts, fixed_ports, free_ports, new_layout, stored_layout
+from penstock.testing.layout import Layout, new_layout, stored_kafka_ports, stored_layout
+from penstock.testing.ports import fixed_ports
 from storage.disk.file_names import LOCK
 from storage.disk.file_system import OsFileSystem
 
@@ -26,17 +27,6 @@ def test_every_node_file_is_a_configuration_that_a_node_accepts(tmp_path: Path, 
     assert configs[0].log_dirs == (str(layout.data_directory(0)),)
 
 
-def test_fixed_ports_leave_room_between_the_kinds() -> None:
-    assert fixed_ports(2, 9192) == (NodePorts(9192, 9292, 9392, 9492), NodePorts(9193, 9293, 9393, 9493))
-    with pytest.raises(ConfigError, match="out of range"):
-        fixed_ports(3, 65_300)
-
-
-def test_free_ports_are_distinct_and_below_the_ephemeral_ones() -> None:
-    ports = [port for node in free_ports(5) for port in node]
-    assert len(set(ports)) == 20 and max(ports) < 32_768
-
-
 def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
     layout = new_layout(tmp_path, 3, None)
     layout.write([{}] * 3)
@@ -45,11 +35,27 @@ def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_directory_from_before_the_brokers_had_a_listener_of_their_own_gets_one(tmp_path: Path) -> None:
-    layout = new_layout(tmp_path, 1, 9192)
+    layout = new_layout(tmp_path, 1, 9192).with_kafka_ports([0])
     layout.write([{}])
     state = {"cluster_id": layout.cluster_id, "ports": [[9192, 9292, 9392]]}
     (tmp_path / "cluster.json").write_text(json.dumps(state))
     assert stored_layout(tmp_path, 1, None) == layout
+    (tmp_path / "cluster.json").write_text(json.dumps({**state, "ports": [[9192, 9292]]}))
+    with pytest.raises(ConfigError, match=r"cluster\.json: damaged"):
+        stored_layout(tmp_path, 1, None)
+
+
+def test_a_directory_from_before_kafkas_clients_goes_on_without_a_listener_for_them(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, 20_000)
+    layout.write([TEST_CONFIG] * 3)
+    state = json.loads((tmp_path / "cluster.json").read_text())
+    assert [len(ports) for ports in state["ports"]] == [4, 4, 4], "as the release before reads it"
+    assert stored_kafka_ports(tmp_path) == tuple(state.pop("kafka_ports")) == (20_400, 20_401, 20_402)
+    (tmp_path / "cluster.json").write_text(json.dumps(state))
+    old = stored_layout(tmp_path, 4, None)
+    assert old is not None and old.kafka_bootstrap == "" and stored_kafka_ports(tmp_path) is None
+    assert all("KAFKA" not in str(old.node_config(index)["listeners"]) for index in range(4))
+    assert old.with_kafka_ports([9092, 0, 9093, 9094]).kafka_bootstrap == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
 
 
 def test_a_directory_is_unused_until_a_node_has_data_in_it(tmp_path: Path) -> None:
@@ -87,8 +93,14 @@ def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_not_open_says_so() -> None:
-    with pytest.raises(Exception, match="the cluster is not open"):
-        _ = Cluster().bootstrap
+    for address in ("bootstrap", "kafka_bootstrap"):
+        with pytest.raises(Exception, match="the cluster is not open"):
+            getattr(Cluster(), address)
+
+
+def test_ports_for_kafkas_clients_are_one_a_node() -> None:
+    with pytest.raises(ConfigError, match="kafka_ports: has 1 entries for 3 nodes; give one for each"):
+        Cluster(3, kafka_ports=[9092])
 
 
 @pytest.mark.parametrize("nodes", [0, 51])
@@ -142,6 +154,8 @@ def test_clients_elsewhere_reach_a_host_and_the_nodes_stay_among_themselves(tmp_
     config = load_config(str(layout.config_path(1)))
     assert str(config.listeners["BROKER"]) == "0.0.0.0:20001"
     assert str(config.advertised_listeners["BROKER"]) == "box.example:20001"
+    assert (str(config.listeners["KAFKA"]), config.kafka_listeners) == ("0.0.0.0:20401", ("KAFKA",))
+    assert str(config.advertised_listeners["KAFKA"]) == layout.kafka_bootstrap.split(",")[1] == "box.example:20401"
     assert {config.listeners[name].host for name in ("INTERNAL", "CONTROLLER")} == {"127.0.0.1"}
     again = stored_layout(tmp_path, 3, None, "127.0.0.1")
     assert again is not None and again.bootstrap.startswith("127.0.0.1:20000")

@@ -31,7 +31,7 @@ from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
 from penstock.messages.metadata import MetadataResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 from penstock.types import CONSUMER_REPLICA_ID, Endpoint
 from tests.support.grpc_stub import Stub
 from tests.support.machine import NOW_NS, THREADS
@@ -169,7 +169,7 @@ def test_a_stream_is_counted_under_the_name_of_its_client_and_one_of_a_broker_is
 def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> None:
     async def run() -> None:
         channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
-        inside, outside, of_brokers, of_kafka = free_ports(1)[0]
+        inside, outside, of_brokers, of_kafka, _ = free_ports(1)[0]
         config = parse_config(
             {
                 "node.id": 1,

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from broker.metrics.exposition import Page, serve_pages
 from penstock.errors import ConfigError
-from penstock.testing.layout import HOST, free_ports
+from penstock.testing.ports import HOST, free_ports
 from penstock.types import Endpoint
 
 

@@ -9,16 +9,17 @@ import pytest
 from broker.config.config import parse_config
 from broker.node.preflight import check_ports, parse_lost_log_dirs
 from penstock.errors import ConfigError
-from penstock.testing.layout import free_ports
+from penstock.testing.ports import free_ports
 
 
 def config_with(
-    broker: int, controller: int, metrics: int, internal: int, host: str = "127.0.0.1"
+    broker: int, controller: int, metrics: int, internal: int, kafka: int, host: str = "127.0.0.1"
 ) -> dict[str, object]:
     return {
         "node.id": 0,
         "process.roles": "broker,controller",
-        "listeners": (f"BROKER://{host}:{broker},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}"),
+        "listeners": f"BROKER://{host}:{broker},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller},"
+        f"KAFKA://127.0.0.1:{kafka}",
         "controller.quorum.voters": f"0@127.0.0.1:{controller}",
         "log.dirs": "/nowhere/a",
         "metrics.listener": f"127.0.0.1:{metrics}",
@@ -33,7 +34,13 @@ def test_free_ports_pass_and_stay_free() -> None:
 
 @pytest.mark.parametrize(
     ("listener", "key"),
-    [(0, "listeners = BROKER://"), (1, "listeners = C"), (2, "metrics.list"), (3, "listeners = INTERNAL")],
+    [
+        (0, "listeners = BROKER://"),
+        (1, "listeners = C"),
+        (2, "metrics.list"),
+        (3, "listeners = INTERNAL"),
+        (4, "listeners = KAFKA"),
+    ],
 )
 def test_a_port_that_somebody_has_is_named_with_its_key(listener: int, key: str) -> None:
     ports = free_ports(1)[0]

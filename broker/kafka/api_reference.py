@@ -1,0 +1,71 @@
+"""Makes docs/kafka-apis.md of the table of APIs: `python -m broker.kafka.api_reference > docs/kafka-apis.md`.
+
+A test compares the page with this module, so an API is not served without its line. Not here: what differs from Kafka
+behind these APIs (docs/kafka-clients.md).
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Final, cast
+
+from broker.config.config import parse_config
+from broker.kafka.api_row import ApiRow
+from broker.kafka.api_rows import api_rows
+from broker.kafka.parts import DoorParts
+from broker.kafka.schemas.table import REQUESTS
+from broker.kafka.wire.structs import facts_of
+from broker.network.doors import BrokerService
+
+INTRODUCTION = """# APIs of Kafka's protocol
+
+Made from `broker/kafka/api_rows.py` by `python -m broker.kafka.api_reference`; do not edit by hand.
+
+The APIs that a listener of the type KAFKA serves ([Kafka's clients](kafka-clients.md)), as ApiVersions tells its
+clients. *Served* are the versions that get an answer, *told* those that ApiVersions names where that is more: some
+clients turn a feature on only if an old version is in the range. *Kafka's* are the versions of Apache Kafka 4.3. A
+request of another API or version ends the connection, as in Kafka; ApiVersions itself answers with UNSUPPORTED_VERSION
+and this table.
+
+| key | API | served | told | Kafka's |
+| --- | --- | --- | --- | --- |
+"""
+NOT_SERVED = """
+## Not served
+Clients are not told of these, so they do without them or say that the cluster is too old for them.
+
+"""
+_NODE: Final = {
+    "node.id": 0,
+    "process.roles": "broker",
+    "listeners": "BROKER://localhost:9192,INTERNAL://localhost:9194,KAFKA://localhost:9092",
+    "controller.quorum.voters": "1@localhost:9193",
+    "log.dirs": "/nowhere",
+}
+
+
+def reference() -> str:
+    """The page."""
+    service = cast(BrokerService, SimpleNamespace(cluster_id=""))
+    rows = api_rows(DoorParts(parse_config(_NODE, looks_at_dirs=False), service))
+    left = [
+        f"{request.__name__.removesuffix('Request')} ({key})" for key, request in REQUESTS.items() if key not in rows
+    ]
+    served = "".join(_row(rows[key]) for key in sorted(rows))
+    return INTRODUCTION + served + NOT_SERVED + ", ".join(sorted(left)) + ".\n"
+
+
+def _row(row: ApiRow) -> str:
+    told = _range(*row.advertised) if row.advertised not in (None, row.versions) and row.advertised else ""
+    return (
+        f"| {row.key} | {row.name} | {_range(*row.versions)} | {told} | {_range(*facts_of(row.request).versions)} |\n"
+    )
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,107 @@
+"""Chooses the ports of a local cluster's nodes: fixed ones from a first one on, or free ones drawn at random.
+
+A port is only looked at, not held, so another process may take it before the node does. Not here: where the choice is
+kept (layout.py), and what happens when a node does not get its port (cluster.py, and `penstock dev`).
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count, islice
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+
+HOST, EVERY_ADDRESS = "127.0.0.1", "0.0.0.0"
+PORT_MAX = 65_535
+PORT_LOW, PORT_HIGH = 10_000, 32_767
+"""Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
+CONTROLLER_PORT_STEP = 100
+METRICS_PORT_STEP = 200
+INTERNAL_PORT_STEP = 300
+KAFKA_PORT_STEP = 400
+
+
+class NodePorts(NamedTuple):
+    """The listeners of one node: clients connect to `broker`, Kafka's clients to `kafka` (0: there is none), the nodes
+    to each other's `controller` and `internal`."""
+
+    broker: int
+    controller: int
+    metrics: int
+    internal: int
+    kafka: int = 0
+
+
+def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
+    """Brokers from `port` on, controllers 100 above, metrics 200, the brokers' own listeners 300, Kafka's clients 400
+    above."""
+    last = PORT_MAX - KAFKA_PORT_STEP - nodes
+    if not 1 <= port <= last:
+        raise ConfigError(f"port {port}: out of range; must be from 1 to {last}")
+    return tuple(islice(_ports_from(port), nodes))
+
+
+def more_ports(ports: Sequence[NodePorts], nodes: int) -> tuple[NodePorts, ...]:
+    """The given ones and more of their kind, for so many nodes. A new node has one for Kafka's clients if a given one
+    has."""
+    known, first = len(ports), ports[0].broker
+    fixed = fixed_ports(known, first)
+    is_fixed = [node._replace(kafka=0) for node in ports] == [node._replace(kafka=0) for node in fixed]
+    more = fixed_ports(nodes, first)[known:] if is_fixed else free_ports(nodes - known)
+    if not any(node.kafka for node in ports):
+        more = tuple(node._replace(kafka=0) for node in more)
+    return (*ports, *more)
+
+
+def _ports_from(port: int) -> Iterator[NodePorts]:
+    for p in count(port):
+        steps = (CONTROLLER_PORT_STEP, METRICS_PORT_STEP, INTERNAL_PORT_STEP, KAFKA_PORT_STEP)
+        yield NodePorts(p, *(p + step for step in steps))
+
+
+def free_ports(nodes: int) -> tuple[NodePorts, ...]:
+    """Ports on which no process listens now, drawn at random so that two test runs hardly meet."""
+    draw = random.SystemRandom()
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < len(NodePorts._fields) * nodes:
+            probe = held.enter_context(socket.socket())
+            port = draw.randint(PORT_LOW, PORT_HIGH)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            found.append(port)
+    step = len(NodePorts._fields)
+    return tuple(NodePorts(*found[at : at + step]) for at in range(0, len(found), step))
+
+
+def free_kafka_ports(wanted: Iterable[int], ports: Sequence[NodePorts], address: str) -> tuple[int, ...]:
+    """For each node the port that is wanted for Kafka's clients, or the next one on which nobody listens and that no
+    node has for anything else; 0 stays 0. ConfigError when there is none."""
+    taken = {port for node in ports for port in node._replace(kafka=0)}
+    found = []
+    for first in wanted:
+        candidates = range(first, PORT_MAX + 1) if first else ()
+        port = next((p for p in candidates if p not in taken and is_free(address, p)), 0)
+        if first and not port:
+            raise ConfigError(f"no port from {first} to {PORT_MAX} is free for Kafka's clients")
+        taken.add(port)
+        found.append(port)
+    return tuple(found)
+
+
+def is_free(address: str, port: int) -> bool:
+    """True if a node could listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a node has it: TIME_WAIT is no bar
+        try:
+            probe.bind((address, port))
+            probe.listen(1)  # two may bind with SO_REUSEADDR, but only one may listen
+        except OSError:
+            return False
+    return True

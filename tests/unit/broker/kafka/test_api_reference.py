@@ -1,0 +1,18 @@
+"""The page of the APIs of Kafka's protocol is the one that its table makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker.kafka.api_reference import reference
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = Path(__file__).parents[4] / "docs" / "kafka-apis.md"
+    assert page.read_text() == reference(), "run python -m broker.kafka.api_reference > docs/kafka-apis.md"
+
+
+def test_a_served_api_has_its_versions_beside_kafkas_and_every_other_one_is_named() -> None:
+    served, _, left = reference().partition("## Not served")
+    assert "| 3 | Metadata | 0 to 13 |  | 0 to 13 |\n" in served and "Metadata (3)" not in left
+    assert "JoinGroup (11)" in left and "| JoinGroup |" not in served
