@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from broker.connections.listener_limits import ListenerLimits
@@ -15,18 +15,18 @@ from broker.connections.shared_connections import CreationRate, SharedConnection
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.frame_connection import FrameConnection
-from broker.kafka.connection.kafka_listener import KafkaListener
+from broker.kafka.connection.kafka_listener import Bind, KafkaListener, bind_on_loop
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.plan import Ask, Asked, Plan
-from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.kafka.wire.codec import decode, encode, is_flexible
 from broker.kafka.wire.headers import HeaderStart, read_response_header, request_header
 from broker.kafka.wire.structs import facts_of
 from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
-from broker.network.doors import BrokerService
+from broker.network.doors import BrokerService, Session
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -36,6 +36,12 @@ from penstock.types import Endpoint
 
 LIMITS = ListenerLimits(1 << 20, 1 << 24, 600_000, 10, 5, 30_000)
 MEMORY_BYTES = 1 << 24
+VERSION = 9
+"""The version of the requests that a test sends."""
+
+
+def no_session(host: str) -> Session:
+    raise AssertionError("no plan here fetches")
 
 
 class FarSide:
@@ -144,31 +150,29 @@ class DoorBench:
         shared: SharedConnections | None = None,
         prepare: Any = lambda request: None,
         queued_max: int = 100,
+        bind: Bind = bind_on_loop,
     ) -> None:
         self.clock = ManualClock(1)
         self.channel = RequestChannel(queued_max, BusyTimes(self.clock.now_ns), self.clock.now_ns, self._sent)
         self.sent: list[str] = []
         self.memory = RequestMemory(MEMORY_BYTES)
         self.shared = shared or SharedConnections(100, CreationRate(1_000))
+        self.fatal: list[BaseException] = []
+        failed = FailedRequests(self.fatal.append)
+        memories = self.memory, self.memory
         self.service = BrokerService(
-            self.channel,
-            lambda host: None,
-            prepare,
-            self.memory,
-            self.memory,
-            100,
-            100,
-            self.shared,  # type: ignore
+            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail
         )
-        failed = FailedRequests(lambda error: None)
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
-        table = [*rows, METADATA, PRODUCE]
+        table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
         table.append(api_versions_row(table, self.service.names.software))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
         self.listener = KafkaListener(
-            "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock
+            "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock, bind
         )
+        if bind is bind_on_loop:
+            self.listener.open()
 
     def _sent(self, request: Request, sent_ns: int) -> None:
         self.sent.append(request.api)
@@ -224,3 +228,29 @@ def frame(message: Any, version: int, number: int = 1, client_id: str = "somebod
     )
     body = header + b"".join(bytes(part) for part in encode(message, version))
     return struct.pack(">i", len(body)) + body
+
+
+def metadata(number: int, *topics: str, client_id: str = "somebody") -> bytes:
+    asked = [MetadataRequestTopic(name=topic) for topic in topics]
+    return frame(MetadataRequest(topics=asked), VERSION, number, client_id)
+
+
+def answers(far: FarSide) -> list[tuple[int, str | None]]:
+    return [(number, answer.cluster_id) for number, answer in far.answers(MetadataResponse, VERSION)]
+
+
+def run_to_the_end(scenario: Callable[[], Awaitable[DoorBench]]) -> None:
+    """A scenario in whose end every connection is gone."""
+
+    async def main() -> None:
+        bench = await scenario()
+        await bench.dispatcher.stop()
+        bench.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
+async def bench_of(handle: Callable[[Request], None] | None = None, **settings: object) -> DoorBench:
+    bench = DoorBench(**settings) if handle is None else DoorBench(handle, **settings)  # type: ignore[arg-type]
+    bench.dispatcher.start()
+    return bench

@@ -106,7 +106,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """While the socket takes no more."""
         self._ended = self._is_lost = self._is_paused = False
         self.active_ms = now_ms()
-        """When bytes last came or went."""
+        """When a frame last was whole, or bytes of an answer left: a client that sends single bytes is not active."""
         self.peer = Endpoint("", 0)
 
     # -- asyncio's side ------------------------------------------------------------------------------------------------
@@ -122,7 +122,6 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._shared if self._rest is None else self._rest
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.active_ms = self._now_ms()
         if self._rest is not None:
             self._rest = self._rest[nbytes:] if nbytes < len(self._rest) else None
             if self._rest is None:
@@ -172,6 +171,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         if frame is None:
             lease.release()
             return None
+        self.active_ms = self._now_ms()
         return frame, lease
 
     def _next_size(self) -> int:

@@ -1,7 +1,7 @@
 """One listener of Kafka's protocol: its socket, its connections, and who may stay. An edge.
 
-The socket is bound at the start and listens from `open` on: before that the node knows no topic, and a client that is
-refused tries another node. A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
+Until `open` the node knows no topic, so it closes every connection at once, and the client tries another node. (Kafka
+lets it wait.) Later a connection over a limit is closed when it is accepted (connections/accept_guard.py). All
 connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: who was silent for
 connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers is cut.
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from broker.connections.accept_guard import AcceptGuard
 from broker.connections.connection_guard import ConnectionGuardStatistics
@@ -30,26 +30,26 @@ _log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 HOSTS_SHOWN = 3
+BACKLOG = 1_024
+"""Connections that wait to be accepted: all clients of a node that has restarted come at once."""
 STOP_GRACE_SECONDS = 0.5
 """A stop waits so long for the answers to what was taken."""
 
 
 class Server(Protocol):
-    """A bound socket (`asyncio.Server`)."""
-
-    async def start_serving(self) -> None: ...
+    """A socket that listens (`asyncio.Server`)."""
 
     def close(self) -> None: ...
 
 
 Bind = Callable[[Callable[[], FrameConnection], Endpoint], Awaitable[Server]]
-"""Binds an address; OSError if that cannot be. Each connection is given to a protocol of its own."""
+"""Listens at an address; OSError if that cannot be. Each connection is given to a protocol of its own."""
 
 
 async def bind_on_loop(protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> Server:
     """The machine's network."""
     loop = asyncio.get_running_loop()
-    return await loop.create_server(protocol, endpoint.host, endpoint.port, backlog=1_024, start_serving=False)
+    return await loop.create_server(protocol, endpoint.host, endpoint.port, backlog=BACKLOG)
 
 
 Serve = Callable[[FrameConnection, str], ServedConnection]
@@ -75,15 +75,15 @@ class KafkaListener:
         self._shared = memoryview(bytearray(AHEAD_BYTES_MAX))
         self._open: dict[Endpoint, ServedConnection] = {}
         self._server: Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
         self._cut: Counter[tuple[str, str]] = Counter()
         """Connections cut since the last sweep, by limit and host: one line tells of all."""
-        self._is_stopping = False
+        self._is_open = False
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Bind; ConfigError if the address cannot be bound."""
+        """Listen; ConfigError if the address cannot be bound."""
         try:
             self._server = await self._bind(self._new_connection, self._endpoint)
         except OSError as error:
@@ -91,25 +91,19 @@ class KafkaListener:
                 f"listeners: {self.name} cannot listen on {self._endpoint}: the address is in use, or is not one of "
                 f"this machine ({error}); choose another port, or stop the process that holds it"
             ) from None
+        self._sweeping = asyncio.get_running_loop().create_task(self._sweeps(), name=f"connections-{self.name}")
 
     def open(self) -> None:
-        """Connections are accepted from now on."""
-        if self._server is not None and not self._is_stopping:
-            self._begin(self._server.start_serving(), f"accept-{self.name}")
-            self._begin(self._sweeps(), f"connections-{self.name}")
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Connections may stay from now on."""
+        self._is_open = True
 
     async def stop(self) -> None:
         """Takes no more; what was taken has STOP_GRACE_SECONDS for its answers."""
-        self._is_stopping = True
+        self._is_open = False
         if self._server is not None:
             self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         running = [served.task for served in self._open.values() if served.task is not None]
         for served in tuple(self._open.values()):
             served.connection.end_input()
@@ -117,7 +111,7 @@ class KafkaListener:
             await asyncio.wait(running, timeout=STOP_GRACE_SECONDS)
         for served in tuple(self._open.values()):
             served.connection.abort()
-        await asyncio.gather(*running, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
     # -- connections come and go ---------------------------------------------------------------------------------------
 
@@ -127,7 +121,7 @@ class KafkaListener:
     def connected(self, connection: FrameConnection) -> None:
         """See HearsOfConnection."""
         peer = connection.peer
-        if self._is_stopping:
+        if not self._is_open:
             connection.abort()
             return
         cut, limit = self._guard.came(peer, self._clock.now_ms())
