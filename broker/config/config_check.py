@@ -50,6 +50,13 @@ def conflicts(config: NodeConfig) -> list[str]:
     return found
 
 
+def without_kafka(config: NodeConfig) -> str:
+    """A note about a broker that Kafka's clients cannot use; "" for every other node."""
+    if not config.is_broker or config.kafka_listeners:
+        return ""
+    return "listeners has none for Kafka's clients; KAFKA://host:9092 adds one, on every broker (docs/kafka-clients.md)"
+
+
 def _check_roles(config: NodeConfig) -> None:
     internal = config.inter_broker_listener_name
     more = [("broker", name) for name in config.client_listeners if name != "BROKER"]

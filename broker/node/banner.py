@@ -15,14 +15,16 @@ def banner(config: NodeConfig, config_path: str, version: str, runtime: str, pid
     yield f"configuration {config_path}: {given} keys given, settings digest {settings_digest(config)}"
     log_dirs = ", ".join(config.log_dirs)
     yield f"log dirs {log_dirs}; the metadata log is in {config.metadata_log_dir}; flush.policy {config.flush_policy}"
-    listeners = [
-        f"{name}://{endpoint}" + _advertised(config, name) for name, endpoint in sorted(config.listeners.items())
-    ]
+    listeners = [f"{name}://{endpoint}" + _about(config, name) for name, endpoint in sorted(config.listeners.items())]
     yield f"listeners {', '.join(listeners)}; metrics at {config.metrics_listener or 'no address'}"
     voters = ", ".join(f"{voter}@{endpoint}" for voter, endpoint in sorted(config.voters.items()))
     yield f"voters {voters}; rack {config.broker_rack or 'none'}"
 
 
-def _advertised(config: NodeConfig, name: str) -> str:
-    advertised = config.advertised_listeners[name]
-    return "" if advertised == config.listeners[name] else f" (advertised as {advertised})"
+def _about(config: NodeConfig, name: str) -> str:
+    advertised, facts = config.advertised_listeners[name], []
+    if advertised != config.listeners[name]:
+        facts.append(f"advertised as {advertised}")
+    if name in config.kafka_listeners:
+        facts.append("speaks Kafka's protocol")
+    return f" ({', '.join(facts)})" if facts else ""

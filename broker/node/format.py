@@ -14,6 +14,7 @@ import re
 import sys
 
 from broker.config.config import load_config
+from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import VoterMemory
@@ -33,6 +34,8 @@ def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
     formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin)
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
+    if note := without_kafka(config):
+        sys.stderr.write(f"penstock: {note}\n")
     if rejoin:
         sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
     return 0

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -90,6 +91,8 @@ def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
             raise ConfigError(
                 f"listeners: penstock@{taken[endpoint]} has {endpoint}, too; give each node its own ports"
             )
+    if note := without_kafka(config):
+        yield note
     racks = {config.broker_rack, *(other.broker_rack for other in host.others.values())}
     if host.others and (len(racks) > 1 or "" in racks):
         names = ", ".join(f"penstock@{name}" for name in sorted(host.others))

@@ -9,8 +9,9 @@ from broker.node.banner import banner
 GIVEN: dict[str, object] = {
     "node.id": 1,
     "process.roles": "broker,controller",
-    "listeners": "BROKER://0.0.0.0:9192,INTERNAL://h1:9194,CONTROLLER://h1:9193",
-    "advertised.listeners": "BROKER://h1:9192",
+    "listeners": "BROKER://0.0.0.0:9192,INTERNAL://h1:9194,CONTROLLER://h1:9193,KAFKA://h1:9092,OUT://h1:9093",
+    "listener.type.map": "OUT:KAFKA",
+    "advertised.listeners": "BROKER://h1:9192,OUT://o1:31093",
     "controller.quorum.voters": "1@h1:9193",
     "log.dirs": "/d1,/d2",
     "metadata.log.dir": "/d2",
@@ -22,9 +23,10 @@ def test_the_banner_is_a_fact_a_line() -> None:
     config = parse_config(GIVEN)
     assert list(banner(config, "/etc/penstock/1.toml", "1.2.3", "CPython 3.11 on Linux", 42)) == [
         "penstock 1.2.3: node 1 (broker, controller) starts; pid 42, CPython 3.11 on Linux",
-        f"configuration /etc/penstock/1.toml: 8 keys given, settings digest {settings_digest(config)}",
+        f"configuration /etc/penstock/1.toml: 9 keys given, settings digest {settings_digest(config)}",
         "log dirs /d1, /d2; the metadata log is in /d2; flush.policy fsync",
-        "listeners BROKER://0.0.0.0:9192 (advertised as h1:9192), CONTROLLER://h1:9193, INTERNAL://h1:9194;"
+        "listeners BROKER://0.0.0.0:9192 (advertised as h1:9192), CONTROLLER://h1:9193, INTERNAL://h1:9194,"
+        " KAFKA://h1:9092 (speaks Kafka's protocol), OUT://h1:9093 (advertised as o1:31093, speaks Kafka's protocol);"
         " metrics at no address",
         "voters 1@h1:9193; rack host-1",
     ]

@@ -8,8 +8,9 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.node.format import format_node
+from broker.node.format import format_node, main
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.testing.layout import to_toml
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.support.machine import IDS
@@ -53,6 +54,18 @@ def test_every_log_dir_gets_the_same_cluster_and_an_id_of_its_own(tmp_path: Path
     found = [read_meta_properties(FS, directory) for directory in config.log_dirs]
     assert {(p.cluster_id, p.node_id) for p in found if p} == {(cluster_id, 1)}
     assert len({p.directory_id for p in found if p}) == 2
+
+
+def test_the_command_says_how_to_serve_kafkas_clients_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "1.toml"
+    values = config_for(tmp_path, "a").given
+    file.write_text(to_toml(values))
+    assert main(str(file), "") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"formatted {tmp_path}/a for node 1") and "KAFKA://host:9092 adds one" in said.err
+    listeners = f"{values['listeners']},KAFKA://127.0.0.1:9092"
+    file.write_text(to_toml({**values, "listeners": listeners, "log.dirs": str(tmp_path / "b")}))
+    assert main(str(file), "") == 0 and capsys.readouterr().err == ""
 
 
 def test_a_given_cluster_id_is_kept(tmp_path: Path) -> None:

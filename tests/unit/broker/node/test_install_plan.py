@@ -29,12 +29,12 @@ TEMPLATE = "[Service]\nExecStart=/opt/penstock/bin/penstock node start --config 
 
 
 def config(number: int = 1, **given: object) -> NodeConfig:
-    ports = [number * 1000 + offset for offset in (1, 2, 3)]
+    ports = [number * 1000 + offset for offset in (1, 2, 3, 4)]
     return parse_config(
         {
             "node.id": number,
             "process.roles": "broker,controller",
-            "listeners": f"BROKER://h:{ports[0]},INTERNAL://h:{ports[1]},CONTROLLER://h:{ports[2]}",
+            "listeners": f"BROKER://h:{ports[0]},INTERNAL://h:{ports[1]},CONTROLLER://h:{ports[2]},KAFKA://h:{ports[3]}",
             "controller.quorum.voters": f"{number}@h:{ports[2]}",
             "log.dirs": f"/var/lib/penstock/{number}/data",
             **given,
@@ -99,6 +99,14 @@ def test_a_step_that_fails_is_named() -> None:
         run_steps([Step(("systemctl", "daemon-reload"))], run)
     with pytest.raises(PenstockError, match="no-such-program-here: No such file"):
         run_steps([Step(("no-such-program-here",))])
+
+
+def test_a_broker_without_a_listener_for_kafkas_clients_is_told_how_to_add_one() -> None:
+    old = "BROKER://h:1001,INTERNAL://h:1002,CONTROLLER://h:1003"
+    (note,) = check(config(listeners=old), machine())
+    assert note.startswith("listeners has none for Kafka's clients; KAFKA://host:9092 adds one, on every broker")
+    controller = config(listeners="CONTROLLER://h:1003", **{"process.roles": "controller"})
+    assert list(check(controller, machine())) == []
 
 
 def test_several_nodes_of_a_machine_need_ports_log_dirs_and_a_rack() -> None:

@@ -1,0 +1,56 @@
+"""Real nodes of which one has no listener for Kafka's clients, as while a cluster gets them node by node."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from penstock import Admin, Producer
+from penstock.testing import Cluster
+from penstock.testing.ports import free_ports
+from tests.support.kafka_door import answer_in, frame
+
+NONE, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 0, 5, 72
+
+
+def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_until_it_has_one() -> None:
+    port, later = (ports.kafka for ports in free_ports(2))
+    with Cluster(2, kafka_ports=[port, 0]) as cluster:
+        topic = cluster.topic(partitions=2, replication_factor=1)
+        with Producer(cluster.bootstrap) as producer:
+            producer.send(topic, b"v").result()
+        leaders = [cluster.leader(topic, number) for number in range(2)]
+        assert sorted(leaders) == [0, 1] and cluster.kafka_bootstrap == f"127.0.0.1:{port}"
+        for version, error in ((5, LEADER_NOT_AVAILABLE), (6, LISTENER_NOT_FOUND), (13, LISTENER_NOT_FOUND)):
+            found = metadata(port, topic, version)
+            assert [(broker.node_id, broker.port) for broker in found.brokers] == [(0, port)]
+            partitions = {p.partition_index: (p.leader_id, p.error_code) for p in found.topics[0].partitions}
+            assert partitions == {leaders.index(0): (0, NONE), leaders.index(1): (-1, error)}
+        with Admin(cluster.bootstrap) as admin:
+            health = admin.cluster_health()
+            (check,) = (check for check in health.checks if check.name == "client listeners")
+            assert (health.status, check.status) == ("healthy", "warning"), "all is as it was configured"
+            assert check.details[0].startswith("KAFKA is not on node 1")
+            assert "speaks Kafka's protocol" in cluster.log_path(0).read_text()
+            cluster.stop(1)
+            config = cluster.config_path(1)
+            text = config.read_text()
+            config.write_text(text.replace('"BROKER://', f'"KAFKA://127.0.0.1:{later}", "BROKER://', 1))
+            cluster.start(1)
+            assert [c.status for c in admin.cluster_health().checks if c.name == "client listeners"] == ["ok"]
+        found = metadata(port, topic, 13)
+        assert [(broker.node_id, broker.port) for broker in found.brokers] == [(0, port), (1, later)]
+        assert sorted(p.leader_id for p in found.topics[0].partitions) == [0, 1]
+
+
+def metadata(port: int, topic: str, version: int) -> MetadataResponse:
+    """The answer of the node that listens there."""
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.settimeout(10)
+        connection.sendall(frame(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), version))
+        with connection.makefile("rb") as stream:
+            (length,) = struct.unpack(">i", stream.read(4))
+            answer = answer_in(memoryview(stream.read(length)), MetadataResponse, version)[1]
+    assert isinstance(answer, MetadataResponse)
+    return answer
