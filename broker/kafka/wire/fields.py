@@ -6,8 +6,8 @@
     leader: Leader = nested(Leader, "10+", tag=0)
 
 No versions mean all of the message's. A value for a version that lacks the field is dropped where the field is
-`ignorable`, and refused otherwise unless it is the default. Each function is typed as what it stands for in a class
-(structs.py), where type checkers see a plain attribute. Pure.
+`ignorable`, and refused otherwise unless it is the default. Tags ascend in a class, as they do on the wire. Each
+function is typed as what it stands for in a class (structs.py), where type checkers see a plain attribute. Pure.
 """
 
 from __future__ import annotations

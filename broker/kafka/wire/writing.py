@@ -71,7 +71,7 @@ class _Writing:
             else:
                 self._field(declared, expression, where)
         if self._flexible:
-            self._tags(sorted(tagged, key=lambda field: field[2].tag or 0))
+            self._tags(tagged)
 
     def _pack(self, codes: str, values: list[str]) -> None:
         if codes in ("B", _PAD):

@@ -22,6 +22,21 @@ def test_every_api_has_a_request_and_a_response_with_the_same_versions() -> None
         assert facts_of(request).flexible == facts_of(RESPONSES[key]).flexible
 
 
+def structs_of(cls: type) -> set[type]:
+    """The class and those of its fields, and of theirs."""
+    nested = [field.element for _, field in facts_of(cls).fields if isinstance(field.element, type)]
+    return {cls}.union(*map(structs_of, nested))
+
+
+def test_tags_are_declared_in_the_order_in_which_they_are_written_and_only_for_flexible_versions() -> None:
+    for message in MESSAGES:
+        for struct in structs_of(message):
+            tagged = [field for _, field in facts_of(struct).fields if field.tag is not None]
+            assert [field.tag for field in tagged] == list(range(len(tagged)))
+            for field in tagged:
+                assert field.versions.first >= facts_of(message).flexible.first
+
+
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 def test_a_message_with_nothing_but_defaults_returns_as_it_was(cls: type) -> None:
     first, last = facts_of(cls).versions
@@ -58,6 +73,43 @@ def test_null_is_refused_where_it_may_not_be() -> None:
         encode(MetadataRequest(topics=None), 0)
     with pytest.raises(InvalidRequestError, match=r"MetadataRequest\.topics is null"):
         decode(MetadataRequest, 0, memoryview(b"\xff\xff\xff\xff"))
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "sentence"),
+    [
+        (ProduceRequest(acks=1 << 15), 9, "ProduceRequest of version 9 has no encoding"),
+        (ProduceRequest(acks="all"), 9, "ProduceRequest of version 9 has no encoding"),
+        (ProduceRequest(transactional_id=7), 9, "ProduceRequest of version 9 has no encoding"),
+        (
+            MetadataRequest(topics=[MetadataRequestTopic(name="\udc80")]),
+            9,
+            "MetadataRequest of version 9 has no encoding",
+        ),
+        (MetadataRequest(topics=["orders"]), 9, "MetadataRequest of version 9 has no encoding"),
+        (MetadataRequest(topics=[MetadataRequestTopic(topic_id="short")]), 12, "'short' is no uuid of 22 characters"),
+        (MetadataRequest(topics=[MetadataRequestTopic(topic_id="?" * 22)]), 12, "is no uuid of 22 characters"),
+        (MetadataRequest(topics=[MetadataRequestTopic(topic_id="ä" * 22)]), 12, "is no uuid of 22 characters"),
+        (MetadataRequest(topics=[MetadataRequestTopic(name="a" * 32_768)]), 9, r"Topic\.name has 32768 bytes"),
+        (MetadataRequest(topics=[MetadataRequestTopic(name="a" * 32_768)]), 1, r"Topic\.name has 32768 bytes"),
+    ],
+)
+def test_a_message_that_has_no_encoding_is_refused_with_its_name(message: object, version: int, sentence: str) -> None:
+    with pytest.raises(EncodeError, match=sentence):
+        encode(message, version)
+
+
+def test_a_string_may_have_as_many_bytes_as_in_kafka() -> None:
+    message = MetadataRequest(topics=[MetadataRequestTopic(name="a" * 32_767)])
+    for version in (1, 9):
+        written = b"".join(encode(message, version))
+
+        assert decode(MetadataRequest, version, memoryview(written)) == (message, len(written))
+
+
+def test_a_class_that_is_no_struct_of_the_wire_is_refused() -> None:
+    with pytest.raises(TypeError, match="str is no struct of the wire"):
+        encode("text", 0)
 
 
 def test_a_version_that_is_not_declared_is_refused() -> None:
