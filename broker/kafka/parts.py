@@ -21,6 +21,10 @@ class DoorParts:
         """The newest metadata that this node has."""
         return self._service.image()
 
+    def wall_ms(self) -> int:
+        """The calendar: milliseconds since 1970."""
+        return self._service.wall_ms()
+
     def topic_id(self, name: str) -> str | None:
         """None for a topic that there is not."""
         topic = self.image().topics_by_name.get(name)

@@ -57,6 +57,8 @@ class BrokerService:
     """Answers a request with an exception."""
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE
     """The newest metadata of this node."""
+    wall_ms: Callable[[], int] = lambda: 0
+    """The calendar: milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ class QuorumReplicaInfo:
     node_id: int
     log_end_offset: int
     last_fetch_ms_ago: int
+    last_caught_up_ms_ago: int = 0
+    """When it had all that the leader had; at least 1, and 0 where that is not known: an older leader does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -648,14 +648,16 @@ class DescribeQuorumResponse(_message.Message):
     def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., only_own_view: _Optional[bool] = ...) -> None: ...
 
 class QuorumReplica(_message.Message):
-    __slots__ = ("node_id", "log_end_offset", "last_fetch_ms_ago")
+    __slots__ = ("node_id", "log_end_offset", "last_fetch_ms_ago", "last_caught_up_ms_ago")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCH_MS_AGO_FIELD_NUMBER: _ClassVar[int]
+    LAST_CAUGHT_UP_MS_AGO_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     log_end_offset: int
     last_fetch_ms_ago: int
-    def __init__(self, node_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms_ago: _Optional[int] = ...) -> None: ...
+    last_caught_up_ms_ago: int
+    def __init__(self, node_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms_ago: _Optional[int] = ..., last_caught_up_ms_ago: _Optional[int] = ...) -> None: ...
 
 class DescribeMetadataRequest(_message.Message):
     __slots__ = ("offset", "position", "max_bytes")

@@ -189,5 +189,10 @@ class QuorumParts:
 
 
 def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
-    ago = replica.last_fetch_ms_ago
-    return QuorumReplicaInfo(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)
+    ago, caught_up = replica.last_fetch_ms_ago, replica.last_caught_up_ms_ago
+    return QuorumReplicaInfo(
+        replica.replica_id,
+        replica.log_end_offset,
+        -1 if ago is None else ago,
+        0 if caught_up is None else max(1, caught_up),
+    )

@@ -81,6 +81,7 @@ def make_request_path(
         quorum.cluster_id,
         fail=failed.fail,
         image=lambda: quorum.loader.image,
+        wall_ms=clock.wall_ms,
     )
     listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory

@@ -3424,12 +3424,13 @@ func (x *DescribeQuorumResponse) GetOnlyOwnView() bool {
 }
 
 type QuorumReplica struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	NodeId         int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	LogEndOffset   int64                  `protobuf:"zigzag64,2,opt,name=log_end_offset,json=logEndOffset,proto3" json:"log_end_offset,omitempty"`         // -1 when the leader has not heard of it
-	LastFetchMsAgo int64                  `protobuf:"zigzag64,3,opt,name=last_fetch_ms_ago,json=lastFetchMsAgo,proto3" json:"last_fetch_ms_ago,omitempty"` // -1 when never
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	NodeId            int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	LogEndOffset      int64                  `protobuf:"zigzag64,2,opt,name=log_end_offset,json=logEndOffset,proto3" json:"log_end_offset,omitempty"`                  // -1 when the leader has not heard of it
+	LastFetchMsAgo    int64                  `protobuf:"zigzag64,3,opt,name=last_fetch_ms_ago,json=lastFetchMsAgo,proto3" json:"last_fetch_ms_ago,omitempty"`          // -1 when never
+	LastCaughtUpMsAgo int64                  `protobuf:"varint,4,opt,name=last_caught_up_ms_ago,json=lastCaughtUpMsAgo,proto3" json:"last_caught_up_ms_ago,omitempty"` // when it had all that the leader had; at least 1, and 0 when that is not known
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *QuorumReplica) Reset() {
@@ -3479,6 +3480,13 @@ func (x *QuorumReplica) GetLogEndOffset() int64 {
 func (x *QuorumReplica) GetLastFetchMsAgo() int64 {
 	if x != nil {
 		return x.LastFetchMsAgo
+	}
+	return 0
+}
+
+func (x *QuorumReplica) GetLastCaughtUpMsAgo() int64 {
+	if x != nil {
+		return x.LastCaughtUpMsAgo
 	}
 	return 0
 }
@@ -3957,11 +3965,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0ehigh_watermark\x18\x03 \x01(\x03R\rhighWatermark\x122\n" +
 	"\x06voters\x18\x04 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\x06voters\x128\n" +
 	"\tobservers\x18\x05 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\tobservers\x12\"\n" +
-	"\ronly_own_view\x18\x06 \x01(\bR\vonlyOwnView\"y\n" +
+	"\ronly_own_view\x18\x06 \x01(\bR\vonlyOwnView\"\xab\x01\n" +
 	"\rQuorumReplica\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12$\n" +
 	"\x0elog_end_offset\x18\x02 \x01(\x12R\flogEndOffset\x12)\n" +
-	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo\"j\n" +
+	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo\x120\n" +
+	"\x15last_caught_up_ms_ago\x18\x04 \x01(\x03R\x11lastCaughtUpMsAgo\"j\n" +
 	"\x17DescribeMetadataRequest\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x12R\x06offset\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x1b\n" +

@@ -21,6 +21,7 @@ from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, MakePlan
 from broker.kafka.wire.codec import decode, encode
+from broker.network.client_names import ClientNames
 from broker.network.request_channel import Caller, Request
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
@@ -41,6 +42,7 @@ NODE = {
     "controller.quorum.voters": "1@127.0.0.1:9193",
     "log.dirs": "/nowhere/a",
 }
+WALL_MS = 1_795_000_000_000
 STANDING = NodeStanding(1, False, 0, 0, 0, 0, 0, 0, ())
 
 
@@ -50,7 +52,9 @@ class AdminNode:
     def __init__(self, brokers: int = 1, controller_id: int = 1, **config: object) -> None:
         self.cluster = Cluster(brokers, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, broker_configs=BROKER_CONFIGS))
         self.config = parse_config({**NODE, **{key.replace("_", "."): value for key, value in config.items()}})
-        service = SimpleNamespace(cluster_id=CLUSTER_ID, image=lambda: self.cluster.image)
+        service = SimpleNamespace(
+            cluster_id=CLUSTER_ID, image=lambda: self.cluster.image, wall_ms=lambda: WALL_MS, names=ClientNames()
+        )
         self.parts = DoorParts(self.config, cast(Any, service))
         self.controller_id = controller_id
         self.asks: list[Ask] = []

@@ -1,0 +1,110 @@
+"""DescribeTopicPartitions 0 (KIP-966): topics by name, a page of their partitions at a time.
+
+Topics come in the order of their names. An answer has `response_partition_limit` partitions at most, and 2,000 in any
+case; what is left begins at its cursor, which the client's next request brings. A request without topics asks for all.
+Only the topics of the page are asked for, so a page costs what it has, however large the cluster is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker.kafka.apis.authorized_operations import TOPIC_OPERATIONS
+from broker.kafka.apis.metadata import topics_named
+from broker.kafka.apis.topic_structs import is_internal, leader_of_view, topic_error
+from broker.kafka.errors import code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Asked, Plan
+from broker.kafka.schemas.metadata import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from penstock.errors import ApiError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import PartitionInfo, TopicInfo
+
+PARTITIONS_MAX: Final = 2_000
+"""Kafka's max.request.partition.size.limit."""
+_START: Final = Cursor()
+
+
+def describe_topic_partitions(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Plan:
+    names, start = _names(parts, body), body.cursor or _START
+    limit = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
+    page, more = _page(parts, names, start, limit)
+    found = yield from topics_named(page)
+    views = found.topics if body.topics else [t for t in found.topics if not _is_gone(t)]
+    made: list[DescribeTopicPartitionsResponseTopic] = []
+    for view in views:
+        first = start.partition_index if view.name == start.topic_name else 0
+        told = [partition for partition in view.partitions if partition.partition >= first]
+        made.append(_topic(asked, view, told[:limit]))
+        if len(told) > limit:
+            more = Cursor(topic_name=view.name, partition_index=told[limit].partition)
+            break
+        limit -= len(told)
+    return DescribeTopicPartitionsResponse(topics=made, next_cursor=more)
+
+
+def describe_topic_partitions_failed(
+    asked: Asked, body: DescribeTopicPartitionsRequest, error: ApiError
+) -> DescribeTopicPartitionsResponse:
+    code = code_of(error, "DescribeTopicPartitions", asked.version)
+    topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in body.topics]
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _names(parts: DoorParts, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
+    """The topics from the cursor on."""
+    if body.cursor is not None and body.cursor.partition_index < 0:
+        raise InvalidRequestError(f"the cursor is at partition {body.cursor.partition_index}; the first one is 0")
+    start = "" if body.cursor is None else body.cursor.topic_name
+    names = sorted({topic.name for topic in body.topics} or parts.image().topics_by_name)
+    if body.cursor is not None and body.topics and start not in names:
+        raise InvalidRequestError(f"the cursor is at topic {start[:64]!r}, which the request does not name")
+    return [name for name in names if name >= start]
+
+
+def _page(parts: DoorParts, names: Sequence[str], start: Cursor, limit: int) -> tuple[Sequence[str], Cursor | None]:
+    """The topics whose partitions fill the page, and the cursor at the first one after them. An unknown topic, which
+    is answered with its error, takes the room of a partition, so that an answer has an end in any case."""
+    image, room = parts.image(), limit
+    for at, name in enumerate(names):
+        if room <= 0:
+            return names[:at], Cursor(topic_name=name, partition_index=0)
+        known = image.topic(name)
+        partitions = 1 if known is None else len(known.partitions)
+        room -= max(1, partitions - (start.partition_index if name == start.topic_name else 0))
+    return names, None
+
+
+def _is_gone(topic: TopicInfo) -> bool:
+    """It was deleted since its name was read."""
+    return isinstance(topic.error, UnknownTopicOrPartitionError)
+
+
+def _topic(asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code_of(topic_error(view), "DescribeTopicPartitions", asked.version),
+        name=view.name,
+        topic_id=view.topic_id,
+        is_internal=is_internal(view.name),
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                error_code=code_of(p.error, "DescribeTopicPartitions", asked.version),
+                partition_index=p.partition,
+                leader_id=leader_of_view(p),
+                leader_epoch=p.leader_epoch,
+                replica_nodes=list(p.replicas),
+                isr_nodes=list(p.isr),
+                eligible_leader_replicas=list(p.elr),
+                last_known_elr=[],
+                offline_replicas=list(p.offline_replicas),
+            )
+            for p in partitions
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
