@@ -199,6 +199,19 @@ REQUESTS = (
         INT64_MAX,
     ),
     integer(
+        "max.incremental.fetch.session.cache.slots",
+        1_000,
+        "Fetch sessions of Kafka's clients, which outlive a connection (KIP-227); 0: none. A client without one names "
+        "all of its partitions in every fetch.",
+        0,
+    ),
+    duration_ms(
+        "min.incremental.fetch.session.eviction.ms",
+        120_000,
+        "A fetch session that no request used for this long gives its place to a new one, and one that is as old to a "
+        "larger one.",
+    ),
+    integer(
         "max.connections",
         INT32_MAX,
         "Connections of all listeners for clients together, and their produce and fetch streams; never above a quarter "

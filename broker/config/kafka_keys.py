@@ -119,7 +119,6 @@ KAFKA_KEYS = (
     KafkaKey("fetch.max.wait.ms", "", "each fetch says how long it waits"),
     KafkaKey("fetch.purgatory.purge.interval.requests", "", "a request that was answered is gone at once"),
     KafkaKey("producer.purgatory.purge.interval.requests", "", "a request that was answered is gone at once"),
-    KafkaKey("max.incremental.fetch.session.cache.slots", "fetch.sessions.max.bytes", "counted in bytes"),
 )
 
 

@@ -63,6 +63,8 @@ class NodeConfig:
     queued_max_request_bytes: int
     queued_max_response_bytes: int
     fetch_sessions_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    min_incremental_fetch_session_eviction_ms: int
     max_connections: int
     max_connections_per_ip: int
     max_connection_creation_rate: int

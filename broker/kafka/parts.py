@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from broker.config.node_config import NodeConfig
-from broker.network.doors import BrokerService, Session
+from broker.network.client_software import ClientSoftware
+from broker.network.doors import BrokerService, FetcherSession
 from metadata.image import MetadataImage
 
 
@@ -15,7 +18,6 @@ class DoorParts:
         self.node_id = config.node_id
         self.cluster_id = service.cluster_id
         self._service = service
-        self.software = service.names.software
 
     def image(self) -> MetadataImage:
         """The newest metadata that this node has."""
@@ -34,9 +36,23 @@ class DoorParts:
         """None for an id that no topic has (any more)."""
         return self.image().topic_name(topic_id)
 
-    def new_session(self, host: str) -> Session:
+    def new_session(self, host: str) -> FetcherSession:
         """A fetch session for a client at that host. The caller closes it."""
-        return self._service.new_session(host)
+        return self._service.new_session(host, is_stream=False)
+
+    @property
+    def software(self) -> ClientSoftware:
+        """Counts connections by the libraries of their clients."""
+        return self._service.names.software
+
+    @property
+    def random(self) -> Random:
+        """For choices that may be guessed."""
+        return self._service.random
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        return self._service.channel.now_ns() // 1_000_000
 
     def __repr__(self) -> str:
         return f"DoorParts(node {self.node_id} of {self.cluster_id})"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.network.client_software import CountedSoftware
-from broker.network.doors import Session
+from broker.network.doors import FetcherSession
 from broker.network.request_channel import Caller
 
 
@@ -42,7 +42,7 @@ class ConnectionMemory:
     __slots__ = ("fetches", "software")
 
     def __init__(self) -> None:
-        self.fetches: Session | None = None
+        self.fetches: FetcherSession | None = None
         """The session of its fetches that name none."""
         self.software: CountedSoftware | None = None
         """Counts the library that its client has told."""

@@ -9,8 +9,9 @@ process serves (`broker/node/server.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Protocol
 
 from broker.config.node_config import NodeConfig
@@ -22,6 +23,8 @@ from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.messages.fetch import FetchPartition
+from penstock.types import TopicPartition
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -33,13 +36,41 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
+class SessionView(Protocol):
+    """The partitions of a fetch session, as their fetcher has asked for them."""
+
+    def find(self, partition: TopicPartition) -> FetchPartition | None:
+        """None if it is not in the session."""
+        ...
+
+    def wanted(self) -> Iterator[FetchPartition]: ...
+
+    def in_trouble(self) -> list[FetchPartition]:
+        """The partitions of which the last answer told an error."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class FetcherSession(Session, Protocol):
+    """A session that can be looked into."""
+
+    @property
+    def partitions(self) -> SessionView: ...
+
+
+class NewSession(Protocol):
+    """Makes the session of a fetcher at a host, of a stream's or of one whose answers may be lost."""
+
+    def __call__(self, host: str, *, is_stream: bool = True) -> FetcherSession: ...
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerService:
     """The parts with which a broker serves its clients and its followers."""
 
     channel: RequestChannel
-    new_session: Callable[[str], Session]
-    """That of a fetch stream from a host."""
+    new_session: NewSession
     prepare: Prepare
     """A connection waits for it before its request queues."""
     client_requests: RequestMemory
@@ -59,6 +90,8 @@ class BrokerService:
     """The newest metadata of this node."""
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
+    random: Random = field(kw_only=True)
+    """For choices that may be guessed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, Leade
 from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
+from storage.log.log_reader import Records
 from storage.log.log_types import AppendInfo
 from storage.log_config import FlushPolicy, LogConfig
 from storage.segment.cold_read import ColdRead
@@ -90,8 +91,7 @@ class Partition:
 
     def become_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
         """Lead in `state.leader_epoch`; True when that epoch is new here. The epoch is recorded BEFORE any append."""
-        is_new = self.leading is None or state.leader_epoch > self.leading.leader_epoch
-        self.state = state
+        self.state, is_new = state, self.leading is None or state.leader_epoch > self.leading.leader_epoch
         if self.leading is None or is_new:
             end = self.log.log_end_offset
             self.log.assign_epoch(state.leader_epoch, end)
@@ -230,7 +230,7 @@ class Partition:
         is_replica: bool,
         cold: ColdRead | None = None,
         min_one_batch: bool = True,
-    ) -> bytes | ColdRead:
+    ) -> Records | ColdRead:
         """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer. See
         partition_reads.py for `cold`, and for what is returned instead of records."""
         bound = self.log.log_end_offset if is_replica else self.high_watermark

@@ -31,14 +31,12 @@ def check_range(log: Log, offset: int, bound: int) -> None:
 
 def read_batches(
     log: Log, fetch_offset: int, max_bytes: int, bound: int, cold: ColdRead | None, *, min_one_batch: bool
-) -> bytes | ColdRead:
+) -> Records | ColdRead:
     """Whole batches from the offset on, below the bound; or the work that a thread must do first. The first batch may
     exceed `max_bytes` only with `min_one_batch`."""
     if fetch_offset >= bound:
-        return b""
-    found: Records | ColdRead | None = None
-    if cold is not None:
-        found = log.finish_read(cold, fetch_offset, bound)
-    if found is None:
-        found = log.read_nowait(fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
-    return found if isinstance(found, ColdRead) else found.records
+        return Records(b"", fetch_offset)
+    found = log.finish_read(cold, fetch_offset, bound) if cold is not None else None
+    if found is not None:
+        return found
+    return log.read_nowait(fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)

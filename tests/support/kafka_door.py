@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Iterable
+from random import Random
 from typing import Any
 
 from broker.connections.listener_limits import ListenerLimits
@@ -161,7 +162,7 @@ class DoorBench:
         failed = FailedRequests(self.fatal.append)
         memories = self.memory, self.memory
         self.service = BrokerService(
-            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail
+            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail, random=Random(1)
         )
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())

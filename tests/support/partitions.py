@@ -26,12 +26,13 @@ def make_log(
     fs: FileSystem | None = None,
     config: LogConfig | None = None,
     partition: TopicPartition = PARTITION,
+    topic_id: str = TOPIC_ID,
 ) -> Log:
     """A new log below `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = str(directory / str(partition))
     ids = ProducerIds(ProducerIdConfig(), ManualClock(), THREADS)
-    options = LogOptions(THREADS, TOPIC_ID, producer_ids=ids)
+    options = LogOptions(THREADS, topic_id, producer_ids=ids)
     return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), options)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.apis.fetch_sessions.cold_fetches import ColdFetches
@@ -34,7 +34,7 @@ from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from penstock.clock import Clock
 from penstock.errors import InvalidRequestError, InvariantViolation
-from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
 
 ANSWER_COPIES = 2
@@ -82,9 +82,8 @@ class FetchSession:
         self._fail = fail
         self._memory = memory
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
-        self._partitions = SessionPartitions(
-            get, clock, memory.session, self._cold, self, throttle, is_stream=is_stream
-        )
+        account = memory.session
+        self.partitions = SessionPartitions(get, clock, account, self._cold, self, throttle, is_stream=is_stream)
         self._is_stream = is_stream
         self._queued: deque[tuple[Request, FetchRequest]] = deque()
         """Requests whose turn comes after the one that waits or is paused."""
@@ -101,18 +100,7 @@ class FetchSession:
     @property
     def is_replica(self) -> bool:
         """True if the stream is a follower's."""
-        return self._partitions.is_replica
-
-    def wanted(self) -> Iterator[FetchPartition]:
-        """All partitions of the session, as they were asked for."""
-        return self._partitions.wanted()
-
-    def in_trouble(self) -> list[FetchPartition]:
-        """The partitions of which the last answer told an error."""
-        return self._partitions.in_trouble()
-
-    def __len__(self) -> int:
-        return len(self._partitions)
+        return self.partitions.is_replica
 
     # -- a request comes -----------------------------------------------------------------------------------------------
 
@@ -130,8 +118,9 @@ class FetchSession:
     def _begin(self, request: Request, body: FetchRequest) -> None:
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
-        self._partitions.update(body)
-        self._answer(request, is_due=body.max_wait_ms == 0)
+        self.partitions.update(body)
+        has_nothing = not (self._is_stream or len(self.partitions))
+        self._answer(request, is_due=body.max_wait_ms == 0 or has_nothing)
 
     def _give_way(self) -> None:
         """Another request comes behind the one that waits: answer that now, or pause it for its memory."""
@@ -157,7 +146,7 @@ class FetchSession:
     # -- something changes ---------------------------------------------------------------------------------------------
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
-        self._partitions.note_news(partition)
+        self.partitions.note_news(partition)
         is_asked = self._waiting is not None or (self._paused and self._cold.has_found)
         if wake and is_asked and not self._wake_scheduled:
             # One answer for all news of this turn of the loop.
@@ -233,7 +222,7 @@ class FetchSession:
             raise InvariantViolation(f"{request} is not a fetch")
         room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max, room)
         try:
-            results, size, must_go = self._partitions.collect(room, lease.size)
+            results, size, must_go = self.partitions.collect(room, lease.size)
         except BaseException:
             lease.release()  # only this frame has it; the end of the stream would not release it
             raise
@@ -256,12 +245,12 @@ class FetchSession:
 
     def _hold(self) -> None:
         """Copies that the throttle has no room for are looked at again in time."""
-        if self._held_timer is None and (wait_ms := self._partitions.held_ms()):
+        if self._held_timer is None and (wait_ms := self.partitions.held_ms()):
             self._held_timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._held_no_more)
 
     def _held_no_more(self) -> None:
         self._held_timer = None
-        if self._partitions.release_held() and not self._wake_scheduled:
+        if self.partitions.release_held() and not self._wake_scheduled:
             self._woken()
 
     def _wait_no_more(self) -> None:
@@ -271,9 +260,9 @@ class FetchSession:
             self._timer = None
 
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
-        self._partitions.sent(results)
+        self.partitions.sent(results)
         self._count_out(results, size, self.is_replica)
-        told = self._partitions.complete(results) if body.is_full else results
+        told = self.partitions.complete(results) if body.is_full else results
         request.complete(FetchResponse(told), told)
         self._end_turn()
 
@@ -291,7 +280,7 @@ class FetchSession:
         self._paused.clear()
         self._memory.close()  # BEFORE leases are released: they would grant the room that a paused request waits for
         self._cold.close()
-        self._partitions.close()
+        self.partitions.close()
 
     def __repr__(self) -> str:
-        return f"FetchSession({self._partitions}, waits: {self._waiting}, {len(self._paused)} paused)"
+        return f"FetchSession({self.partitions}, waits: {self._waiting}, {len(self._paused)} paused)"

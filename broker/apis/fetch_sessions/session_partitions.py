@@ -102,12 +102,11 @@ class SessionPartitions:
                 " close a consumer, or raise it"
             )
         asker = body.replica_id, body.broker_epoch
-        if self._watched and asker != (self._reads.replica_id, self._broker_epoch):
+        known = self._reads.replica_id, self._broker_epoch
+        if self._watched and asker != known:
             # Partitions that the request does not name would keep the earlier epoch, and a caught-up follower that
             # registered anew could not join their ISRs. On a new stream the follower names all partitions.
-            raise StaleBrokerEpochError(
-                f"the session is of replica {self._reads.replica_id}, epoch {self._broker_epoch}"
-            )
+            raise StaleBrokerEpochError(f"the session is of replica {known[0]}, epoch {known[1]}")
         self._reads.replica_id, self._broker_epoch = asker
         if body.is_full:
             self._update_all(named)
@@ -181,6 +180,11 @@ class SessionPartitions:
     def _count_memory(self) -> None:
         self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
 
+    def find(self, partition: TopicPartition) -> FetchPartition | None:
+        """The partition as the fetcher wants it; None if it is not in the session."""
+        watched = self._watched.get(partition)
+        return None if watched is None else watched.wanted
+
     def wanted(self) -> Iterator[FetchPartition]:
         """All that the fetcher wants."""
         return (watched.wanted for watched in self._watched.values())
@@ -225,8 +229,8 @@ class SessionPartitions:
             if result is None:
                 del self._new[partition]  # it is new again when its records are there
                 continue
-            if self._reads.has_left_out:
-                must_go = True
+            must_go = must_go or self._reads.is_cut or self._reads.is_left_out
+            if self._reads.is_left_out:
                 continue
             if result.error is not None or result.diverging_epoch is not None:
                 must_go = must_go or watched.must_be_told(result)

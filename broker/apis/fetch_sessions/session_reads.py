@@ -41,8 +41,8 @@ class SessionReads:
         self._leased = 0
         self.replica_id = -1
         """That of the follower, or -1 of a consumer."""
-        self.has_left_out = False
-        """The answer that is built has no room for records of the last partition."""
+        self.is_left_out = self.is_cut = False
+        """The answer that is built has no room for records of the partition that was read last, or not for all."""
 
     @property
     def is_replica(self) -> bool:
@@ -55,7 +55,8 @@ class SessionReads:
     def read(self, watched: WatchedPartition, room: int) -> PartitionFetchResult | None:
         """The partition's result in an answer that has so much room left. None while its records are read from the
         disk, or held by the throttle: it is in a later answer then."""
-        result, self.has_left_out = _empty(watched), False
+        result = _empty(watched)
+        self.is_left_out = self.is_cut = False
         try:
             source, leading = self._check(watched, result)
             if result.diverging_epoch is None:
@@ -110,7 +111,7 @@ class SessionReads:
                 return None
         is_first = not self._size
         if cold is not None and not is_first and cold.found_bytes > limit:
-            self.has_left_out = True
+            self.is_left_out = True
             return b""
         found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold, min_one_batch=is_first)
         if isinstance(found, ColdRead):
@@ -119,8 +120,11 @@ class SessionReads:
                 wanted.partition, source.log.log_dir, found, is_replica=self.is_replica, answer_bytes=self._leased
             )
             return None
-        self.has_left_out = not found and not is_first and wanted.fetch_offset < self._bound(source)
-        return found
+        if found.records:
+            self.is_cut = found.next_offset < self._bound(source)
+        else:
+            self.is_left_out = not is_first and wanted.fetch_offset < self._bound(source)
+        return found.records
 
     def _bound(self, source: Partition) -> int:
         return source.log.log_end_offset if self.is_replica else source.high_watermark

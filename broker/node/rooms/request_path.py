@@ -64,9 +64,19 @@ def make_request_path(
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
     get, count_out, throttle = replicas.hosted.get, replicas.traffic.count_out, replication.leader_throttle
 
-    def new_session(host: str) -> FetchSession:
+    def new_session(host: str, *, is_stream: bool = True) -> FetchSession:
         memory = SessionMemory(answer_memory.open(host), session_memory.open(host))
-        return FetchSession(get, clock, config.fetch_max_bytes, count_out, memory, failed.fail, io_threads, throttle)
+        return FetchSession(
+            get,
+            clock,
+            config.fetch_max_bytes,
+            count_out,
+            memory,
+            failed.fail,
+            io_threads,
+            throttle,
+            is_stream=is_stream,
+        )
 
     descriptors = plan_descriptors(environment.descriptors_max)
     service = BrokerService(
@@ -82,6 +92,7 @@ def make_request_path(
         fail=failed.fail,
         image=lambda: quorum.loader.image,
         wall_ms=clock.wall_ms,
+        random=environment.random,
     )
     listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory

@@ -220,7 +220,7 @@ class Stage:
             found.run()
             found = leader.read(offset, 1 << 20, is_replica=True, cold=found)
         assert not isinstance(found, ColdRead)
-        return bytes(found)
+        return found.records
 
     def _apply(self, broker_id: int, result: PartitionFetchResult, turn: int) -> None:
         broker = self.brokers[broker_id]

@@ -212,7 +212,7 @@ REPLICATION = (
         (
             Edit(
                 SessionPartitions.update,
-                "if self._watched and asker != (self._reads.replica_id, self._broker_epoch):",
+                "if self._watched and asker != known:",
                 "if 0:",
             ),
         ),

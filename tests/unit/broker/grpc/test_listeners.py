@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from random import Random
 from typing import Any, cast
 
 import grpc
 import grpc.aio
 import pytest
 
-from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.config.config import parse_config
 from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import ListenerLimits, shared_by_clients
@@ -24,7 +24,7 @@ from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
-from broker.network.doors import BrokerService
+from broker.network.doors import BrokerService, NewSession
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import SystemClock
@@ -63,7 +63,7 @@ class Listeners:
 def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
     async def run() -> None:
         requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
-        no_session = cast(Callable[[str], FetchSession], NoSession)
+        no_session = cast(NewSession, NoSession)
         limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         gate = Gate("OUTSIDE", "NODES")
@@ -181,9 +181,17 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
                 "listener.name.outside.max.connections": 1,
             }
         )
-        new_session = cast(Callable[[str], FetchSession], NoSession)
+        new_session = cast(NewSession, NoSession)
         service = BrokerService(
-            channel, new_session, lambda body: None, memory, memory, 100, 100, shared_by_clients(config, 100)
+            channel,
+            new_session,
+            lambda body: None,
+            memory,
+            memory,
+            100,
+            100,
+            shared_by_clients(config, 100),
+            random=Random(1),
         )
         listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
         listeners.open()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ class Stage:
         self.asked.append(request)
         return await self.answers(request)
 
-    def _new_session(self, host: str) -> Session:
+    def _new_session(self, host: str, *, is_stream: bool = True) -> Any:
         self.sessions.append(Session())
         return self.sessions[-1]
 
@@ -100,6 +101,7 @@ class Stage:
             100,
             100,
             shared_by_clients(self.config, 100),
+            random=Random(1),
         )
         return self.doors.broker(self.config, service)
 

@@ -63,7 +63,7 @@ def test_an_error_is_told_in_every_answer_and_ends_only_the_first_wait(tmp_path:
         assert [type(answer.partitions[0].error) for answer in fetcher.answers] == [OffsetOutOfRangeError] * 2
         fetcher.ask()
         assert len(fetcher.answers) == 2, "the fetcher knows it already"
-        assert [wanted.fetch_offset for wanted in fetcher.session.in_trouble()] == [99]
+        assert [wanted.fetch_offset for wanted in fetcher.session.partitions.in_trouble()] == [99]
 
     lasting(tmp_path, scenario)
 
@@ -89,7 +89,7 @@ def test_a_partition_that_comes_to_this_node_is_found_without_another_word(tmp_p
         produce(other_partition(tmp_path, fetcher), b"a")
         flush(fetcher.hosted[OTHER])
         fetcher.ask()
-        assert fetcher.answers[1].partitions[0].records and not fetcher.session.in_trouble()
+        assert fetcher.answers[1].partitions[0].records and not fetcher.session.partitions.in_trouble()
 
     lasting(tmp_path, scenario)
 
@@ -232,9 +232,9 @@ def test_an_error_of_a_partition_for_which_there_is_no_room_is_told_in_a_full_an
 def test_a_partition_goes_when_the_fetcher_forgets_it(tmp_path: Path) -> None:
     async def scenario(partition: Partition, fetcher: Fetcher) -> None:
         fetcher.ask(at(0), of(NOWHERE), wait_ms=0)
-        assert len(fetcher.session) == 2
+        assert len(fetcher.session.partitions) == 2
         fetcher.ask(forgotten=[PARTITION, NOWHERE], wait_ms=0)
-        assert len(fetcher.session) == 0 and not partition.watchers
-        assert not list(fetcher.session.wanted())
+        assert len(fetcher.session.partitions) == 0 and not partition.watchers
+        assert not list(fetcher.session.partitions.wanted())
 
     lasting(tmp_path, scenario)

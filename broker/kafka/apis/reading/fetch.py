@@ -1,0 +1,177 @@
+"""Fetch: records of partitions, in versions 4 to 18.
+
+    v7     incremental sessions (KIP-227): a request names only what has changed, and is answered with what is new
+    v12    a position has the epoch of the record before it, so that the answer says where the histories part (KIP-320)
+    v13    topics have ids instead of names
+    v15    a follower names itself elsewhere; it is refused here, as at every listener for clients
+    v16    an answer tells who leads now (KIP-951)
+
+A request without a session goes through one that lives as long as its connection, so that a partition that is asked for
+as before costs next to nothing. A topic that does not exist stays in a session like any other partition in trouble, and
+is looked up again with each request. Not here: the answer (fetch_answer.py), the ids of sessions (named_sessions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, refusal
+from broker.kafka.apis.reading.named_sessions import LAST_REQUEST, NEW_SESSION, NamedSession, NamedSessions
+from broker.kafka.errors import Code
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
+from broker.network.doors import FetcherSession, SessionView
+from metadata.image import MetadataImage
+from penstock.errors import InvalidRequestError
+from penstock.messages import fetch as ours
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, TopicPartition
+
+Answering = Generator[Ask, Any, FetchResponse]
+
+
+class FetchPlans:
+    """The plan of Fetch, with the sessions of this node."""
+
+    def __init__(self, parts: DoorParts, sessions: NamedSessions) -> None:
+        self._parts, self._sessions = parts, sessions
+
+    def __call__(self, asked: Asked, body: FetchRequest) -> Plan:
+        if body.replica_id >= 0 or body.replica_state.replica_id >= 0:
+            return refusal(asked, body, Code.TOPIC_AUTHORIZATION_FAILED)  # as Kafka, where only brokers may
+        by_ids, now_ms = asked.version >= IDS_FROM, self._parts.now_ms()
+        if body.session_epoch not in (NEW_SESSION, LAST_REQUEST):
+            found = self._sessions.go_on(body.session_id, body.session_epoch, by_ids=by_ids, now_ms=now_ms)
+            if isinstance(found, int):
+                return FetchResponse(error_code=found)
+            return (yield from self._in_session(asked, body, found, is_full=False))
+        self._sessions.end(body.session_id)
+        if body.session_epoch == NEW_SESSION:
+            host, partitions = asked.caller.peer.host, sum(len(topic.partitions) for topic in body.topics)
+            made = self._sessions.begin(host, partitions, by_ids=by_ids, now_ms=now_ms)
+            if made is not None:
+                return (yield from self._in_new_session(asked, body, made))
+        return (yield from self._fetch(asked, body, self._of_connection(asked), is_full=True))
+
+    def _in_new_session(self, asked: Asked, body: FetchRequest, made: NamedSession) -> Answering:
+        try:
+            return (yield from self._in_session(asked, body, made, is_full=True))
+        except BaseException:
+            self._sessions.end(made.session_id)  # its client does not know of it
+            raise
+
+    def _in_session(self, asked: Asked, body: FetchRequest, named: NamedSession, *, is_full: bool) -> Answering:
+        with named:
+            answer = yield from self._fetch(asked, body, named.session, is_full=is_full)
+            if named.size:
+                answer.session_id = named.session_id
+            else:
+                self._sessions.end(named.session_id)
+            return answer
+
+    def _of_connection(self, asked: Asked) -> FetcherSession:
+        """The session of the requests that name none."""
+        connection = asked.connection
+        if connection.fetches is None:
+            connection.fetches = self._parts.new_session(asked.caller.peer.host)
+        return connection.fetches
+
+    def _fetch(self, asked: Asked, body: FetchRequest, session: FetcherSession, *, is_full: bool) -> Answering:
+        image, by_ids = self._parts.image(), asked.version >= IDS_FROM
+        partitions = _wanted(image, body, by_ids=by_ids)
+        forgotten: list[TopicPartition] = []
+        if not is_full:
+            forgotten = _forgotten(image, body.forgotten_topics_data, session.partitions, by_ids=by_ids)
+            partitions = _found_again(image, session.partitions, forgotten, by_ids=by_ids) + partitions
+        if body.max_bytes < 0:
+            raise InvalidRequestError(f"fetch: max_bytes {body.max_bytes} is negative")
+        told: ours.FetchResponse = yield Ask(
+            "FetchConsumer",
+            ours.FetchRequest(
+                CONSUMER_REPLICA_ID,
+                NO_EPOCH,
+                max(body.max_wait_ms, 0) if body.min_bytes > 0 else 0,
+                min(body.min_bytes, body.max_bytes),
+                max(body.max_bytes, 1),
+                partitions,
+                forgotten,
+                is_full=is_full,
+            ),
+            session,
+        )
+        return answer_to(asked, body, told.partitions, self._parts)
+
+
+def _wanted(image: MetadataImage, body: FetchRequest, *, by_ids: bool) -> list[ours.FetchPartition]:
+    """The partitions that the request names. A limit of 0 bytes lets the first batch of an answer through."""
+    wanted = []
+    for topic in body.topics:
+        name, topic_id = topic.topic, topic.topic_id
+        if by_ids:
+            name = image.topic_name(topic_id) or NO_TOPIC + topic_id
+        else:
+            known = image.topic(name)
+            topic_id = known.topic_id if known is not None else ""
+        for one in topic.partitions:
+            if one.partition_max_bytes < 0:
+                raise InvalidRequestError(
+                    f"fetch: partition_max_bytes {one.partition_max_bytes} of {name}-{one.partition} is negative"
+                )
+            wanted.append(
+                ours.FetchPartition(
+                    TopicPartition(name, one.partition),
+                    topic_id,
+                    one.fetch_offset,
+                    one.current_leader_epoch,
+                    one.last_fetched_epoch,
+                    NO_OFFSET,
+                    one.partition_max_bytes or 1,
+                )
+            )
+    return wanted
+
+
+def _forgotten(
+    image: MetadataImage, topics: list[FetchRequestForgottenTopic], view: SessionView, *, by_ids: bool
+) -> list[TopicPartition]:
+    """The partitions that leave the session. An id may be that of a topic which was deleted, or has become known."""
+    if not by_ids:
+        return [TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions]
+    forgotten: list[TopicPartition] = []
+    by_id: dict[tuple[str, int], TopicPartition] | None = None
+    for topic in topics:
+        name = image.topic_name(topic.topic_id) or NO_TOPIC + topic.topic_id
+        for partition in topic.partitions:
+            key: TopicPartition | None = TopicPartition(name, partition)
+            found = view.find(TopicPartition(name, partition))
+            if found is None or found.topic_id != topic.topic_id:
+                if by_id is None:
+                    by_id = {(one.topic_id, one.partition.partition): one.partition for one in view.wanted()}
+                key = by_id.get((topic.topic_id, partition))
+            if key is not None:
+                forgotten.append(key)
+    return forgotten
+
+
+def _found_again(
+    image: MetadataImage, view: SessionView, forgotten: list[TopicPartition], *, by_ids: bool
+) -> list[ours.FetchPartition]:
+    """The partitions of the session that are in trouble, and whose topics are others by now: one was created, or the
+    metadata has reached this node."""
+    leaving = frozenset(forgotten)
+    again = []
+    for wanted in view.in_trouble():
+        key, topic_id = wanted.partition, wanted.topic_id
+        if key in leaving:
+            continue
+        if by_ids:
+            name = image.topic_name(topic_id)
+            if name is not None and key.topic != name:
+                forgotten.append(key)
+                again.append(wanted._replace(partition=TopicPartition(name, key.partition)))
+        else:
+            known = image.topic(key.topic)
+            if known is not None and known.topic_id != topic_id:
+                again.append(wanted._replace(topic_id=known.topic_id))
+    return again

@@ -1,0 +1,134 @@
+"""The answer to a fetch in Kafka's terms: partitions by topic, errors, and who leads where this node does not.
+
+No transactions exist yet, so the last stable offset is the high watermark, and no transaction was aborted: the list is
+empty for a reader of committed records, and null for others. Records are the bytes that the log gave, uncopied. Not
+here: the request (fetch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker.kafka.apis.asked_topics import unless_elsewhere
+from broker.kafka.errors import code_of, leader_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Asked
+from broker.kafka.schemas.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponsePartitionData,
+    SnapshotId,
+)
+from broker.kafka.schemas.shared import NodeEndpoint
+from metadata.image import MetadataImage
+from penstock.errors import ApiError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.messages.fetch import PartitionFetchResult
+from penstock.types import NO_OFFSET, LeaderHint
+
+API: Final = "Fetch"
+ERROR_FROM, IDS_FROM, LEADERS_FROM = 7, 13, 16
+"""The first versions with an error of the whole, with topic ids, and with leaders."""
+NO_TOPIC: Final = "/"
+"""Begins the name of a topic in a session if no topic has its id. No topic has this in its name."""
+_NO_DIVERGENCE, _NO_LEADER, _NO_SNAPSHOT = FetchResponseEpochEndOffset(), FetchResponseLeaderIdAndEpoch(), SnapshotId()
+"""Shared by all partitions that have none: never written to."""
+
+
+def answer_to(
+    asked: Asked, body: FetchRequest, results: Sequence[PartitionFetchResult], parts: DoorParts
+) -> FetchResponse:
+    """The answer with these results. The id of its session is still to be told."""
+    by_ids = asked.version >= IDS_FROM
+    aborted: list[AbortedTransaction] | None = [] if body.isolation_level else None
+    answer, topics = FetchResponse(), dict[str, FetchableTopicResponse]()
+    for result in results:
+        (name, index), topic_id = result.partition, result.topic_id
+        topic = topics.get(topic_id if by_ids else name)
+        if topic is None:
+            topic = FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=[])
+            topics[topic_id if by_ids else name] = topic
+        part = FetchResponsePartitionData(
+            partition_index=index,
+            high_watermark=result.high_watermark,
+            last_stable_offset=result.high_watermark,
+            log_start_offset=result.log_start_offset,
+            diverging_epoch=_NO_DIVERGENCE,
+            current_leader=_NO_LEADER,
+            snapshot_id=_NO_SNAPSHOT,
+            aborted_transactions=aborted,
+            records=result.records,
+        )
+        if result.error is not None:
+            _tell_error(asked, answer, part, result, parts)
+        elif result.diverging_epoch is not None:
+            epoch, end_offset = result.diverging_epoch
+            part.diverging_epoch = FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
+        topic.partitions.append(part)
+    answer.responses = list(topics.values())
+    return answer
+
+
+def _tell_error(
+    asked: Asked,
+    answer: FetchResponse,
+    part: FetchResponsePartitionData,
+    result: PartitionFetchResult,
+    parts: DoorParts,
+) -> None:
+    image = parts.image()
+    error = _in_kafkas_terms(image, parts.node_id, result)
+    part.error_code = code_of(error, API, asked.version)
+    leader = leader_of(error, asked.caller.listener)
+    if leader is None or asked.version < LEADERS_FROM:
+        return
+    part.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    if all(node.node_id != leader.leader_id for node in answer.node_endpoints):
+        answer.node_endpoints += _node(image, leader)
+
+
+def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchResult) -> ApiError | None:
+    if result.partition.topic.startswith(NO_TOPIC):
+        return UnknownTopicIdError()
+    if not result.topic_id:
+        return UnknownTopicOrPartitionError()
+    return None if result.error is None else unless_elsewhere(image, node_id, result.partition, result.error)
+
+
+def _node(image: MetadataImage, leader: LeaderHint) -> list[NodeEndpoint]:
+    """The leader's address, if it has one for these clients."""
+    if leader.endpoint is None:
+        return []
+    broker = image.find_broker(leader.leader_id)
+    rack = broker.rack or None if broker is not None else None
+    return [NodeEndpoint(node_id=leader.leader_id, host=leader.endpoint.host, port=leader.endpoint.port, rack=rack)]
+
+
+def failed(asked: Asked, body: FetchRequest, error: ApiError) -> FetchResponse:
+    """The answer of a request that failed as a whole."""
+    if asked.version >= ERROR_FROM:
+        return FetchResponse(error_code=code_of(error))
+    return refusal(asked, body, code_of(error, API, asked.version))
+
+
+def refusal(asked: Asked, body: FetchRequest, code: int) -> FetchResponse:
+    """The answer that has this error for each partition."""
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    FetchResponsePartitionData(
+                        partition_index=one.partition, error_code=code, high_watermark=NO_OFFSET, records=b""
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )

@@ -1,0 +1,132 @@
+"""ListOffsets: the offset of a partition at a time, or at one of its ends, in versions 1 to 11.
+
+    -1  the high watermark, which is the last stable offset, too, before there are transactions
+    -2  the log start                                   -3  the record with the largest timestamp (v7, KIP-734)
+    -4  the start of the log on this node (v8)          -5  the end of the tiered part of the log (v9, KIP-1005)
+    -6  the first offset that is still to be uploaded to tiered storage (v11, KIP-1023)
+
+Without tiered storage -4 is the log start, and -5 and -6 are -1, as in Kafka. -1 with the timestamp -1 is also the
+answer where no record is as late as asked. Not here: the look-up (`broker/apis/list_offsets.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
+from broker.kafka.errors import Code, code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from metadata.image import MetadataImage
+from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
+from penstock.messages import offsets as ours
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
+
+API: Final = "ListOffsets"
+EPOCHS_FROM: Final = 4
+"""The first version whose answers have leader epochs."""
+EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP = -4, -5, -6
+SINCE: Final = {
+    LATEST_TIMESTAMP: 1,
+    EARLIEST_TIMESTAMP: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""The first version with this timestamp."""
+
+
+class ListOffsetsPlans:
+    """The plan of ListOffsets."""
+
+    def __init__(self, parts: DoorParts) -> None:
+        self._parts = parts
+
+    def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:
+        if body.replica_id >= 0:
+            return refusal(body, Code.TOPIC_AUTHORIZATION_FAILED)
+        image = self._parts.image()
+        named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
+        told, questions = [], []
+        for topic in body.topics:
+            answers = []
+            for one in topic.partitions:
+                answer = ListOffsetsPartitionResponse(partition_index=one.partition_index)
+                answers.append(answer)
+                try:
+                    if named[topic.name, one.partition_index] > 1:
+                        raise InvalidRequestError(f"{topic.name}-{one.partition_index} is asked for twice")
+                    question = _question(image, asked, topic.name, one)
+                except ApiError as error:
+                    answer.error_code = code_of(error, API, asked.version)
+                    continue
+                if question is not None:
+                    questions.append((question, answer))
+            told.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        if questions:
+            yield from self._ask(asked, max(body.timeout_ms, 0), questions)
+        return ListOffsetsResponse(topics=told)
+
+    def _ask(
+        self,
+        asked: Asked,
+        timeout_ms: int,
+        questions: list[tuple[ours.ListOffsetsPartition, ListOffsetsPartitionResponse]],
+    ) -> Plan:
+        """Fills in the answers."""
+        wanted = tuple(question for question, _ in questions)
+        found: ours.ListOffsetsResponse = yield Ask(API, ours.ListOffsetsRequest(wanted, timeout_ms=timeout_ms))
+        for result, (question, answer) in zip(found.partitions, questions, strict=True):
+            if result.error is not None:
+                error = unless_elsewhere(self._parts.image(), self._parts.node_id, question.partition, result.error)
+                answer.error_code = code_of(error, API, asked.version)
+            else:
+                answer.timestamp, answer.offset = result.timestamp_ms, result.offset
+                if asked.version >= EPOCHS_FROM:
+                    answer.leader_epoch = result.leader_epoch
+
+
+def _question(
+    image: MetadataImage, asked: Asked, name: str, one: ListOffsetsPartition
+) -> ours.ListOffsetsPartition | None:
+    """None if the answer is known: there is no such offset."""
+    timestamp_ms = one.timestamp
+    if timestamp_ms < 0 and SINCE.get(timestamp_ms, asked.version + 1) > asked.version:
+        raise UnsupportedVersionError(f"version {asked.version} has no timestamp {timestamp_ms}")
+    topic = topic_named(image, name)
+    if timestamp_ms in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return None
+    if timestamp_ms == EARLIEST_LOCAL_TIMESTAMP:
+        timestamp_ms = EARLIEST_TIMESTAMP
+    key = TopicPartition(name, one.partition_index)
+    return ours.ListOffsetsPartition(key, topic.topic_id, timestamp_ms, one.current_leader_epoch)
+
+
+def failed(asked: Asked, body: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
+    """The answer of a request that failed as a whole."""
+    return refusal(body, code_of(error, API, asked.version))
+
+
+def refusal(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
+    """The answer that has this error for each partition."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=one.partition_index, error_code=code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )

@@ -1,0 +1,145 @@
+"""The fetch sessions that clients name by an id, so that they outlive a connection (KIP-227). A bounded cache.
+
+A client asks for a session by a full request of epoch 0, and counts its requests in the session from then on: one of
+another epoch was repeated or overtaken, and is refused. A session has its place in the cache until its client ends it,
+or another one needs the place: first that of the session which was used longest ago, if that is long enough; else that
+of the smallest one, if it is as old, and smaller than the new one. Without a place a client gets no session, and names
+all of its partitions in every request.
+
+A request on its way keeps its session open, also one that has lost its place meanwhile. Not here: what a session
+remembers (`broker/apis/fetch_sessions/`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
+from types import TracebackType
+
+from broker.kafka.errors import Code
+from broker.network.doors import FetcherSession
+from penstock.errors import FetchSessionTopicIdError
+from penstock.metric_fields import counter, gauge, measured
+
+NO_SESSION = 0
+NEW_SESSION, LAST_REQUEST = 0, -1
+"""Epochs of a request that begins a session, and of one that ends it or wants none."""
+EPOCH_MAX = ID_MAX = 2**31 - 1
+
+
+@measured
+class NamedSessionStatistics:
+    """The cache now; `evictions` is since the node's start."""
+
+    sessions: int = gauge("penstock_kafka_fetch_sessions", "Incremental fetch sessions of Kafka's clients.")
+    partitions: int = gauge("penstock_kafka_fetch_session_partitions", "Partitions in these sessions.")
+    evictions: int = counter(
+        "penstock_kafka_fetch_session_evictions", "Fetch sessions that lost their places to other ones."
+    )
+
+
+class NamedSession:
+    """A session in the cache. As a context it is one request of its client on its way."""
+
+    __slots__ = ("_turns", "by_ids", "created_ms", "epoch", "has_place", "session", "session_id", "used_ms")
+
+    def __init__(self, session_id: int, session: FetcherSession, *, by_ids: bool, now_ms: int) -> None:
+        self.session_id, self.session = session_id, session
+        self.by_ids = by_ids
+        """Topics are named by their ids."""
+        self.epoch = 1
+        """That of the next request."""
+        self.created_ms = self.used_ms = now_ms
+        self.has_place = True
+        self._turns = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.session.partitions)
+
+    def __enter__(self) -> NamedSession:
+        self._turns += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, frames: TracebackType | None) -> None:
+        self._turns -= 1
+        self.maybe_close()
+
+    def maybe_close(self) -> None:
+        """It is over when it has no place, and no request of it is on its way."""
+        if not self.has_place and not self._turns:
+            self.session.close()
+
+    def __repr__(self) -> str:
+        return f"NamedSession({self.session_id}, epoch {self.epoch}, {self.size} partitions)"
+
+
+class NamedSessions:
+    """One of a node."""
+
+    def __init__(
+        self, new_session: Callable[[str], FetcherSession], slots: int, eviction_ms: int, random: Random
+    ) -> None:
+        self._new_session, self._slots, self._eviction_ms, self._random = new_session, slots, eviction_ms, random
+        self._by_use: OrderedDict[int, NamedSession] = OrderedDict()
+        """The one that was used last is at the end."""
+        self._evictions = 0
+
+    def begin(self, host: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
+        """A session for so many partitions; None if there is no place for it."""
+        if len(self._by_use) >= self._slots and not self._evict(partitions, now_ms):
+            return None
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._by_use:
+            session_id = self._random.randint(1, ID_MAX)
+        made = NamedSession(session_id, self._new_session(host), by_ids=by_ids, now_ms=now_ms)
+        self._by_use[session_id] = made
+        return made
+
+    def go_on(self, session_id: int, epoch: int, *, by_ids: bool, now_ms: int) -> NamedSession | int:
+        """The session of a request that names it, or Kafka's code for why it may not go on."""
+        found = self._by_use.get(session_id)
+        if found is None:
+            return Code.FETCH_SESSION_ID_NOT_FOUND
+        if epoch != found.epoch:
+            return Code.INVALID_FETCH_SESSION_EPOCH
+        if by_ids != found.by_ids:
+            return FetchSessionTopicIdError.code
+        found.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        found.used_ms = now_ms
+        self._by_use.move_to_end(session_id)
+        return found
+
+    def end(self, session_id: int) -> None:
+        """Its client wants it no more, or it has no partition left. Of an unknown one there is nothing to end."""
+        found = self._by_use.pop(session_id, None)
+        if found is not None:
+            found.has_place = False
+            found.maybe_close()
+
+    def _evict(self, partitions: int, now_ms: int) -> bool:
+        """True if a session has given up its place to one of so many partitions."""
+        victim = next(iter(self._by_use.values()), None)
+        if victim is not None and now_ms - victim.used_ms <= self._eviction_ms:
+            old = (found for found in self._by_use.values() if now_ms - found.created_ms > self._eviction_ms)
+            victim = min(old, key=lambda found: found.size, default=None)
+            if victim is not None and victim.size >= partitions:
+                victim = None
+        if victim is None:
+            return False
+        self._evictions += 1
+        self.end(victim.session_id)
+        return True
+
+    def statistics(self) -> NamedSessionStatistics:
+        sizes = [found.size for found in tuple(self._by_use.values())]
+        return NamedSessionStatistics(len(sizes), sum(sizes), self._evictions)
+
+    def close(self) -> None:
+        """The node stops."""
+        for session_id in tuple(self._by_use):
+            self.end(session_id)
+
+    def __repr__(self) -> str:
+        return f"NamedSessions({len(self._by_use)} of {self._slots})"

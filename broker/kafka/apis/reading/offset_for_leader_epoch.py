@@ -1,0 +1,91 @@
+"""OffsetForLeaderEpoch: where a leader epoch ends in the leader's log (KIP-320), in versions 2 to 4.
+
+Consumers ask it after a change of leader, to learn whether records that they have read were truncated. Not here: the
+look-up (`broker/apis/offset_for_leader_epoch.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
+from broker.kafka.errors import Code, code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.offsets import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponseEpochEndOffset,
+    OffsetForLeaderTopicResult,
+)
+from penstock.errors import ApiError
+from penstock.messages import offsets as ours
+from penstock.types import TopicPartition
+
+API: Final = "OffsetForLeaderEpoch"
+
+
+class OffsetForLeaderEpochPlans:
+    """The plan of OffsetForLeaderEpoch."""
+
+    def __init__(self, parts: DoorParts) -> None:
+        self._parts = parts
+
+    def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:
+        if body.replica_id >= 0:
+            return refusal(body, Code.TOPIC_AUTHORIZATION_FAILED)
+        image = self._parts.image()
+        told, questions, answers = [], [], []
+        for topic in body.topics:
+            parts = [OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition) for one in topic.partitions]
+            told.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
+            try:
+                topic_id = topic_named(image, topic.topic).topic_id
+            except ApiError as error:
+                for part in parts:
+                    part.error_code = code_of(error, API, asked.version)
+                continue
+            answers += parts
+            questions += [
+                ours.EpochPartition(
+                    TopicPartition(topic.topic, one.partition), topic_id, one.leader_epoch, one.current_leader_epoch
+                )
+                for one in topic.partitions
+            ]
+        if questions:
+            found: ours.OffsetForLeaderEpochResponse = yield Ask(
+                API, ours.OffsetForLeaderEpochRequest(tuple(questions))
+            )
+            for result, part in zip(found.partitions, answers, strict=True):
+                self._tell(asked, result, part)
+        return OffsetForLeaderEpochResponse(topics=told)
+
+    def _tell(
+        self, asked: Asked, result: ours.EpochPartitionResult, part: OffsetForLeaderEpochResponseEpochEndOffset
+    ) -> None:
+        if result.error is not None:
+            error = unless_elsewhere(self._parts.image(), self._parts.node_id, result.partition, result.error)
+            part.error_code = code_of(error, API, asked.version)
+        else:
+            part.leader_epoch, part.end_offset = result.leader_epoch, result.end_offset
+
+
+def failed(asked: Asked, body: OffsetForLeaderEpochRequest, error: ApiError) -> OffsetForLeaderEpochResponse:
+    """The answer of a request that failed as a whole."""
+    return refusal(body, code_of(error, API, asked.version))
+
+
+def refusal(body: OffsetForLeaderEpochRequest, code: int) -> OffsetForLeaderEpochResponse:
+    """The answer that has this error for each partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition, error_code=code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
