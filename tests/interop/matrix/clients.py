@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
+import json
 import os
 import re
 import shutil
@@ -85,6 +85,59 @@ def _go(module: str, program: str) -> Callable[[], Command]:
     return command
 
 
+def _node(package: str, program: str) -> Callable[[], Command]:
+    """A program of the folder js, beside the packages that its package.json names; they bring their own node."""
+
+    def command() -> Command:
+        folder = _cache("js")
+        wanted = (DRIVERS / "js" / "package.json").read_text()
+        installed = folder / "package.json"
+        if not (folder / "node_modules").is_dir() or installed.read_text() != wanted:
+            installed.write_text(wanted)
+            npm = [_tool("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock"]
+            _run(npm, folder, f"{package} was not installed")
+        for source in (DRIVERS / "js").glob("*.js"):
+            shutil.copy(source, folder)
+        node = folder / "node_modules" / "node" / "bin" / "node"
+        words = [str(node) if node.is_file() else _tool("node"), str(folder / program)]
+        return Command(words, json.loads(wanted)["dependencies"][package])
+
+    return command
+
+
+def _java() -> tuple[str, Path, str]:
+    """java itself, the folder of the jars that the pom names, and Kafka's version."""
+    pom = DRIVERS / "java" / "pom.xml"
+    found = re.search(r"<kafka.version>(.*)</kafka.version>", pom.read_text())
+    folder = _cache("java")
+    done = folder / "pom.xml"
+    if not done.is_file() or done.read_text() != pom.read_text():
+        words = [
+            _tool("mvn"),
+            "-q",
+            "-B",
+            "-f",
+            str(pom),
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={folder}",
+        ]
+        _run(words, folder, "Kafka's jars were not fetched")
+        shutil.copy(pom, done)
+    return _tool("java"), folder, found[1] if found else "?"
+
+
+def _java_client() -> Command:
+    java, jars, version = _java()
+    source = DRIVERS / "java" / "Driver.java"
+    _run([_tool("javac"), "-cp", f"{jars}/*", "-d", str(jars), str(source)], jars, "the driver was not compiled")
+    return Command([java, "-Xmx256M", "-cp", f"{jars}:{jars}/*", "Driver"], version)
+
+
+def _java_tools() -> Command:
+    _, jars, version = _java()
+    return Command([sys.executable, "-m", "tests.interop.drivers.java_tools", f"{jars}/*"], version)
+
+
 CLIENTS: dict[str, Callable[[], Command]] = {
     "confluent-kafka": _python("confluent-kafka", "confluent"),
     "kafka-python": _python("kafka-python", "kafka_python"),
@@ -92,5 +145,9 @@ CLIENTS: dict[str, Callable[[], Command]] = {
     "kcat": _kcat,
     "franz-go": _go("github.com/twmb/franz-go", "franz"),
     "sarama": _go("github.com/IBM/sarama", "sarama"),
+    "kafkajs": _node("kafkajs", "kafkajs.js"),
+    "platformatic": _node("@platformatic/kafka", "platformatic.js"),
+    "java": _java_client,
+    "java-tools": _java_tools,
 }
 REFERENCE = "confluent-kafka"

@@ -1,0 +1,253 @@
+"""The driver of Apache Kafka's shell tools: the classes that kafka-topics.sh and the others start. A JVM each time."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Any
+
+from tests.interop.drivers.serve import WAIT_S, NotOffered, paced, serve, tell
+
+TOOLS = "org.apache.kafka.tools."
+MEMORY = ["-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+ERROR = re.compile(r"(?m)^.*(?:Error|Exception|rror while).*$")
+
+
+class Driver:
+    def __init__(self, class_path: str, bootstrap: str) -> None:
+        self._java = ["java", *MEMORY, "-cp", class_path]
+        self._at = ["--bootstrap-server", bootstrap]
+
+    def _run(self, tool: str, *arguments: str, text: str = "") -> str:
+        done = subprocess.run(
+            [*self._java, tool, *self._at, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=3 * WAIT_S,
+            check=False,
+        )
+        wrong = ERROR.search(done.stdout + done.stderr)
+        if done.returncode or wrong:
+            raise RuntimeError(wrong[0] if wrong else (done.stderr or done.stdout).strip())
+        return done.stdout
+
+    # -- admin ---------------------------------------------------------------------------------------------------------
+
+    def _topics(self, *arguments: str) -> str:
+        return self._run(TOOLS + "TopicCommand", *arguments)
+
+    def create(self, topic: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
+        how = [part for name, value in configs.items() for part in ("--config", f"{name}={value}")]
+        how += ["--partitions", str(partitions), "--replication-factor", str(replicas)]
+        self._topics("--create", "--topic", topic, *how)
+
+    def describe(self, topic: str) -> dict[str, Any]:
+        lines = re.findall(
+            r"Leader: (\S+)\s+Replicas: (\S+)\s+Isr: (\S+)", self._topics("--describe", "--topic", topic)
+        )
+        return {
+            "partitions": [
+                {
+                    "leader": int(leader),
+                    "replicas": [int(node) for node in replicas.split(",")],
+                    "isr": [int(node) for node in isr.split(",")],
+                }
+                for leader, replicas, isr in lines
+            ]
+        }
+
+    def cluster(self) -> dict[str, Any]:
+        told = self._run(TOOLS + "BrokerApiVersionsCommand")
+        cluster_id = subprocess.run(
+            [*self._java, TOOLS + "ClusterTool", "cluster-id", *self._at], capture_output=True, text=True, check=True
+        ).stdout
+        nodes = re.findall(r"(?m)^(\S+:\d+) \(id: (\d+)", told)
+        return {
+            "cluster_id": cluster_id.strip().rpartition(": ")[2],
+            "nodes": {node: address for address, node in nodes},
+        }
+
+    def configs(self, topic: str) -> dict[str, Any]:
+        told = self._run("kafka.admin.ConfigCommand", "--describe", "--all", "--topic", topic)
+        return {"configs": dict(re.findall(r"(?m)^  ([\w.]+)=(\S*) sensitive", told))}
+
+    def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
+        for name, value in configs.items():
+            self._run("kafka.admin.ConfigCommand", "--alter", "--topic", topic, "--add-config", f"{name}={value}")
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        self._topics("--alter", "--topic", topic, "--partitions", str(count))
+
+    def delete(self, topic: str) -> None:
+        self._topics("--delete", "--topic", topic)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            asked = [{"topic": topic, "partition": partition, "offset": before}]
+            file.write(json.dumps({"partitions": asked, "version": 1}))
+            file.flush()
+            self._run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", file.name)
+
+    def offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
+        told = {}
+        for name, time in (("earliest", "earliest"), ("latest", "latest"), ("at_timestamp", str(timestamp))):
+            line = self._run(TOOLS + "GetOffsetShell", "--topic", topic, "--partitions", str(partition), "--time", time)
+            told[name] = int(line.strip().rpartition(":")[2])
+        return told
+
+    def operate(self, topic: str) -> dict[str, Any]:
+        """What else the tools show; each answer is true, or what was wrong."""
+        runs = {
+            "log dirs": (TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic),
+            "features": (TOOLS + "FeatureCommand", "describe"),
+            "quorum": (TOOLS + "MetadataQuorumCommand", "describe", "--status"),
+            "replication": (TOOLS + "MetadataQuorumCommand", "describe", "--replication"),
+            "reassignments": (TOOLS + "reassign.ReassignPartitionsCommand", "--list"),
+            "topics": (TOOLS + "TopicCommand", "--list"),
+        }
+        told: dict[str, Any] = {}
+        for name, (tool, *arguments) in runs.items():
+            try:
+                told[name] = bool(self._run(tool, *arguments).strip()) or "nothing was printed"
+            except RuntimeError as error:
+                told[name] = str(error)
+        return told
+
+    # -- producing -----------------------------------------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, partition: int, records: list[dict[str, Any]], codec: str, acks: str, idempotent: bool
+    ) -> dict[str, Any]:
+        if any("timestamp" in record for record in records):
+            raise NotOffered("the console producer sets no timestamps")
+        fields = {"parse.key": "true", "parse.headers": "true", "null.marker": "NULL", "headers.delimiter": "|"}
+        how = [part for name, value in fields.items() for part in ("--reader-property", f"{name}={value}")]
+        for name, value in (("acks", acks), ("enable.idempotence", str(idempotent).lower()), ("linger.ms", "50")):
+            how += ["--command-property", f"{name}={value}"]
+        lines = []
+        for record in records:
+            headers = ",".join(f"{name}:{value}" for name, value in record.get("headers", ())) or "NULL"
+            lines.append(f"{headers}|{_or_null(record['key'])}\t{_or_null(record['value'])}\n")
+        how += ["--topic", topic, "--compression-codec", codec]
+        self._run(TOOLS + "ConsoleProducer", *how, text="".join(lines))
+        return {"offsets": [None] * len(records)}
+
+    def stream(self, topic: str, partitions: int, count: int, seconds: float, idempotent: bool) -> dict[str, Any]:
+        """The partitions are the producer's choice. It prints an error for what was not acked."""
+        how = [
+            TOOLS + "ConsoleProducer",
+            *self._at,
+            "--topic",
+            topic,
+            "--request-required-acks",
+            "all",
+            "--timeout",
+            "5",
+        ]
+        how += ["--command-property", f"enable.idempotence={str(idempotent).lower()}"]
+        how += ["--message-send-max-retries", "1000000", "--request-timeout-ms", "10000"]
+        with subprocess.Popen(
+            [*self._java, *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as run:
+            assert run.stdin is not None
+            for number in paced(count, seconds):
+                if number == count // 3:
+                    tell({"progress": number})
+                run.stdin.write(f"{number}\n")
+                run.stdin.flush()
+            told, _ = run.communicate(timeout=3 * WAIT_S)
+        wrong = ERROR.findall(told)
+        return {"acked": [] if wrong else [(0, None, str(number)) for number in range(count)], "failed": wrong}
+
+    # -- consuming -----------------------------------------------------------------------------------------------------
+
+    def _consumer(self, topic: str, count: int, *arguments: str) -> list[str]:
+        shown = ("timestamp", "partition", "offset", "headers", "key", "value")
+        how = [part for name in shown for part in ("--formatter-property", f"print.{name}=true")]
+        how += ["--formatter-property", "null.literal=NULL", "--command-property", "fetch.max.wait.ms=200"]
+        how += ["--topic", topic, "--max-messages", str(count), "--timeout-ms", str(1000 * WAIT_S), *arguments]
+        return [TOOLS + "consumer.ConsoleConsumer", *self._at, *how]
+
+    def _consumed(self, *arguments: str) -> list[dict[str, Any]]:
+        done = subprocess.run([*self._java, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode and not done.stdout:
+            raise RuntimeError(done.stderr.strip())
+        return [_shown(line) for line in done.stdout.splitlines()]
+
+    def consume(self, topic: str, partition: int, at: Any, count: int) -> dict[str, Any]:
+        if isinstance(at, dict):
+            at = self.offsets(topic, partition, at["timestamp"])["at_timestamp"]
+        how = ("--partition", str(partition), "--offset", str(at))
+        return {"records": self._consumed(*self._consumer(topic, count, *how))}
+
+    def tail(self, topic: str, partition: int, count: int) -> dict[str, Any]:
+        how = self._consumer(topic, count, "--partition", str(partition), "--offset", "latest")
+        with subprocess.Popen([*self._java, *how], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            threading.Event().wait(4)  # the tool does not say when it stands at the end
+            tell({"ready": True})
+            out, _ = run.communicate(timeout=2 * WAIT_S)
+        return {"records": [_shown(line) for line in out.splitlines()]}
+
+    def follow(self, topic: str, partitions: int, count: int) -> dict[str, Any]:
+        """A console consumer a partition."""
+        records: list[tuple[int, int, str]] = []
+        values: set[str] = set()
+        enough = threading.Event()
+
+        def read(partition: int, run: subprocess.Popen[str]) -> None:
+            assert run.stdout is not None
+            for line in run.stdout:
+                found = _shown(line.rstrip("\n"))
+                records.append((partition, found["offset"], found["value"]))
+                values.add(found["value"])
+                if len(values) == count:
+                    enough.set()
+
+        runs = [
+            subprocess.Popen(
+                [*self._java, *self._consumer(topic, count, "--partition", str(partition), "--offset", "earliest")],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for partition in range(partitions)
+        ]
+        readers = [threading.Thread(target=read, args=pair) for pair in enumerate(runs)]
+        for reader in readers:
+            reader.start()
+        enough.wait(3 * WAIT_S)
+        for run, reader in zip(runs, readers, strict=True):
+            run.kill()
+            reader.join()
+            run.communicate()
+        return {"records": records}
+
+
+def _or_null(text: str | None) -> str:
+    return "NULL" if text is None else text
+
+
+def _text(shown: str) -> str | None:
+    return None if shown == "NULL" else shown
+
+
+def _shown(line: str) -> dict[str, Any]:
+    timestamp, partition, offset, headers, key, value = line.split("\t")
+    del partition
+    pairs = [] if headers == "NO_HEADERS" else [pair.split(":", 1) for pair in headers.split(",")]
+    return {
+        "offset": int(offset.removeprefix("Offset:")),
+        "timestamp": int(timestamp.partition(":")[2]),
+        "key": _text(key),
+        "value": _text(value),
+        "headers": [[name, _text(value)] for name, value in pairs],
+    }
+
+
+if __name__ == "__main__":
+    serve(Driver(sys.argv[1], sys.argv[2]))
