@@ -101,7 +101,7 @@ class Driver:
         return told
 
     def operate(self, topic: str) -> dict[str, Any]:
-        """What else the tools show; each answer is true, or what was wrong."""
+        """Other tools, run once; each answer is true, or what was wrong."""
         runs = {
             "log dirs": (TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic),
             "features": (TOOLS + "FeatureCommand", "describe"),
@@ -139,16 +139,8 @@ class Driver:
 
     def stream(self, topic: str, partitions: int, count: int, seconds: float, idempotent: bool) -> dict[str, Any]:
         """The partitions are the producer's choice. It prints an error for what was not acked."""
-        how = [
-            TOOLS + "ConsoleProducer",
-            *self._at,
-            "--topic",
-            topic,
-            "--request-required-acks",
-            "all",
-            "--timeout",
-            "5",
-        ]
+        how = [TOOLS + "ConsoleProducer", *self._at, "--topic", topic, "--timeout", "5"]
+        how += ["--request-required-acks", "all"]
         how += ["--command-property", f"enable.idempotence={str(idempotent).lower()}"]
         how += ["--message-send-max-retries", "1000000", "--request-timeout-ms", "10000"]
         with subprocess.Popen(
