@@ -45,7 +45,8 @@ def _request_path(broker: BrokerView) -> Iterator[Reading]:
             channel.waiting.get(api, 0),
             labels=(("api", api),),
         )
-    yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
+    help_text = "Open produce and fetch streams, and connections in Kafka's protocol."
+    yield Reading("penstock_connections", help_text, channel.connections)
     io = broker.io_threads.statistics()
     yield from readings(io)
     help_text = "Reads by an I/O thread because the page cache did not have it: records of a fetch, look-ups by time."

@@ -1,4 +1,5 @@
-"""Counts the streams, requests and bytes of each client, by the `client_id` of its requests.
+"""Counts the streams, requests and bytes of each client, by the `client_id` of its requests. A connection in Kafka's
+protocol is one stream.
 
 Clients choose their names and no one checks them, so a long name is cut, and only a limited number of names have counts
 of their own. A name keeps its counts when its last stream has ended, until a new name needs the place; then they go. No
@@ -27,13 +28,14 @@ class ClientTraffic:
     name: str
     streams: int = gauge(
         "penstock_client_streams",
-        f"Open produce and fetch streams by the client_id of their requests; beyond {NAMES_MAX} names, together.",
+        "Open produce and fetch streams, and connections in Kafka's protocol, by the client_id of their requests; "
+        f"beyond {NAMES_MAX} names, together.",
         default=0,
     )
-    requests: int = counter("penstock_client_requests", "Produce and fetch requests by client_id.", default=0)
-    bytes_in: int = counter(
-        "penstock_client_bytes_in", "Bytes of the produce and fetch requests by client_id.", default=0
+    requests: int = counter(
+        "penstock_client_requests", "Requests of these streams and connections by client_id.", default=0
     )
+    bytes_in: int = counter("penstock_client_bytes_in", "Bytes of these requests by client_id.", default=0)
     bytes_out: int = counter("penstock_client_bytes_out", "Bytes of the answers to them by client_id.", default=0)
 
     def count_in(self, size_bytes: int) -> None:

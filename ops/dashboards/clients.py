@@ -28,13 +28,13 @@ BY_CLIENT = Row(
     (
         graph(
             "Streams",
-            "Open produce and fetch streams.",
+            "Open produce and fetch streams, and connections of Kafka's clients.",
             Unit.COUNT,
             Query(f"sum by (client_id) ({selected('penstock_client_streams', CLIENT)})", "{{client_id}}"),
         ),
         graph(
             "Requests",
-            "Produce and fetch requests.",
+            "Requests of these streams and connections.",
             Unit.REQUESTS_PER_SECOND,
             rate("penstock_client_requests_total", "{{client_id}}", "client_id", CLIENT),
         ),

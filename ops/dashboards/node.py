@@ -10,7 +10,8 @@ CONNECTIONS = Row(
     (
         graph(
             "Connections and streams",
-            "TCP connections at each listener of the broker, and open produce and fetch streams.",
+            "TCP connections at each listener of the broker, and open produce and fetch streams; a connection of a "
+            "Kafka client is one of each.",
             Unit.COUNT,
             gauge("penstock_tcp_connections", "connections {{instance}} {{listener}}"),
             gauge("penstock_connections", "streams {{instance}}"),

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.errors import Code
+from broker.kafka.errors import Code, code_of, message_of
 from broker.kafka.plan import Asked, Plan, asks_nothing
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from penstock.errors import InvalidRequestError, UnsupportedVersionError
+from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
 
 GROUP, TRANSACTION = 0, 1
 FIRST_WITH_MANY: Final = 4
@@ -29,16 +29,23 @@ _NOBODY: Final = -1
 
 
 def find_coordinator(asked: Asked, body: FindCoordinatorRequest) -> Plan:
-    code, why = _refusal(asked.version, body.key_type)
-    response = FindCoordinatorResponse(
+    return asks_nothing(_answer(asked, body, *_refusal(asked.version, body.key_type)))
+
+
+def find_coordinator_failed(asked: Asked, body: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
+    """The answer to a request that failed as a whole."""
+    return _answer(asked, body, code_of(error, "FindCoordinator", asked.version), message_of(error))
+
+
+def _answer(asked: Asked, body: FindCoordinatorRequest, code: int, why: str | None) -> FindCoordinatorResponse:
+    if asked.version < FIRST_WITH_MANY:
+        return FindCoordinatorResponse(error_code=code, error_message=why, node_id=_NOBODY, port=_NOBODY)
+    return FindCoordinatorResponse(
         coordinators=[
             Coordinator(key=key, node_id=_NOBODY, port=_NOBODY, error_code=code, error_message=why)
             for key in body.coordinator_keys
         ]
     )
-    if asked.version < FIRST_WITH_MANY:
-        response = FindCoordinatorResponse(error_code=code, error_message=why, node_id=_NOBODY, port=_NOBODY)
-    return asks_nothing(response)
 
 
 def _refusal(version: int, key_type: int) -> tuple[int, str]:

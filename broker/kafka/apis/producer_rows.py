@@ -7,7 +7,7 @@ from broker.kafka.apis import delete_records as deletion
 from broker.kafka.apis import init_producer_id as producer_ids
 from broker.kafka.apis import produce as producing
 from broker.kafka.apis import security
-from broker.kafka.apis.find_coordinator import find_coordinator
+from broker.kafka.apis.find_coordinator import find_coordinator, find_coordinator_failed
 from broker.kafka.parts import DoorParts
 from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.offsets import DeleteRecordsRequest, DeleteRecordsResponse
@@ -37,7 +37,15 @@ def producer_rows(parts: DoorParts) -> list[ApiRow]:
             producing.produce_plan(parts),
             failed=producing.produce_failed,
         ),
-        ApiRow(10, "FindCoordinator", FindCoordinatorRequest, FindCoordinatorResponse, (0, 6), find_coordinator),
+        ApiRow(
+            10,
+            "FindCoordinator",
+            FindCoordinatorRequest,
+            FindCoordinatorResponse,
+            (0, 6),
+            find_coordinator,
+            failed=find_coordinator_failed,
+        ),
         ApiRow(
             21,
             "DeleteRecords",

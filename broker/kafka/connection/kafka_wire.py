@@ -68,11 +68,11 @@ class KafkaWire:
             if row.other_versions is None:
                 raise UnservedApiError(row.key, version, f"{row.name} ({row.versions[0]} to {row.versions[1]} are)")
             asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
-            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions(asked, None)))
+            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions))
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
         body, _ = decode(row.request, version, raw, at)
         asked = Asked(version, self._caller, client_id or "", self._memory)
-        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan(asked, body)))
+        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan))
 
     def encode(self, request: Request, answer: Any) -> Frame:
         call = call_of(request)

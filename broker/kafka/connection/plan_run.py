@@ -11,23 +11,24 @@ Not here: how a request and its answer look in bytes (kafka_wire.py).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.plan import Ask, Asked, ConnectionEnds, Plan
+from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request, RequestChannel
 
 
 class KafkaCall:
-    """The body of a client's request on its way: its plan, and what its answer needs to know."""
+    """The body of a client's request on its way: how its plan is made, and what its answer needs to know."""
 
-    __slots__ = ("asked", "asked_last", "body", "plan", "row")
+    __slots__ = ("asked", "asked_last", "body", "make_plan", "row")
 
-    def __init__(self, row: ApiRow, asked: Asked, body: Any, plan: Plan) -> None:
-        self.row, self.asked, self.body, self.plan = row, asked, body, plan
+    def __init__(self, row: ApiRow, asked: Asked, body: Any, make_plan: MakePlan) -> None:
+        self.row, self.asked, self.body, self.make_plan = row, asked, body, make_plan
         self.asked_last: Request | None = None
         """The newest request of the node's own that the plan asked for."""
 
@@ -77,7 +78,7 @@ class PlanRun:
         """`theirs` is the client's request, which the answer of the plan completes."""
         self._driver, self._theirs = driver, theirs
         self._call = call_of(theirs)
-        self._plan = self._call.plan
+        self._plan: Plan | None = None
         self._request: Request | None = None
         """The node's own that is open."""
         self._task: asyncio.Task[None] | None = None
@@ -85,9 +86,14 @@ class PlanRun:
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
     async def begin(self) -> None:
-        ask = self._step(partial(next, self._plan))
+        ask = self._step(self._first)
         if ask is not None:
             await self._ask(ask)
+
+    def _first(self) -> Ask:
+        call = self._call
+        plan = self._plan = call.make_plan(call.asked, call.body)
+        return next(plan)
 
     async def _ask(self, ask: Ask) -> None:
         theirs, driver = self._theirs, self._driver
@@ -120,7 +126,9 @@ class PlanRun:
         """Kafka's protocol has no parts of answers: the whole is waited for."""
 
     def _answered(self, error: Exception | None, answer: Any) -> Ask | None:
-        return self._step(partial(self._plan.send, answer) if error is None else partial(self._plan.throw, error))
+        plan = self._plan
+        assert plan is not None, "a question has a plan"
+        return self._step(partial(plan.send, answer) if error is None else partial(plan.throw, error))
 
     async def _go_on(self, ask: Ask) -> None:
         try:
@@ -128,11 +136,10 @@ class PlanRun:
         except Exception as error:
             self._failed(error)
 
-    def _step(self, step: Any) -> Ask | None:
+    def _step(self, step: Callable[[], Ask]) -> Ask | None:
         """The next question; None if there is none, and then the client's request is complete."""
         try:
-            ask: Ask = step()
-            return ask
+            return step()
         except StopIteration as ended:
             self._complete(ended.value)
         except ConnectionEnds as ended:
@@ -160,7 +167,8 @@ class PlanRun:
             self._task.cancel()
         if self._request is not None:
             self._request.abandoned()
-        self._plan.close()
+        if self._plan is not None:
+            self._plan.close()
 
     def __repr__(self) -> str:
         return f"PlanRun({self._theirs})"

@@ -71,6 +71,10 @@ def _break(request: Request) -> None:
     raise ZeroDivisionError("in the API")
 
 
+def _no_plan(asked: Asked, request: Any) -> Plan:
+    raise ZeroDivisionError("before the plan")
+
+
 def _unwritable(answer: Any) -> Any:
     return DescribeClusterResponse(brokers=answer)
 
@@ -84,6 +88,7 @@ def _break_later(answer: Any) -> Any:
     [
         pytest.param(_refuse, asks("it"), 7, "too much", id="the node refuses, in the code that clients know"),
         pytest.param(_break, asks("it"), -1, "ZeroDivisionError: in the API", id="an API has a bug"),
+        pytest.param(None, _no_plan, -1, "ZeroDivisionError: before the plan", id="a plan cannot be made"),
         pytest.param(None, asks("it", _break_later), -1, "ZeroDivisionError: in the plan", id="a plan has a bug"),
         pytest.param(
             None,
