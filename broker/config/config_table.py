@@ -225,7 +225,9 @@ REQUESTS = (
         "New connections of clients in a second, over 10 s; those above it are cut once they are seen.",
         1,
     ),
-    duration_ms("connections.max.idle.ms", 600_000, "A connection without a stream or call for this long is closed."),
+    duration_ms(
+        "connections.max.idle.ms", 600_000, "A connection without a stream, call or request for this long is closed."
+    ),
     duration_ms(
         "connections.max.write.stall.ms",
         30_000,

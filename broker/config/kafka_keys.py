@@ -26,7 +26,7 @@ _NO_ZOOKEEPER = "there is no ZooKeeper: the controllers are the quorum"
 _NO_GROUPS = "there are no consumer groups yet"
 _NO_TRANSACTIONS = "there are no transactions yet"
 _NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
-_TRANSPORT = "gRPC sizes its windows and buffers by itself"
+_TRANSPORT = "gRPC sizes its windows by itself, and the operating system the buffers of Kafka's clients"
 _ONE_FORMAT = "there is one record format, version 2"
 
 KAFKA_KEYS = (

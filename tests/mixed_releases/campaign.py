@@ -58,7 +58,8 @@ class Pass:
         began = time.monotonic()
         before, now = self._releases
         with before.code_of():
-            cluster = Cluster(NODES, directory=self._directory / "cluster").open()
+            # A release without listeners of the type KAFKA would speak gRPC there.
+            cluster = Cluster(NODES, directory=self._directory / "cluster", kafka_ports=(0,) * NODES).open()
         try:
             with Admin(cluster.bootstrap) as admin:
                 admin.create_topic(TOPIC, PARTITIONS, NODES)

@@ -209,6 +209,7 @@ the cluster keeps running until Ctrl-C; in another terminal:
   penstock topics describe {TOPIC}
   penstock consume {TOPIC} --from-beginning -n 5 --print-key
   penstock quorum describe
+  kcat -b {cluster.kafka_bootstrap} -C -t {TOPIC} -o beginning -c 5     # or another client of Kafka
   kill -9 {cluster.pid(0)}     # node 0; produce and consume go on: penstock bench produce {TOPIC} -n 100000
   curl {cluster.metrics_url(1)}""")
         if work is not None:
