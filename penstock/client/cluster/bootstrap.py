@@ -78,7 +78,7 @@ class Bootstrap:
             raise BootstrapError(f"no bootstrap address could be asked: {reasons}")
         raise BootstrapError(
             f"no bootstrap address answered as a Penstock broker: {reasons}; "
-            "start a node, or give the BROKER listener of one that runs"
+            "start a node, or give the BROKER listener of one that runs (9192 as a rule; 9092 is for Kafka's clients)"
         )
 
     async def _until_answered(self, address: Endpoint) -> MetadataResponse | None:
