@@ -3,14 +3,17 @@
 Each resource is changed whole or not at all, and has its own answer. The old request is one of ours with `replace_all`:
 the active controller decides what goes, so no change of another client gets between. Beside that the deletions are
 spelled out by this node's metadata, for a controller of an older release that does not know `replace_all`.
+
+Two things that Kafka's tools do are left out of a request, because there is nothing to do for them (`_to_do`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from broker.config.config_table import KEYS
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
 from broker.kafka.apis.admin.config_codes import OURS, ResourceType
 from broker.kafka.errors import code_of, message_of
@@ -25,11 +28,14 @@ from broker.kafka.schemas.configs import (
 )
 from metadata.image import MetadataImage
 from metadata.records import BROKER_RESOURCE
+from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages import configs
 from penstock.messages.configs import AlterConfigsResource, ConfigChange, ConfigOperation
 
-_DELETE = ConfigOperation.DELETE
+_DELETE: Final = ConfigOperation.DELETE
+_KNOWN: Final[Mapping[int, Container[str]]] = {ResourceType.TOPIC: TOPIC_CONFIGS, ResourceType.BROKER: KEYS}
+THROTTLED_REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 class _Resource(NamedTuple):
@@ -42,9 +48,10 @@ class _Resource(NamedTuple):
 Outcomes = Mapping[_Resource, ApiError | None]
 
 
-def incremental_alter_configs(asked: Asked, body: IncrementalAlterConfigsRequest) -> Plan:
+def incremental_alter_configs(parts: DoorParts, asked: Asked, body: IncrementalAlterConfigsRequest) -> Plan:
     outcomes: dict[_Resource, ApiError | None] = {}
     wanted: dict[_Resource, AlterConfigsResource] = {}
+    image = parts.image()
     for one, entries in _each(body.resources, outcomes):
         changes = tuple(ConfigChange(entry.name, entry.config_operation, entry.value or "") for entry in entries)
         without = [entry.name for entry in entries if entry.value is None and entry.config_operation != _DELETE]
@@ -56,7 +63,7 @@ def incremental_alter_configs(asked: Asked, body: IncrementalAlterConfigsRequest
             except ApiError as error:
                 outcomes[one] = error
         else:
-            wanted[one] = AlterConfigsResource(OURS[one.kind], one.name, changes)
+            wanted[one] = AlterConfigsResource(OURS[one.kind], one.name, _to_do(image, one, changes))
     yield from _altered(wanted, body.validate_only, outcomes)
     return IncrementalAlterConfigsResponse(responses=_rows(asked, "IncrementalAlterConfigs", body.resources, outcomes))
 
@@ -72,7 +79,7 @@ def alter_configs(parts: DoorParts, asked: Asked, body: AlterConfigsRequest) -> 
         elif one.kind == ResourceType.BROKER_LOGGER:
             outcomes[one] = InvalidRequestError("levels of loggers are changed by IncrementalAlterConfigs")
         else:
-            changes = (*sets, *_deletions(image, one, sets))
+            changes = (*_to_do(image, one, sets), *_deletions(image, one, sets))
             wanted[one] = AlterConfigsResource(OURS[one.kind], one.name, changes, replace_all=True)
     yield from _altered(wanted, body.validate_only, outcomes)
     return AlterConfigsResponse(responses=_rows(asked, "AlterConfigs", body.resources, outcomes))
@@ -111,9 +118,26 @@ def _bad_changes(changes: Sequence[ConfigChange], without: Sequence[str]) -> Api
     return None if twice is None else InvalidRequestError(f"{twice[:64]!r} is named twice for one resource")
 
 
+def _to_do(image: MetadataImage, one: _Resource, changes: Sequence[ConfigChange]) -> tuple[ConfigChange, ...]:
+    """The changes without the deletions of what nobody knows and nobody has set, which succeed in Kafka: its tool for
+    reassignments deletes a topic's throttles whether it has set them or not. And without these throttles: the rates of
+    the brokers hold for every replica that moves and for no other, so no topic needs a list of them."""
+    known, now = _KNOWN[one.kind], _now(image, one)
+    return tuple(
+        change
+        for change in changes
+        if change.key in known
+        or change.key in now
+        or (change.operation != _DELETE and not (one.kind == ResourceType.TOPIC and change.key in THROTTLED_REPLICAS))
+    )
+
+
+def _now(image: MetadataImage, one: _Resource) -> Mapping[str, str]:
+    return image.configs.get(configs.ConfigResource(OURS[one.kind], one.name), {})
+
+
 def _deletions(image: MetadataImage, one: _Resource, sets: Sequence[ConfigChange]) -> Iterable[ConfigChange]:
-    now = image.configs.get(configs.ConfigResource(OURS[one.kind], one.name), {})
-    return (ConfigChange(key, _DELETE) for key in sorted(now.keys() - {change.key for change in sets}))
+    return (ConfigChange(key, _DELETE) for key in sorted(_now(image, one).keys() - {change.key for change in sets}))
 
 
 def _of_loggers(name: str, changes: Sequence[ConfigChange]) -> Generator[Ask, Any, AlterConfigsResource]:

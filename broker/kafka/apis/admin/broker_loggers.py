@@ -8,7 +8,8 @@ of one logger reads the key and writes it whole, so of two changes at the same t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker.config.log_levels import ROOMS
@@ -24,16 +25,24 @@ _OURS: Final = {theirs: ours for ours, theirs in _THEIRS.items()} | {"TRACE": "d
 
 
 def logger_configs(level: str) -> list[DescribeConfigsResourceResult]:
-    """Each logger with a level of its own, and every room of the code, by the text of the key."""
+    """Every logger of this process, and each other one with a level of its own, by the text of the key. Kafka's tool
+    changes only loggers that it is told of."""
     levels = _levels(level)
-    root = levels[ROOT]
-    names = [ROOT, *sorted({*ROOMS, *levels} - {ROOT})]
+    here = (name for name in logging.Logger.manager.loggerDict if name.split(".")[0] in ROOMS)
+    names = [ROOT, *sorted({*here, *ROOMS, *levels} - {ROOT})]
     return [
         DescribeConfigsResourceResult(
-            name=name, value=_THEIRS[levels.get(name, root)], config_source=DYNAMIC_BROKER_LOGGER_CONFIG
+            name=name, value=_THEIRS[_level_of(name, levels)], config_source=DYNAMIC_BROKER_LOGGER_CONFIG
         )
         for name in names
     ]
+
+
+def _level_of(name: str, levels: Mapping[str, str]) -> str:
+    """Its own level, or that of the nearest logger above it."""
+    while name not in levels:
+        name = name.rpartition(".")[0] or ROOT
+    return levels[name]
 
 
 def with_changes(level: str, changes: Iterable[ConfigChange]) -> str:

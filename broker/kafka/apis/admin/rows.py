@@ -70,7 +70,7 @@ def _of_configs(parts: DoorParts) -> list[ApiRow]:
             44,
             "IncrementalAlterConfigs",
             (0, 1),
-            alter_configs.incremental_alter_configs,
+            partial(alter_configs.incremental_alter_configs, parts),
             alter_configs.incremental_alter_configs_failed,
         ),
         _row(74, "ListConfigResources", (0, 1), listed),

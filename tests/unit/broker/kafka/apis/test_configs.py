@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -228,6 +229,27 @@ def test_what_the_controller_refuses_as_a_whole_each_resource_is_told(key: int) 
     assert outcomes(node.call(key, body, 1)) == [(TOPIC, "t", 41), (GROUP, "g", 42)]
 
 
+def test_a_key_that_nobody_knows_can_be_deleted_but_not_set() -> None:
+    node = a_topic(retention_ms="5")
+    for operation, code in ((DELETE, 0), (SET, 40)):
+        changes: Any = [("no.key", operation, "1")]
+        body = incremental((TOPIC, "t", changes), (BROKER, "1", changes), (TOPIC, "gone", changes))
+        assert [found for *_, found in outcomes(node.call(INCREMENTAL, body, 1))] == [code, code, 3]
+
+
+def test_the_throttles_of_kafkas_tool_for_reassignments_need_no_list_of_replicas() -> None:
+    node = a_topic(retention_ms="5")
+    lists: Any = [(f"{role}.replication.throttled.replicas", SET, "0:1,0:2") for role in ("leader", "follower")]
+    rate: Any = [("leader.replication.throttled.rate", SET, "1000000")]
+    body = incremental((TOPIC, "t", lists), (BROKER, "1", rate))
+    assert outcomes(node.call(INCREMENTAL, body, 1)) == [(TOPIC, "t", 0), (BROKER, "1", 0)]
+    assert node.cluster.image.topic_config("t") == {"retention.ms": "5"}
+    old = whole((TOPIC, "t", {"retention.ms": "6"} | {key: value for key, _, value in lists}))
+    assert outcomes(node.call(ALTER, old, 2)) == [(TOPIC, "t", 0)]
+    assert node.cluster.image.topic_config("t") == {"retention.ms": "6"}
+    assert outcomes(node.call(INCREMENTAL, incremental((BROKER, "1", lists)), 1)) == [(BROKER, "1", 40)]
+
+
 # -- AlterConfigs ------------------------------------------------------------------------------------------------------
 
 
@@ -274,9 +296,10 @@ def loggers(node: AdminNode) -> dict[str, str]:
 
 def test_the_loggers_of_a_broker_are_described_and_changed() -> None:
     node = AdminNode(logger_level="warning,raft=debug")
-    assert loggers(node) == {"root": "WARN", "raft": "DEBUG"} | dict.fromkeys(
-        ("broker", "metadata", "penstock", "storage"), "WARN"
-    )
+    logging.getLogger("raft.a_module")
+    before = loggers(node)
+    assert {before[name] for name in ("root", "broker", "metadata", "penstock", "storage")} == {"WARN"}
+    assert before["raft"] == before["raft.a_module"] == "DEBUG" and "asyncio" not in before
     changes = [("broker.kafka", SET, "TRACE"), ("raft", DELETE, None), ("root", SET, "ERROR")]
     assert outcomes(node.call(INCREMENTAL, incremental((LOGGER, "1", changes)), 1)) == [(LOGGER, "1", 0)]
     assert node.cluster.image.configs["broker", "1"] == {"logger.level": "error,broker.kafka=debug"}
