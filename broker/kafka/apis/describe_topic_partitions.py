@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.kafka.apis.authorized_operations import TOPIC_OPERATIONS
-from broker.kafka.apis.metadata import topics_named
+from broker.kafka.apis.metadata import is_unknown, topics_named
 from broker.kafka.apis.topic_structs import is_internal, leader_of_view, topic_error
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -23,7 +23,7 @@ from broker.kafka.schemas.metadata import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from penstock.errors import ApiError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.metadata import PartitionInfo, TopicInfo
 
 PARTITIONS_MAX: Final = 2_000
@@ -36,7 +36,7 @@ def describe_topic_partitions(parts: DoorParts, asked: Asked, body: DescribeTopi
     limit = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
     page, more = _page(parts, names, start, limit)
     found = yield from topics_named(page)
-    views = found.topics if body.topics else [t for t in found.topics if not _is_gone(t)]
+    views = found.topics if body.topics else [topic for topic in found.topics if not is_unknown(topic)]
     made: list[DescribeTopicPartitionsResponseTopic] = []
     for view in views:
         first = start.partition_index if view.name == start.topic_name else 0
@@ -79,11 +79,6 @@ def _page(parts: DoorParts, names: Sequence[str], start: Cursor, limit: int) -> 
         partitions = 1 if known is None else len(known.partitions)
         room -= max(1, partitions - (start.partition_index if name == start.topic_name else 0))
     return names, None
-
-
-def _is_gone(topic: TopicInfo) -> bool:
-    """It was deleted since its name was read."""
-    return isinstance(topic.error, UnknownTopicOrPartitionError)
 
 
 def _topic(asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]) -> DescribeTopicPartitionsResponseTopic:

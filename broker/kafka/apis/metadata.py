@@ -14,12 +14,14 @@ the broker that answers. Not here: the topics in Kafka's terms (topic_structs.py
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from broker.kafka.apis.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from broker.kafka.apis.topic_structs import TopicStructs
+from broker.kafka.apis.encoded_topics import EncodedTopics, Form
+from broker.kafka.apis.topic_structs import topic_struct
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -43,6 +45,7 @@ from penstock.messages import topics
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.topic_names import validate_topic_name
 
+T = TypeVar("T")
 NO_NODE: Final = -1
 CREATION_MS: Final = 2_000
 """How long an answer waits for the topics that it makes: later requests of the connection wait with it."""
@@ -60,17 +63,21 @@ class MetadataPlans:
 
     def __init__(self, parts: DoorParts) -> None:
         self._parts = parts
-        self._structs = TopicStructs()
+        self._encoded = EncodedTopics()
 
     def __call__(self, asked: Asked, body: MetadataRequest) -> Plan:
-        wanted = None if _is_all(asked, body) else [self._wanted(asked, topic) for topic in body.topics or ()]
-        names = None if wanted is None else tuple(one.name for one in wanted if one.name is not None)
-        found = yield from topics_named(names)
-        if names is not None and body.allow_auto_topic_creation and self._parts.config.auto_create_topics_enable:
-            found = yield from _with_new_topics(found)
-        views = found.topics if wanted is None else _views(found, wanted)
+        everything = _is_all(asked, body)
+        creates = body.allow_auto_topic_creation and self._parts.config.auto_create_topics_enable
         operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
-        alive = [broker.node_id for broker in found.brokers]
+        topics: list[MetadataResponseTopic] = []
+        for some in self._in_turns(None if everything else [self._wanted(asked, topic) for topic in body.topics or ()]):
+            found = yield from topics_named(_names(some))
+            if creates and not everything:
+                found = yield from _with_new_topics(found)
+            views = found.topics if some is None else _views(found, some)
+            told = (view for view in views if not everything or not is_unknown(view))
+            alive = [broker.node_id for broker in found.brokers]
+            topics += self._topics(asked, told, operations, alive)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack or None)
@@ -78,11 +85,31 @@ class MetadataPlans:
             ],
             cluster_id=found.cluster_id,
             controller_id=controller_for(alive, found.controller_id, self._parts.node_id),
-            topics=[self._structs.topic(view, asked.version, operations, alive) for view in views],
+            topics=topics,
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED
             ),
         )
+
+    def _in_turns(self, wanted: Sequence[_Wanted] | None) -> Iterator[Sequence[_Wanted] | None]:
+        """The topics of each question: everything where that is not much, and a thousand otherwise. Nothing is a
+        question too: for the brokers."""
+        names = self._parts.image().topics_by_name
+        if wanted is None and len(names) <= NAMES_MAX:
+            return iter((None,))
+        each = [_Wanted(name) for name in sorted(names)] if wanted is None else list(dict.fromkeys(wanted))
+        return iter(list(_in_parts(each)) or [each])
+
+    def _topics(
+        self, asked: Asked, views: Iterable[ours.TopicInfo], operations: int, alive: Sequence[int]
+    ) -> list[MetadataResponseTopic]:
+        """Mostly the bytes of an earlier answer. Those of version 0 depend on the brokers, too."""
+        if asked.version == 0:
+            return [topic_struct(view, 0, operations, alive) for view in views]
+        form = Form(asked.caller.listener, asked.version, operations)
+        encoded = self._encoded.form(form, self._parts.image().topics_by_id)
+        found = [encoded(view, partial(topic_struct, view, asked.version, operations, alive)) for view in views]
+        return cast(list[MetadataResponseTopic], found)
 
     def _wanted(self, asked: Asked, topic: Any) -> _Wanted:
         if topic.topic_id:
@@ -125,15 +152,24 @@ def _is_all(asked: Asked, body: MetadataRequest) -> bool:
     return body.topics is None or (asked.version == 0 and not body.topics)
 
 
-def _in_parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[at : at + NAMES_MAX] for at in range(0, len(names), NAMES_MAX))
+def is_unknown(topic: ours.TopicInfo) -> bool:
+    """There is no topic of the name, or none any more."""
+    return isinstance(topic.error, UnknownTopicOrPartitionError)
+
+
+def _names(wanted: Sequence[_Wanted] | None) -> Sequence[str] | None:
+    return None if wanted is None else [one.name for one in wanted if one.name is not None]
+
+
+def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[at : at + NAMES_MAX] for at in range(0, len(items), NAMES_MAX))
 
 
 def _views(found: ours.MetadataResponse, wanted: Sequence[_Wanted]) -> Iterator[ours.TopicInfo]:
     """One for each topic of the request, in its order. A topic that was deleted, or made again, since its id was looked
     up has no other answer than an id that nobody knows."""
     by_name = {topic.name: topic for topic in found.topics}
-    for name, topic_id in dict.fromkeys(wanted):
+    for name, topic_id in wanted:
         view = by_name.get(name) if name is not None else None
         if view is not None and (not topic_id or view.topic_id == topic_id):
             yield view
@@ -143,7 +179,7 @@ def _views(found: ours.MetadataResponse, wanted: Sequence[_Wanted]) -> Iterator[
 
 def _with_new_topics(found: ours.MetadataResponse) -> Generator[Ask, Any, ours.MetadataResponse]:
     """The answer once its unknown topics are made. What was made meanwhile by somebody else is as good."""
-    unknown = [t.name for t in found.topics if isinstance(t.error, UnknownTopicOrPartitionError) and _is_legal(t.name)]
+    unknown = [topic.name for topic in found.topics if is_unknown(topic) and _is_legal(topic.name)]
     errors: dict[str, ApiError] = {}
     for names in _in_parts(unknown):
         new = tuple(topics.NewTopic(name) for name in names)

@@ -37,20 +37,17 @@ def leader_of_view(partition: PartitionInfo) -> int:
     return partition.leader_id if partition.error is None else NO_LEADER
 
 
-class TopicStructs:
-    """Makes the structs, version by version."""
-
-    def topic(self, topic: TopicInfo, version: int, operations: int, alive: Collection[int]) -> MetadataResponseTopic:
-        """`alive` are the brokers of the answer."""
-        made = _in_version_0 if version == 0 else _partition
-        return MetadataResponseTopic(
-            error_code=code_of(topic_error(topic), "Metadata", version),
-            name=topic.name or (None if topic.topic_id and version >= 12 else ""),
-            topic_id=topic.topic_id,
-            is_internal=is_internal(topic.name),
-            partitions=[made(partition, version, alive) for partition in topic.partitions],
-            topic_authorized_operations=operations,
-        )
+def topic_struct(topic: TopicInfo, version: int, operations: int, alive: Collection[int]) -> MetadataResponseTopic:
+    """The topic in this version; `alive` are the brokers of the answer, for which version 0 asks."""
+    made = _in_version_0 if version == 0 else _partition
+    return MetadataResponseTopic(
+        error_code=code_of(topic_error(topic), "Metadata", version),
+        name=topic.name or (None if topic.topic_id and version >= 12 else ""),
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=[made(partition, version, alive) for partition in topic.partitions],
+        topic_authorized_operations=operations,
+    )
 
 
 def _partition(partition: PartitionInfo, version: int, alive: Collection[int]) -> MetadataResponsePartition:

@@ -55,7 +55,7 @@ class MetadataResponse:
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)
     cluster_id: str | None = string("2+", null="0+", ignorable=True, default=None)
     controller_id: int = int32("1+", ignorable=True, default=-1)
-    topics: list[MetadataResponseTopic] = array(MetadataResponseTopic)
+    topics: list[MetadataResponseTopic] = array(MetadataResponseTopic, encoded=True)
     cluster_authorized_operations: int = int32("8-10", default=-0x80000000)
     error_code: int = int16("13+", ignorable=True)
 

@@ -47,6 +47,20 @@ def encode(message: object, version: int) -> list[Any]:
         raise EncodeError(f"{facts.name} of version {version} has no encoding: {error}") from error
 
 
+def encode_element(element: object, message: type, version: int) -> bytes:
+    """One struct of an array of the message that takes bytes too (`array(..., encoded=True)`), without records: what is
+    the same in many messages is encoded once."""
+    cls = type(element)
+    facts = facts_of(cls)
+    writer = facts.writers.get(version)
+    if writer is None:
+        writer = facts.writers[version] = compile_writer(cls, version, is_flexible(message, version))
+    try:
+        return b"".join(writer(element))
+    except (struct.error, TypeError, AttributeError, UnicodeEncodeError) as error:
+        raise EncodeError(f"{facts.name} of version {version} has no encoding: {error}") from error
+
+
 def is_flexible(cls: type, version: int) -> bool:
     return version in facts_of(cls).flexible
 

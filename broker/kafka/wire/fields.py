@@ -84,17 +84,27 @@ class WireField:
     default: Any
     element: Any = None
     """The class of a struct, also of an array's; the kind of an array's other elements."""
+    encoded: bool = False
+    """Structs of the array may be given as the bytes of `encode_element`."""
 
     def __repr__(self) -> str:
         return f"WireField({self.kind}, {self.versions})"
 
 
 def _field(
-    kind: str, where: str, null: str, tag: int | None, ignorable: bool, default: Any, element: Any = None
+    kind: str,
+    where: str,
+    null: str,
+    tag: int | None,
+    ignorable: bool,
+    default: Any,
+    element: Any = None,
+    encoded: bool = False,
 ) -> Any:
     if default is MISSING:
         default = _EMPTY.get(kind, 0)
-    return WireField(kind, versions(where) if where else ALL, versions(null), tag, ignorable, default, element)
+    found = versions(where) if where else ALL
+    return WireField(kind, found, versions(null), tag, ignorable, default, element, encoded)
 
 
 def int8(where: str = "", *, tag: int | None = None, ignorable: bool = False, default: int = 0) -> Any:
@@ -156,10 +166,12 @@ def array(
     tag: int | None = None,
     ignorable: bool = False,
     default: object | None = MISSING,
+    encoded: bool = False,
 ) -> Any:
-    """A list of structs of the class `element`, or of the kind of that function (`array(int32)`). Empty by default."""
+    """A list of structs of the class `element`, or of the kind of that function (`array(int32)`). Empty by default.
+    With `encoded`, what is written may have bytes in place of a struct (codec.py)."""
     kind = element if isinstance(element, type) else _KINDS[element]
-    return _field("array", where, null, tag, ignorable, () if default is MISSING else None, kind)
+    return _field("array", where, null, tag, ignorable, () if default is MISSING else None, kind, encoded)
 
 
 def nested(

@@ -86,7 +86,7 @@ class _Writing:
         elif declared.kind == "struct":
             self._nested(declared, expression, null)
         elif declared.kind == "array":
-            self._array(declared.element, expression, where, null)
+            self._array(declared, expression, where, null)
         else:
             self._sized(declared.kind, expression, where, null)
 
@@ -129,7 +129,8 @@ class _Writing:
             else:
                 self.source.add(f"{self._out} += {value}")
 
-    def _array(self, element: type | str, expression: str, where: str, null: bool) -> None:
+    def _array(self, declared: WireField, expression: str, where: str, null: bool) -> None:
+        element: type | str = declared.element
         items, count = self.source.name("items"), self.source.name("n")
         self.source.add(f"{items} = {expression}")
         with self.source.block(f"if {items} is None:"):
@@ -142,6 +143,9 @@ class _Writing:
         self._length("i", count)
         one = self.source.name("o")
         with self.source.block(f"for {one} in {items} or ():"):
+            if declared.encoded:
+                with self.source.block(f"if {one}.__class__ is bytes:"):
+                    self.source.add(f"{self._out} += {one}", "continue")
             if isinstance(element, type):
                 self.struct(element, one)
             elif element == "uuid":

@@ -11,6 +11,7 @@ from broker.kafka.plan import Asked
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from penstock.errors import InvalidRequestError, NotControllerError, RequestTimedOutError
 from penstock.messages.client_apis import NAMES_MAX
+from penstock.messages.topics import NewTopic
 from penstock.types import Endpoint, ListenerEndpoint
 from tests.support.sinks import CALLER
 from tests.unit.broker.kafka.apis.admin_node import AdminNode, received
@@ -182,6 +183,43 @@ def test_more_names_than_one_request_may_have_are_asked_in_turns() -> None:
     answer = metadata(node, named(*names, "t"))
     assert [len(ask.body.topics) for ask in node.asks] == [NAMES_MAX, NAMES_MAX, 1]
     assert told(answer) == [*((name, 3) for name in names), ("t", 0)]
+
+
+def test_all_of_many_topics_are_asked_for_in_turns_and_those_that_go_meanwhile_are_left_out() -> None:
+    node = AdminNode()
+    names = [f"t-{number:04}" for number in range(NAMES_MAX + 2)]
+    node.cluster.create_all(*(NewTopic(name, 1, 1) for name in names[:NAMES_MAX]))
+    node.cluster.create_all(*(NewTopic(name, 1, 1) for name in names[NAMES_MAX:]))
+    plan = MetadataPlans(node.parts)(Asked(12, CALLER), MetadataRequest(topics=None))
+    first = next(plan)
+    second = plan.send(node._answer(first, CALLER))
+    assert (len(first.body.topics), second.body.topics) == (NAMES_MAX, tuple(names[NAMES_MAX:]))
+    node.cluster.delete(names[-1])
+    with pytest.raises(StopIteration) as end:
+        plan.send(node._answer(second, CALLER))
+    assert told(received(end.value.value, 12)) == [(name, 0) for name in names[:-1]]
+
+
+def test_nobody_is_told_a_topics_old_state_because_its_bytes_are_kept() -> None:
+    node = AdminNode(2)
+    for name in ("a", "b"):
+        node.cluster.create(name, 1, 2)
+    plans = MetadataPlans(node.parts)
+
+    def state(name: str, version: int = 12, listener: str = "BROKER") -> tuple[int, int, list[int], list[int]]:
+        answer = node.does(plans, MetadataRequest(topics=None), version, listener)
+        (partition,) = next(topic for topic in answer.topics if topic.name == name).partitions
+        return partition.error_code, partition.leader_id, sorted(partition.replica_nodes), partition.offline_replicas
+
+    leader = node.cluster.partition("a").leader_id
+    assert state("a") == state("a") == (0, leader, [1, 2], [])
+    assert state("a", 4) == (0, leader, [1, 2], []) and state("a", 12, "KAFKA") == (72, -1, [1, 2], [1, 2])
+    assert state("a", 5, "KAFKA")[0] == 5
+    node.cluster.let_die(2)
+    assert state("a") == state("b") == (0, 1, [1, 2], [2])
+    node.cluster.delete("a")
+    node.cluster.create("a", 1, 1)
+    assert state("a") == (0, 1, [1], [])
 
 
 # -- topics that are made because somebody asks for them ---------------------------------------------------------------
