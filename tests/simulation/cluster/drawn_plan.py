@@ -14,6 +14,8 @@ from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
     Fault,
+    KafkaReaderPlan,
+    KafkaWriterPlan,
     Kind,
     NodePlan,
     OperatorPlan,
@@ -62,6 +64,8 @@ MOVE_RATES = (None, None, 20_000, 200_000)
 """Bytes a second of a broker's moves; the lowest lets a log pass in some seconds."""
 HANGS_SHARE, HANG_LIMITS_MS = 0.3, (1_000, 2_500, 6_000, 30_000)
 """In so many of the plans with faults, disks hang."""
+KAFKA_SHARE = 0.25
+"""In so many of the plans, there are clients of Kafka's protocol too."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -152,7 +156,32 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
-    return _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan)))
+    return _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
+
+
+def _with_kafka(draw: random.Random, plan: Plan) -> Plan:
+    """Clients of Kafka's protocol besides the others; not where brokers may know too few producers."""
+    has_kafka, counts = draw.random() < KAFKA_SHARE, (draw.choice((1, 1, 2)), draw.choice((1, 1, 2)))
+    plain = [topic for topic in plan.topics if topic.kind is TopicKind.PLAIN]
+    readable = [*plain, *(topic for topic in plan.topics if topic.kind is TopicKind.REMADE)]
+    writers = tuple(_draw_kafka_writer(draw, draw.choice(plain)) for _ in range(counts[0]))
+    readers = tuple(_draw_kafka_reader(draw, draw.choice(readable)) for _ in range(counts[1]))
+    if not has_kafka or any(key.startswith("producer.id.max") for key in plan.config):
+        return plan
+    return replace(plan, kafka_writers=writers, kafka_readers=readers)
+
+
+def _draw_kafka_writer(draw: random.Random, topic: TopicPlan) -> KafkaWriterPlan:
+    acks = draw.choices((-1, 1, 0), (6, 1, 1))[0]
+    is_idempotent = draw.random() < IDEMPOTENT_SHARE and acks == -1
+    pause_s, records, in_flight = draw.choice((0.05, 0.2, 0.5)), draw.choice((1, 3, 10)), draw.choice((1, 2, 5))
+    return KafkaWriterPlan(topic.name, pause_s, records, acks, is_idempotent, in_flight, draw.randint(3, 13))
+
+
+def _draw_kafka_reader(draw: random.Random, topic: TopicPlan) -> KafkaReaderPlan:
+    """Only an id tells apart two topics of one name."""
+    oldest = 13 if topic.kind is TopicKind.REMADE else 4
+    return KafkaReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5)), draw.randint(oldest, 17), draw.random() < 0.7)
 
 
 def _with_hung_disks(draw: random.Random, plan: Plan) -> Plan:

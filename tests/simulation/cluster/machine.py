@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from broker.config.node_config import NodeConfig
+from broker.kafka.kafka_doors import KafkaListeners
+from broker.node.both_doors import BothDoors
 from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.format import format_node
 from broker.node.node import Node
@@ -21,6 +23,7 @@ from penstock.errors import PenstockError
 from penstock.ids import RandomIds
 from tests.simulation.cluster.disk import DiskFaults, ProcessDisk
 from tests.simulation.cluster.fibers import FiberThreads
+from tests.simulation.cluster.kafka.sockets import SimulatedBind
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.rpc import SimulatedDoors, SimulatedPeers
@@ -85,12 +88,19 @@ class Machine:
             file_system=ProcessDisk(self.disk, process, self.faults, lambda: self._runs(process)),
             threads=FiberThreads(process),
             transport=lambda *given: SimulatedPeers(self.network, process, self.name, *given),
-            doors=SimulatedDoors(self.network, process, self.name, self.time),
+            doors=self._doors(process),
             descriptors_max=DESCRIPTORS_MAX,
             processors=2,
             thread_times=lambda: {},
             idle_processors=lambda: {},
             probe=self.listen(self),
+        )
+
+    def _doors(self, process: Process) -> BothDoors:
+        bind = SimulatedBind(self.network, process, self.name, lambda: self._runs(process))
+        return BothDoors(
+            SimulatedDoors(self.network, process, self.name, self.time),
+            lambda config, service: KafkaListeners(config, service, self.time, bind),
         )
 
     def _runs(self, process: Process) -> bool:

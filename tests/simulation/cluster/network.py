@@ -80,6 +80,12 @@ class Inbox:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def more(self) -> list[bytes]:
+        """All other messages that are here."""
+        found = list(self._messages)
+        self._messages.clear()
+        return found
+
     async def get(self) -> bytes | Status:
         while True:
             if self._messages:
@@ -331,6 +337,10 @@ class Exchange:
     def _come(self, message: bytes) -> None:
         self._network.heard_s[self.route[0][0]] = self._network.scheduler.now_s
         self.to_server.put(message)
+
+    def end_input(self) -> None:
+        """The client sends no more, and reads on."""
+        self._carry_up(lambda: self.to_server.end(OK))
 
     def cancel(self, why: str = "Locally cancelled by application!") -> None:
         """The client wants no more: its end is over now. A message that is late is served all the same: the server

@@ -177,6 +177,31 @@ class ReaderPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaWriterPlan:
+    """A producer in Kafka's protocol. Each `pause_s` it makes a batch of up to `records` records for one partition; up
+    to `in_flight` batches of a partition are on their way at a time. An idempotent one has acks=all (-1)."""
+
+    topic: str
+    pause_s: float
+    records: int
+    acks: int = -1
+    is_idempotent: bool = True
+    in_flight: int = 5
+    version: int = 9
+    """The version of its produce requests; from 13 on by topic id."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaReaderPlan:
+    """A consumer in Kafka's protocol. `version` is that of its fetch requests; from 13 on by topic id."""
+
+    topic: str
+    pause_s: float
+    version: int = 12
+    has_session: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """See the module."""
 
@@ -197,10 +222,17 @@ class Plan:
     """The time limit of every producer: a record that is not acked by then fails, and is not sent again."""
     outside: bool = False
     """Each broker has a listener OUTSIDE besides, and clients may go to no other."""
+    kafka_writers: tuple[KafkaWriterPlan, ...] = ()
+    kafka_readers: tuple[KafkaReaderPlan, ...] = ()
+    """With any of these two, each broker has a listener KAFKA."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
         return tuple(index for index, node in enumerate(self.nodes) if node.is_broker)
+
+    @property
+    def has_kafka(self) -> bool:
+        return bool(self.kafka_writers or self.kafka_readers)
 
     @property
     def voters(self) -> tuple[int, ...]:

@@ -94,6 +94,8 @@ def shrink(plan: Plan, run: Run, runs_max: int = RUNS_MAX, tries: int = TRIES) -
         search.try_each(_shorter)
         search.cut(lambda p: p.writers, lambda p, kept: replace(p, writers=kept))
         search.cut(lambda p: p.readers, lambda p, kept: replace(p, readers=kept))
+        search.cut(lambda p: p.kafka_writers, lambda p, kept: replace(p, kafka_writers=kept))
+        search.cut(lambda p: p.kafka_readers, lambda p, kept: replace(p, kafka_readers=kept))
         search.cut(lambda p: p.operators, lambda p, kept: replace(p, operators=kept))
         search.cut(lambda p: p.topics, _with_topics)
         search.try_each(_fewer_nodes)
@@ -143,11 +145,12 @@ class _Search:
 def is_possible(plan: Plan) -> bool:
     """True if such a cluster can be: enough nodes of each role, and a place for each fault and client."""
     brokers, names = len(plan.brokers), {topic.name for topic in plan.topics}
+    clients = (*plan.writers, *plan.readers, *plan.kafka_writers, *plan.kafka_readers, *plan.operators)
     return (
         bool(plan.topics and plan.voters and brokers)
         and all(topic.replication_factor <= brokers for topic in plan.topics)
         and all(max(fault.target, fault.other) < len(plan.nodes) for fault in plan.faults)
-        and all(client.topic in names for client in (*plan.writers, *plan.readers, *plan.operators))
+        and all(client.topic in names for client in clients)
     )
 
 
@@ -185,6 +188,8 @@ def _with_topics(plan: Plan, topics: tuple[TopicPlan, ...]) -> Plan:
         topics=topics,
         writers=tuple(writer for writer in plan.writers if writer.topic in names),
         readers=tuple(reader for reader in plan.readers if reader.topic in names),
+        kafka_writers=tuple(writer for writer in plan.kafka_writers if writer.topic in names),
+        kafka_readers=tuple(reader for reader in plan.kafka_readers if reader.topic in names),
         operators=tuple(operator for operator in plan.operators if operator.topic in names),
     )
 

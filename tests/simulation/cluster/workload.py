@@ -28,11 +28,14 @@ from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
 from tests.simulation.cluster.fibers import FiberThreads
+from tests.simulation.cluster.kafka.readers import KafkaReader
+from tests.simulation.cluster.kafka.writers import KafkaWriter
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import CLIENTS, Network
 from tests.simulation.cluster.plan import (
     BATCH_BYTES,
+    Kind,
     Plan,
     ReaderKind,
     ReaderPlan,
@@ -77,14 +80,16 @@ class Clients:
         self,
         network: Network,
         plan: Plan,
-        endpoints: Sequence[Endpoint],
+        endpoints: tuple[Sequence[Endpoint], Sequence[Endpoint]],
         failed: Failed,
         ledger: Ledger,
         invariants: ClientInvariants,
         site: Site,
     ) -> None:
-        self.network, self.plan, self._endpoints = network, plan, endpoints
-        self.bootstrap = ",".join(map(str, endpoints))
+        """`endpoints` are those for gRPC, and those for Kafka's protocol."""
+        self.network, self.plan = network, plan
+        self._endpoints, self.kafka_endpoints = endpoints
+        self.bootstrap = ",".join(map(str, self._endpoints))
         self._leaders_move = any(operator.task in (Task.MOVE, Task.FORGET) for operator in plan.operators)
         self.ledger, self._invariants, self.site = ledger, invariants, site
         self.process = network.scheduler.process(self.name)
@@ -166,6 +171,7 @@ class Clients:
         return [
             *(self.write(number, plan) for number, plan in enumerate(self.plan.writers)),
             *(topic.write() for topic in self.keyed),
+            *(KafkaWriter(self, number, plan).write() for number, plan in enumerate(self.plan.kafka_writers)),
             *(Operator(self, plan).work() for plan in self.plan.operators),
         ]
 
@@ -252,7 +258,7 @@ class Clients:
                     self.ledger.failed_unknown(number, first, count)
                 return
             self.acked += count
-            if plan.acks == "all" or not (self.plan.faults or self._leaders_move):
+            if plan.acks == "all" or self.promises_acks_1:
                 self._promised(number, first, answer)
 
         future.add_done_callback(answered)
@@ -291,6 +297,17 @@ class Clients:
     def _has_limit(self) -> bool:
         """True if brokers may know too few producers."""
         return any(key.startswith("producer.id.max") for key in self.plan.config)
+
+    @property
+    def promises_acks_1(self) -> bool:
+        """True if no leader changes: else what is acked with acks=1 may be lost."""
+        return not (self.plan.faults or self._leaders_move)
+
+    @property
+    def may_forget_producers(self) -> bool:
+        """True if brokers may forget a producer that still sends."""
+        has_jumps = any(fault.kind is Kind.WALL_JUMP for fault in self.plan.faults)
+        return has_jumps or any(key.startswith("producer.id") for key in self.plan.config)
 
     def _count_failures(self, error: BaseException, records: int) -> None:
         self.failed_records += records
@@ -345,6 +362,7 @@ class Clients:
         """The work of every reader, until everything that was written has been read."""
         return [
             *(self._reader(number, plan).read() for number, plan in enumerate(self.plan.readers)),
+            *(KafkaReader(self, number, plan).read() for number, plan in enumerate(self.plan.kafka_readers)),
             *(topic.read() for topic in self.keyed),
         ]
 

@@ -49,6 +49,7 @@ from tests.simulation.cluster.workload import Clients
 START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
 PORT = 9192
 OUTSIDE_STEP = 400
+KAFKA_STEP = 600
 """Above the port of BROKER."""
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
@@ -104,7 +105,9 @@ class World:
         self._layout = Layout(Path("/machine"), ids.new_id(), fixed_ports(len(plan.nodes), PORT))
         self._machine_of = {port: f"node-{index}" for index, ports in enumerate(self._layout.ports) for port in ports}
         self._machine_of |= {
-            ports.broker + OUTSIDE_STEP: self._machine_of[ports.broker] for ports in self._layout.ports
+            ports.broker + step: self._machine_of[ports.broker]
+            for ports in self._layout.ports
+            for step in (OUTSIDE_STEP, KAFKA_STEP)
         }
         self.network = Network(self.scheduler, lambda endpoint: self._machine_of[endpoint.port])
         self.network.weather = plan.weather
@@ -112,11 +115,14 @@ class World:
         self.machines = [self._machine(index) for index in range(len(plan.nodes))]
         step = OUTSIDE_STEP if plan.outside else 0
         endpoints = [Endpoint(HOST, self._layout.ports[index].broker + step) for index in plan.brokers]
+        kafka = [Endpoint(HOST, self._layout.ports[index].broker + KAFKA_STEP) for index in plan.brokers]
         self.invariants = Invariants(self.scheduler, self.machines)
         self.invariants.producers.dated = frozenset(writer.topic for writer in plan.writers if writer.is_dated)
         ledger = ToldLedger(self.invariants, plan)
         self.disks = DiskWork(self)
-        self.clients = Clients(self.network, plan, endpoints, self._failed, ledger, self.invariants.clients, self)
+        self.clients = Clients(
+            self.network, plan, (endpoints, kafka), self._failed, ledger, self.invariants.clients, self
+        )
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
         self._transcript = Transcript(self) if transcript else None
@@ -128,6 +134,7 @@ class World:
         if node.is_broker:
             listeners += [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
             listeners += [f"OUTSIDE://{HOST}:{ports.broker + OUTSIDE_STEP}"] if plan.outside else []
+            listeners += [f"KAFKA://{HOST}:{ports.broker + KAFKA_STEP}"] if plan.has_kafka else []
             roles.append("broker")
         if node.is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")

@@ -24,6 +24,7 @@ from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
+from tests.simulation.cluster.mutants.kafka import KAFKA
 from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
@@ -52,6 +53,7 @@ MUTANTS = (
     *CHECKPOINTS,
     *GROWTH,
     *CONFIGS,
+    *KAFKA,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""

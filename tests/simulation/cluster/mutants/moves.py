@@ -231,7 +231,7 @@ MOVES = (
     Mutant(
         "a copy that the throttle holds is never released",
         "seam: timers",
-        (Edit(FetchSession._held_no_more, "self._partitions.release_held() and", "False and"),),
+        (Edit(FetchSession._held_no_more, "self.partitions.release_held() and", "False and"),),
         stories=directed(
             roles=_ROLES,
             operators=(OperatorPlan(Task.MOVE, "topic-0", 0.5),),

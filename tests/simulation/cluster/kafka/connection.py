@@ -1,0 +1,179 @@
+"""A client's connection in Kafka's protocol: requests go out one behind the other, and answers come in their order.
+
+It speaks through the product's codec, and checks what a client of Kafka takes for granted (I58): an answer belongs to
+the oldest request that waits for one, has its correlation id, and is a whole message; a node that serves ends no
+connection, unless a Produce with acks=0 has failed on it. Not here: who leads what
+(knowledge.py), and what clients send (writers.py, readers.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
+from broker.kafka.schemas.offsets import ListOffsetsRequest, ListOffsetsResponse
+from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
+from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
+from broker.kafka.wire.codec import decode, encode, is_flexible
+from broker.kafka.wire.headers import HeaderStart, read_response_header, request_header
+from broker.kafka.wire.structs import facts_of
+from penstock.errors import InvalidRequestError
+from tests.simulation.cluster.kafka.sockets import ClientEnd, ClosedByNode
+
+REQUEST_SECONDS = 5.0
+"""A client ends a connection that has not answered for so long."""
+SIZE = struct.Struct(">i")
+RESPONSES: dict[type[Any], type[Any]] = {
+    ApiVersionsRequest: ApiVersionsResponse,
+    FetchRequest: FetchResponse,
+    InitProducerIdRequest: InitProducerIdResponse,
+    ListOffsetsRequest: ListOffsetsResponse,
+    MetadataRequest: MetadataResponse,
+    ProduceRequest: ProduceResponse,
+}
+WANTED = {
+    ApiVersionsRequest: 3,
+    MetadataRequest: 12,
+    ListOffsetsRequest: 5,
+    InitProducerIdRequest: 4,
+}
+"""The versions that these clients use where it does not matter."""
+
+
+class Broken(Exception):
+    """The connection has ended, or was ended for want of an answer: the outcome of what was asked is unknown."""
+
+
+class _Asked(NamedTuple):
+    number: int
+    request: type[Any]
+    version: int
+    answer: asyncio.Future[Any]
+
+
+class Connection:
+    """Belongs to the loop of the clients' process."""
+
+    def __init__(self, end: ClientEnd, client_id: str, first: int, wrong: Callable[[str], None]) -> None:
+        """`first`: the correlation id of the first request; `wrong` is told of what breaks I58."""
+        self._end, self._client_id, self._number, self._wrong = end, client_id, first, wrong
+        self._waiting: deque[_Asked] = deque()
+        self._why = ""
+        self._is_ending = self._may_end = False
+        self._reader = asyncio.get_running_loop().create_task(self._read())
+
+    @property
+    def is_broken(self) -> bool:
+        """True if nothing can be asked any more."""
+        return bool(self._why) or self._is_ending
+
+    def send(self, message: Any, version: int, *, is_answered: bool = True) -> asyncio.Future[Any]:
+        """Writes the request; its answer comes in the future, or Broken. It has none if it is not answered."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._why:
+            answer.set_exception(Broken(self._why))
+            return answer
+        self._number = (self._number + 1) & 0x7FFF_FFFF
+        if is_answered:
+            self._waiting.append(_Asked(self._number, type(message), version, answer))
+        else:
+            answer.set_result(None)
+            self._may_end = True
+        self._end.send(self._frame(message, version))
+        return answer
+
+    def _frame(self, message: Any, version: int) -> bytes:
+        facts = facts_of(type(message))
+        start = HeaderStart(facts.key or 0, version, self._number)
+        header = request_header(start, self._client_id, version in facts.flexible)
+        body = b"".join((header, *map(bytes, encode(message, version))))
+        return SIZE.pack(len(body)) + body
+
+    async def ask(self, message: Any, version: int) -> Any:
+        """The answer; Broken when there is none in time."""
+        return await self.answer_of(self.send(message, version))
+
+    async def answer_of(self, answer: asyncio.Future[Any]) -> Any:
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await answer
+        except TimeoutError:
+            self.close("a request was not answered in time")
+            raise Broken(self._why) from None
+
+    async def _read(self) -> None:
+        here = bytearray()
+        try:
+            while True:
+                here += await self._end.receive()
+                while len(here) >= SIZE.size and len(here) - SIZE.size >= (size := SIZE.unpack_from(here)[0]):
+                    frame = bytes(here[SIZE.size : SIZE.size + size])
+                    del here[: SIZE.size + size]
+                    self._take(memoryview(frame))
+        except ClosedByNode as error:
+            if not self._may_end:
+                self._wrong(f"I58: {self._client_id}: {error}, with {len(self._waiting)} requests open")
+            self._over(str(error))
+        except ConnectionError as error:
+            self._over(str(error))
+
+    def _take(self, frame: memoryview) -> None:
+        if not self._waiting:
+            self._break(f"an answer of {len(frame)} bytes, and no request waits for one")
+            return
+        asked = self._waiting[0]
+        response = RESPONSES[asked.request]
+        flexible = is_flexible(response, asked.version)
+        try:
+            number, at = read_response_header(frame, facts_of(response).key or 0, flexible)
+            if number != asked.number:
+                self._break(f"correlation id {number}, and {asked.request.__name__} {asked.number} is the oldest")
+                return
+            answer, end = decode(response, asked.version, frame, at)
+        except InvalidRequestError as error:
+            self._break(f"the answer to {asked.request.__name__} v{asked.version} is no message: {error}")
+            return
+        if end != len(frame):
+            self._break(f"the answer to {asked.request.__name__} v{asked.version} has {len(frame) - end} bytes more")
+            return
+        self._waiting.popleft()
+        if not asked.answer.done():
+            asked.answer.set_result(answer)
+
+    def _break(self, what: str) -> None:
+        self._wrong(f"I58: {self._client_id}: {what}")
+        self.close(what)
+
+    def _over(self, why: str) -> None:
+        self._why = self._why or why or "it was closed"
+        while self._waiting:
+            answer = self._waiting.popleft().answer
+            if not answer.done():
+                answer.set_exception(Broken(self._why))
+                answer.exception()  # nobody may ask for it
+
+    def end_input(self) -> None:
+        """Sends no more; what is open is answered."""
+        self._is_ending = self._may_end = True
+        self._end.half_close()
+
+    def close(self, why: str = "closed by its client") -> None:
+        """At once."""
+        self._over(why)
+        self._end.close()
+        self._reader.cancel()
+
+    def cut_inside(self, message: Any, version: int, share: float) -> None:
+        """Ends in the middle of a request, as a client that is killed."""
+        frame = self._frame(message, version)
+        self._end.send(frame[: max(1, int(len(frame) * share))])
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({self._client_id}, {len(self._waiting)} requests wait)"

@@ -1,0 +1,111 @@
+"""Mistakes of the door for Kafka's protocol: frames, the order of answers, acks, fetch sessions, topic ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.kafka.apis.produce import produce_plan
+from broker.kafka.apis.reading import fetch
+from broker.kafka.apis.reading.named_sessions import NamedSessions
+from broker.kafka.connection.frame_connection import FrameConnection
+from broker.network.processor import Processor
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import (
+    Aim,
+    Fault,
+    KafkaReaderPlan,
+    KafkaWriterPlan,
+    Kind,
+    OperatorPlan,
+    Task,
+    TopicKind,
+    TopicPlan,
+)
+
+WRITES = tuple(
+    replace(
+        story,
+        kafka_writers=(
+            KafkaWriterPlan("topic-0", 0.02, 3),
+            KafkaWriterPlan("topic-0", 0.05, 3, acks=0, is_idempotent=False, version=7),
+        ),
+    )
+    for story in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), tellings=2)
+)
+READS = tuple(
+    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0), KafkaReaderPlan("topic-0", 0.0, 17)))
+    for story in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), tellings=2)
+)
+READS_OF_LEADERS_THAT_CHANGE = tuple(
+    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0), KafkaReaderPlan("topic-0", 0.0, 17)))
+    for story in directed(
+        Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
+        topics=(TopicPlan("topic-0", 4, 3, {}),),
+        operators=(OperatorPlan(Task.ELECT, "topic-0", 0.3),),
+    )
+)
+"""A session goes on when a partition has left it."""
+READS_OF_A_REMADE_TOPIC = tuple(
+    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0, 17), KafkaReaderPlan("topic-0", 0.0, 13, False)))
+    for story in directed(
+        topics=(TopicPlan("topic-0", 1, 3, {}, TopicKind.REMADE),),
+        operators=(OperatorPlan(Task.REMAKE, "topic-0", 0.5),),
+    )
+)
+
+KAFKA = (
+    Mutant(
+        "an answer goes out before those to earlier requests",
+        "seam: Kafka's protocol has no other order",
+        (
+            Edit(
+                Processor.response_ready, "self._move_heads()", "self._open.remove(request); self._write_soon(request)"
+            ),
+        ),
+        stories=WRITES,
+    ),
+    Mutant(
+        "what is missing of a frame is taken for the next one",
+        "seam: a frame comes in pieces",
+        (Edit(FrameConnection.buffer_updated, "self._rest[nbytes:] if nbytes < len(self._rest) else None", "None"),),
+        stories=WRITES,
+    ),
+    Mutant(
+        "a frame takes the beginning of the next one with it",
+        "seam: several frames come at once",
+        (Edit(FrameConnection._read, "del self._ahead[:size]", "self._ahead.clear()"),),
+        stories=WRITES,
+    ),
+    Mutant(
+        "acks=0 is answered",
+        "seam: Kafka's protocol answers no Produce with acks=0",
+        (Edit(produce_plan, "if body.acks:", "if True:"),),
+        stories=WRITES,
+    ),
+    Mutant(
+        "a fetch session takes a request of any epoch",
+        "KIP-227",
+        (Edit(NamedSessions.go_on, "if epoch != found.epoch:", "if False:"),),
+        stories=READS,
+    ),
+    Mutant(
+        "a fetch session does not forget",
+        "KIP-227",
+        (Edit(fetch.FetchPlans._fetch, "forgotten = _forgotten(", "_forgotten("),),
+        stories=READS_OF_LEADERS_THAT_CHANGE,
+    ),
+    Mutant(
+        "an id that no topic has is taken for that of another topic",
+        "KIP-516",
+        (
+            Edit(fetch._wanted, "or NO_TOPIC + topic_id", "or next(iter(image.topics_by_name), '')"),
+            Edit(
+                fetch._wanted,
+                "topic_id,\n                    one.fetch_offset",
+                "getattr(image.topic(name), 'topic_id', ''), one.fetch_offset",
+            ),
+        ),
+        stories=READS_OF_A_REMADE_TOPIC,
+    ),
+)
