@@ -1,4 +1,4 @@
-"""`penstock topics offsets|delete-records`: shows a topic's offsets, and deletes its oldest records."""
+"""`penstock topics offsets|delete-records|producers`: shows offsets, deletes old records, and shows who has written."""
 
 from __future__ import annotations
 
@@ -98,6 +98,43 @@ def delete_records(
         print_json([{"partition": tp.partition, "low_watermark": low} for tp, low in low_watermarks])
     else:
         print_table(["partition", "low_watermark"], [(tp.partition, count(low)) for tp, low in low_watermarks])
+
+
+def producers(
+    name: TopicName,
+    partition: Partitions = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Show the idempotent producers that each partition knows, the longest silent first.
+
+    A batch whose epoch is older is refused (INVALID_PRODUCER_EPOCH), and so is one that does not begin with the
+    sequence behind the last one (OUT_OF_ORDER_SEQUENCE_NUMBER).
+    """
+    with patient_admin(bootstrap) as admin:
+        found = sorted(admin.describe_producers(_partitions(admin, name, partition)).items())
+    rows = [(tp.partition, one) for tp, known in found for one in known]
+    if as_json:
+        print_json(
+            [
+                {
+                    "partition": number,
+                    "producer_id": one.producer_id,
+                    "producer_epoch": one.producer_epoch,
+                    "last_sequence": one.last_sequence,
+                    "last_append_ms": one.last_append_ms,
+                }
+                for number, one in rows
+            ]
+        )
+        return
+    print_table(
+        ["partition", "producer_id", "epoch", "last_sequence", "last_append"],
+        [
+            (number, one.producer_id, one.producer_epoch, count(one.last_sequence), when(one.last_append_ms))
+            for number, one in rows
+        ],
+    )
 
 
 def parse_time_ms(text: str) -> int:

@@ -12,7 +12,7 @@ from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
 from penstock.cli.output import count, note, print_fields, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
-from penstock.cli.records import delete_records, offsets
+from penstock.cli.records import delete_records, offsets, producers
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: A
 
 app.command("offsets")(offsets)
 app.command("delete-records")(delete_records)
+app.command("producers")(producers)
 
 
 def partition_row(p: PartitionInfo) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.messages import cluster, configs, log_dirs, quorum
+from penstock.messages import cluster, configs, log_dirs, produce, quorum
 from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
 from penstock.messages.client_apis import ENTRIES_MAX, NAMES_MAX
 
@@ -75,4 +75,16 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(
     Operation.ALTER,
     Resource.CLUSTER,
     may_wait=True,
+)
+DESCRIBE_PRODUCERS: Final = Api(
+    "DescribeProducers",
+    produce.DescribeProducersRequest,
+    produce.DescribeProducersResponse,
+    ApiKind.LOCAL,
+    ApiLimits(
+        MIB, {"partitions": NAMES_MAX}, "an answer has about 20,000 producers: ask for the other partitions again"
+    ),
+    Operation.READ,
+    Resource.TOPIC,
+    lambda answer: answer.partitions,
 )

@@ -1,4 +1,4 @@
-"""Produce, InitProducerId and AllocateProducerIds: record batches for partitions, and the ids of those who send them.
+"""Produce, and the APIs of producers: record batches for partitions, the ids of those who send them, and who has sent.
 
 Record bytes stay the bytes that arrived. Every partition that is asked for comes with its topic's id:
 `HostedPartitions.get` checks it.
@@ -82,3 +82,45 @@ class AllocateProducerIdsResponse:
 
     first_producer_id: int
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeProducersPartition:
+    """Asks for the producers that a partition knows."""
+
+    partition: TopicPartition
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeProducersRequest:
+    """(KIP-664)"""
+
+    partitions: tuple[DescribeProducersPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerState:
+    """An idempotent producer, as a partition knows it: its next batch begins behind `last_sequence`."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_append_ms: int
+    """By the clock of the partition's leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProducers:
+    """The answer for one partition. Whoever was silent longest comes first."""
+
+    partition: TopicPartition
+    error: ApiError | None = None
+    producers: tuple[ProducerState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeProducersResponse:
+    """In the order of the request."""
+
+    partitions: tuple[PartitionProducers, ...] = ()

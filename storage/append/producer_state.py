@@ -25,7 +25,7 @@ Not here: who calls it, the files, and the bounds of a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from penstock.errors import InvalidProducerEpochError, OutOfOrderSequenceError, UnknownProducerIdError
@@ -132,6 +132,10 @@ class KnownProducers:
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._producers.get(producer_id)
+
+    def items(self) -> ItemsView[int, ProducerEntry]:
+        """The longest silent producer first."""
+        return self._producers.items()
 
     def copy(self) -> dict[int, ProducerEntry]:
         """As of now, in the order of the last appends."""

@@ -99,15 +99,20 @@ class ProducerLog:
         """To be looked at."""
         return self._known
 
+    def known_now(self) -> KnownProducers:
+        """The same, after `reload`; KafkaStorageError if the disk does not tell."""
+        try:
+            self.reload()
+        except CorruptFileError as damage:  # the next append meets it, too, and has it repaired
+            raise KafkaStorageError(f"{self._health.path}: {damage}") from damage
+        return self._known
+
     # -- a leader's batch ----------------------------------------------------------------------------------------------
 
     def answer_duplicate(self, records: Bytes) -> AppendInfo | None:
         """The answer to records that were refused before an append, if they are a duplicate; None if they are not."""
         self._health.must_be_writable()
-        try:
-            self.reload()
-        except CorruptFileError as damage:  # the next append meets it, too, and has it repaired
-            raise KafkaStorageError(f"{self._health.path}: {damage}") from damage
+        self.known_now()
         return self._answer_again(records)
 
     def answer_refused(self, records: Bytes, refusal: ApiError) -> AppendInfo:

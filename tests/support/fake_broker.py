@@ -24,6 +24,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import uvloop
 
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
+from penstock.messages.produce import ProducerState
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
 from penstock.record.batch import NO_PRODUCER_ID, PLACEMENT_BYTES, iter_headers, placement, read_header
@@ -202,6 +203,7 @@ class FakeCluster:
         self.produced: list[tuple[int, pb.ProduceRequest]] = []
         self.fetches: list[tuple[int, pb.FetchRequest]] = []
         self.deletions: list[tuple[int, pb.DeleteRecordsRequest]] = []
+        self.known_producers: dict[TopicPartition, list[ProducerState]] = {}
         self.alterations: list[configs_pb2.AlterConfigsRequest] = []
         self.metadata_offset = 0  # of a change; the nodes have heard of everything up to `heard_offset`
         self.heard_offset = 0

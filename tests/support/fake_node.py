@@ -337,6 +337,24 @@ class FakeNode:
             after()
         return answer
 
+    def DescribeProducers(self, request: Any) -> Any:
+        cluster, answer = self._cluster, pb.DescribeProducersResponse()
+        for part in request.partitions:
+            tp = TopicPartition(part.topic, part.partition)
+            result = answer.partitions.add(topic=part.topic, partition=part.partition)
+            error = cluster.leadership_error(self._node_id, part)
+            if error is not None:
+                result.error.CopyFrom(error)
+                continue
+            for state in cluster.known_producers.get(tp, ()):
+                result.producers.add(
+                    producer_id=state.producer_id,
+                    producer_epoch=state.producer_epoch,
+                    last_sequence=state.last_sequence,
+                    last_append_ms=state.last_append_ms,
+                )
+        return answer
+
     def InitProducerId(self, request: Any) -> Any:
         cluster = self._cluster
         if cluster.producer_id_refusals:

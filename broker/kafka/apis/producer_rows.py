@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis import delete_records as deletion
+from broker.kafka.apis import describe_producers as description
 from broker.kafka.apis import init_producer_id as producer_ids
 from broker.kafka.apis import produce as producing
 from broker.kafka.apis import security
@@ -12,7 +13,12 @@ from broker.kafka.parts import DoorParts
 from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.offsets import DeleteRecordsRequest, DeleteRecordsResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
-from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
+from broker.kafka.schemas.producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from broker.kafka.schemas.security import (
     CreateAclsRequest,
     CreateAclsResponse,
@@ -74,5 +80,14 @@ def producer_rows(parts: DoorParts) -> list[ApiRow]:
             DescribeUserScramCredentialsResponse,
             (0, 0),
             security.describe_user_scram_credentials,
+        ),
+        ApiRow(
+            61,
+            "DescribeProducers",
+            DescribeProducersRequest,
+            DescribeProducersResponse,
+            (0, 0),
+            description.describe_producers_plan(parts),
+            failed=description.describe_producers_failed,
         ),
     ]

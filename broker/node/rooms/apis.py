@@ -8,6 +8,7 @@ from broker.apis.alter_replica_log_dirs import log_dir_apis
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
+from broker.apis.describe_producers import DescribeProducersApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.forwarding import ForwardedRequests
@@ -89,6 +90,7 @@ def make_apis(
             **forwarded.handlers(),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "InitProducerId": InitProducerIdApi(producer_ids.request).handle,
+            "DescribeProducers": DescribeProducersApi(hosted).handle,
             "DescribeConfigs": DescribeConfigsApi(dynamic, image).handle,
         }
     )

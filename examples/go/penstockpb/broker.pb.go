@@ -2687,6 +2687,290 @@ func (x *InitProducerIdResponse) GetProducerEpoch() int32 {
 	return 0
 }
 
+type DescribeProducersRequest struct {
+	state         protoimpl.MessageState        `protogen:"open.v1"`
+	Partitions    []*DescribeProducersPartition `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeProducersRequest) Reset() {
+	*x = DescribeProducersRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeProducersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeProducersRequest) ProtoMessage() {}
+
+func (x *DescribeProducersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeProducersRequest.ProtoReflect.Descriptor instead.
+func (*DescribeProducersRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *DescribeProducersRequest) GetPartitions() []*DescribeProducersPartition {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+type DescribeProducersPartition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	TopicId       string                 `protobuf:"bytes,3,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeProducersPartition) Reset() {
+	*x = DescribeProducersPartition{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeProducersPartition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeProducersPartition) ProtoMessage() {}
+
+func (x *DescribeProducersPartition) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeProducersPartition.ProtoReflect.Descriptor instead.
+func (*DescribeProducersPartition) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *DescribeProducersPartition) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DescribeProducersPartition) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *DescribeProducersPartition) GetTopicId() string {
+	if x != nil {
+		return x.TopicId
+	}
+	return ""
+}
+
+type DescribeProducersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partitions    []*PartitionProducers  `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeProducersResponse) Reset() {
+	*x = DescribeProducersResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeProducersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeProducersResponse) ProtoMessage() {}
+
+func (x *DescribeProducersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeProducersResponse.ProtoReflect.Descriptor instead.
+func (*DescribeProducersResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *DescribeProducersResponse) GetPartitions() []*PartitionProducers {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+type PartitionProducers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Error         *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Producers     []*ProducerState       `protobuf:"bytes,4,rep,name=producers,proto3" json:"producers,omitempty"` // whoever was silent longest comes first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionProducers) Reset() {
+	*x = PartitionProducers{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionProducers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionProducers) ProtoMessage() {}
+
+func (x *PartitionProducers) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionProducers.ProtoReflect.Descriptor instead.
+func (*PartitionProducers) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PartitionProducers) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *PartitionProducers) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *PartitionProducers) GetError() *Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *PartitionProducers) GetProducers() []*ProducerState {
+	if x != nil {
+		return x.Producers
+	}
+	return nil
+}
+
+type ProducerState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	ProducerEpoch int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
+	LastSequence  int32                  `protobuf:"varint,3,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`     // of its last record
+	LastAppendMs  int64                  `protobuf:"zigzag64,4,opt,name=last_append_ms,json=lastAppendMs,proto3" json:"last_append_ms,omitempty"` // since 1970, by the clock of this node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProducerState) Reset() {
+	*x = ProducerState{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProducerState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProducerState) ProtoMessage() {}
+
+func (x *ProducerState) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProducerState.ProtoReflect.Descriptor instead.
+func (*ProducerState) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ProducerState) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *ProducerState) GetProducerEpoch() int32 {
+	if x != nil {
+		return x.ProducerEpoch
+	}
+	return 0
+}
+
+func (x *ProducerState) GetLastSequence() int32 {
+	if x != nil {
+		return x.LastSequence
+	}
+	return 0
+}
+
+func (x *ProducerState) GetLastAppendMs() int64 {
+	if x != nil {
+		return x.LastAppendMs
+	}
+	return 0
+}
+
 type UnregisterBrokerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BrokerId      int32                  `protobuf:"varint,1,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
@@ -2697,7 +2981,7 @@ type UnregisterBrokerRequest struct {
 
 func (x *UnregisterBrokerRequest) Reset() {
 	*x = UnregisterBrokerRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2993,7 @@ func (x *UnregisterBrokerRequest) String() string {
 func (*UnregisterBrokerRequest) ProtoMessage() {}
 
 func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +3006,7 @@ func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UnregisterBrokerRequest) GetBrokerId() int32 {
@@ -2749,7 +3033,7 @@ type UnregisterBrokerResponse struct {
 
 func (x *UnregisterBrokerResponse) Reset() {
 	*x = UnregisterBrokerResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2761,7 +3045,7 @@ func (x *UnregisterBrokerResponse) String() string {
 func (*UnregisterBrokerResponse) ProtoMessage() {}
 
 func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2774,7 +3058,7 @@ func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UnregisterBrokerResponse) GetError() *Error {
@@ -2799,7 +3083,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +3095,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +3108,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 type DescribeClusterResponse struct {
@@ -2843,7 +3127,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +3139,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +3152,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -2950,7 +3234,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3246,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3259,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -3095,7 +3379,7 @@ type NodeListener struct {
 
 func (x *NodeListener) Reset() {
 	*x = NodeListener{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3391,7 @@ func (x *NodeListener) String() string {
 func (*NodeListener) ProtoMessage() {}
 
 func (x *NodeListener) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3404,7 @@ func (x *NodeListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeListener.ProtoReflect.Descriptor instead.
 func (*NodeListener) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *NodeListener) GetName() string {
@@ -3162,7 +3446,7 @@ type SilentLogDir struct {
 
 func (x *SilentLogDir) Reset() {
 	*x = SilentLogDir{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3458,7 @@ func (x *SilentLogDir) String() string {
 func (*SilentLogDir) ProtoMessage() {}
 
 func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3471,7 @@ func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
 func (*SilentLogDir) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SilentLogDir) GetPath() string {
@@ -3226,7 +3510,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3238,7 +3522,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3251,7 +3535,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3311,7 +3595,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3607,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3620,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
 }
 
 type DescribeQuorumResponse struct {
@@ -3353,7 +3637,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3649,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3662,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3435,7 +3719,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3731,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3744,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3505,7 +3789,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3517,7 +3801,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3530,7 +3814,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3569,7 +3853,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3865,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3878,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3896,7 +4180,30 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x16InitProducerIdResponse\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12%\n" +
-	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"U\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"c\n" +
+	"\x18DescribeProducersRequest\x12G\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2'.penstock.v1.DescribeProducersPartitionR\n" +
+	"partitions\"k\n" +
+	"\x1aDescribeProducersPartition\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +
+	"\btopic_id\x18\x03 \x01(\tR\atopicId\"\\\n" +
+	"\x19DescribeProducersResponse\x12?\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2\x1f.penstock.v1.PartitionProducersR\n" +
+	"partitions\"\xac\x01\n" +
+	"\x12PartitionProducers\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x128\n" +
+	"\tproducers\x18\x04 \x03(\v2\x1a.penstock.v1.ProducerStateR\tproducers\"\xa2\x01\n" +
+	"\rProducerState\x12\x1f\n" +
+	"\vproducer_id\x18\x01 \x01(\x03R\n" +
+	"producerId\x12%\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\x12#\n" +
+	"\rlast_sequence\x18\x03 \x01(\x05R\flastSequence\x12$\n" +
+	"\x0elast_append_ms\x18\x04 \x01(\x12R\flastAppendMs\"U\n" +
 	"\x17UnregisterBrokerRequest\x12\x1b\n" +
 	"\tbroker_id\x18\x01 \x01(\x05R\bbrokerId\x12\x1d\n" +
 	"\n" +
@@ -3990,7 +4297,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xaa\x0e\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\x8e\x0f\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4001,7 +4308,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x10CreatePartitions\x12$.penstock.v1.CreatePartitionsRequest\x1a%.penstock.v1.CreatePartitionsResponse\x12S\n" +
 	"\fDeleteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12V\n" +
 	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12Y\n" +
-	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12S\n" +
+	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12b\n" +
+	"\x11DescribeProducers\x12%.penstock.v1.DescribeProducersRequest\x1a&.penstock.v1.DescribeProducersResponse\x12S\n" +
 	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
 	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n" +
 	"\x1bAlterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a0.penstock.v1.AlterPartitionReassignmentsResponse\x12_\n" +
@@ -4026,7 +4334,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -4067,131 +4375,142 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DeleteRecordsResult)(nil),                 // 36: penstock.v1.DeleteRecordsResult
 	(*InitProducerIdRequest)(nil),               // 37: penstock.v1.InitProducerIdRequest
 	(*InitProducerIdResponse)(nil),              // 38: penstock.v1.InitProducerIdResponse
-	(*UnregisterBrokerRequest)(nil),             // 39: penstock.v1.UnregisterBrokerRequest
-	(*UnregisterBrokerResponse)(nil),            // 40: penstock.v1.UnregisterBrokerResponse
-	(*DescribeClusterRequest)(nil),              // 41: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),             // 42: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                        // 43: penstock.v1.NodeStanding
-	(*NodeListener)(nil),                        // 44: penstock.v1.NodeListener
-	(*SilentLogDir)(nil),                        // 45: penstock.v1.SilentLogDir
-	(*PartitionTrouble)(nil),                    // 46: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 47: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 48: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 49: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 50: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 51: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 52: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 53: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 54: penstock.v1.DescribeClusterResponse.LeadersEntry
-	nil,                                         // 55: penstock.v1.NodeStanding.ListenerTypesEntry
-	(*Error)(nil),                               // 56: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 57: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 58: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 59: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 60: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 61: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 62: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 63: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 64: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 65: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 66: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 67: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 68: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 69: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 70: penstock.v1.AlterReplicaLogDirsResponse
+	(*DescribeProducersRequest)(nil),            // 39: penstock.v1.DescribeProducersRequest
+	(*DescribeProducersPartition)(nil),          // 40: penstock.v1.DescribeProducersPartition
+	(*DescribeProducersResponse)(nil),           // 41: penstock.v1.DescribeProducersResponse
+	(*PartitionProducers)(nil),                  // 42: penstock.v1.PartitionProducers
+	(*ProducerState)(nil),                       // 43: penstock.v1.ProducerState
+	(*UnregisterBrokerRequest)(nil),             // 44: penstock.v1.UnregisterBrokerRequest
+	(*UnregisterBrokerResponse)(nil),            // 45: penstock.v1.UnregisterBrokerResponse
+	(*DescribeClusterRequest)(nil),              // 46: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),             // 47: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                        // 48: penstock.v1.NodeStanding
+	(*NodeListener)(nil),                        // 49: penstock.v1.NodeListener
+	(*SilentLogDir)(nil),                        // 50: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                    // 51: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 52: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 53: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 54: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 55: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 56: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 57: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 58: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 59: penstock.v1.DescribeClusterResponse.LeadersEntry
+	nil,                                         // 60: penstock.v1.NodeStanding.ListenerTypesEntry
+	(*Error)(nil),                               // 61: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 62: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 63: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 64: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 65: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 66: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 67: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 68: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 69: penstock.v1.AlterReplicaLogDirsRequest
+	(*AlterConfigsResponse)(nil),                // 70: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 71: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 72: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 73: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 74: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 75: penstock.v1.AlterReplicaLogDirsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	56, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	56, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	61, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	61, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	56, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	56, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	57, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	61, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	61, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	62, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	56, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	61, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	56, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	58, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	61, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	63, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	56, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	61, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	52, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	56, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	57, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	61, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	53, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	58, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	56, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	61, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	56, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	56, // 35: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	58, // 36: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	43, // 37: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	54, // 38: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	46, // 39: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	45, // 40: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
-	44, // 41: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
-	55, // 42: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
-	0,  // 43: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	49, // 44: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	49, // 45: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 46: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,  // 47: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	11, // 48: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	15, // 49: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	19, // 50: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	23, // 51: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	28, // 52: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	31, // 53: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	33, // 54: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	37, // 55: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	59, // 56: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	60, // 57: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	61, // 58: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	39, // 59: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	62, // 60: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	41, // 61: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	47, // 62: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	50, // 63: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	63, // 64: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	64, // 65: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 66: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 67: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 68: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 69: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 70: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 71: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 72: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 73: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 74: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 75: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	65, // 76: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	66, // 77: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	67, // 78: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	40, // 79: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	68, // 80: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	42, // 81: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	48, // 82: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	51, // 83: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	69, // 84: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	70, // 85: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	66, // [66:86] is the sub-list for method output_type
-	46, // [46:66] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	61, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	40, // 35: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
+	42, // 36: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
+	61, // 37: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
+	43, // 38: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
+	61, // 39: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	63, // 40: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	48, // 41: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	59, // 42: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	51, // 43: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	50, // 44: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	49, // 45: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
+	60, // 46: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
+	0,  // 47: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	54, // 48: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	54, // 49: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 50: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,  // 51: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	11, // 52: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	15, // 53: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	19, // 54: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	23, // 55: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	28, // 56: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	31, // 57: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	33, // 58: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	37, // 59: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	39, // 60: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
+	64, // 61: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	65, // 62: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	66, // 63: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	44, // 64: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	67, // 65: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	46, // 66: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	52, // 67: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	55, // 68: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	68, // 69: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	69, // 70: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	3,  // 71: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 72: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 73: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 74: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 75: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 76: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 77: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 78: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 79: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 80: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41, // 81: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	70, // 82: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	71, // 83: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	72, // 84: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	45, // 85: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	73, // 86: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	47, // 87: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	53, // 88: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	56, // 89: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	74, // 90: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	75, // 91: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	71, // [71:92] is the sub-list for method output_type
+	50, // [50:71] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4210,7 +4529,7 @@ func file_penstock_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   55,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

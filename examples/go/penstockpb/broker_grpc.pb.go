@@ -37,6 +37,7 @@ const (
 	Broker_DeleteTopics_FullMethodName                = "/penstock.v1.Broker/DeleteTopics"
 	Broker_DeleteRecords_FullMethodName               = "/penstock.v1.Broker/DeleteRecords"
 	Broker_InitProducerId_FullMethodName              = "/penstock.v1.Broker/InitProducerId"
+	Broker_DescribeProducers_FullMethodName           = "/penstock.v1.Broker/DescribeProducers"
 	Broker_AlterConfigs_FullMethodName                = "/penstock.v1.Broker/AlterConfigs"
 	Broker_ElectLeaders_FullMethodName                = "/penstock.v1.Broker/ElectLeaders"
 	Broker_AlterPartitionReassignments_FullMethodName = "/penstock.v1.Broker/AlterPartitionReassignments"
@@ -66,6 +67,7 @@ type BrokerClient interface {
 	DeleteTopics(ctx context.Context, in *DeleteTopicsRequest, opts ...grpc.CallOption) (*DeleteTopicsResponse, error)
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error)
+	DescribeProducers(ctx context.Context, in *DescribeProducersRequest, opts ...grpc.CallOption) (*DescribeProducersResponse, error)
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(ctx context.Context, in *AlterPartitionReassignmentsRequest, opts ...grpc.CallOption) (*AlterPartitionReassignmentsResponse, error)
@@ -192,6 +194,16 @@ func (c *brokerClient) InitProducerId(ctx context.Context, in *InitProducerIdReq
 	return out, nil
 }
 
+func (c *brokerClient) DescribeProducers(ctx context.Context, in *DescribeProducersRequest, opts ...grpc.CallOption) (*DescribeProducersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeProducersResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeProducers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AlterConfigsResponse)
@@ -309,6 +321,7 @@ type BrokerServer interface {
 	DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error)
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error)
+	DescribeProducers(context.Context, *DescribeProducersRequest) (*DescribeProducersResponse, error)
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error)
@@ -358,6 +371,9 @@ func (UnimplementedBrokerServer) DeleteRecords(context.Context, *DeleteRecordsRe
 }
 func (UnimplementedBrokerServer) InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method InitProducerId not implemented")
+}
+func (UnimplementedBrokerServer) DescribeProducers(context.Context, *DescribeProducersRequest) (*DescribeProducersResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeProducers not implemented")
 }
 func (UnimplementedBrokerServer) AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AlterConfigs not implemented")
@@ -564,6 +580,24 @@ func _Broker_InitProducerId_Handler(srv interface{}, ctx context.Context, dec fu
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BrokerServer).InitProducerId(ctx, req.(*InitProducerIdRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeProducers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeProducersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeProducers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeProducers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeProducers(ctx, req.(*DescribeProducersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -786,6 +820,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "InitProducerId",
 			Handler:    _Broker_InitProducerId_Handler,
+		},
+		{
+			MethodName: "DescribeProducers",
+			Handler:    _Broker_DescribeProducers_Handler,
 		},
 		{
 			MethodName: "AlterConfigs",

@@ -63,6 +63,7 @@ class Admin:
     describe_log_dirs = blocking(AsyncAdmin.describe_log_dirs)
     alter_replica_log_dirs = blocking(AsyncAdmin.alter_replica_log_dirs)
     list_offsets = blocking(AsyncAdmin.list_offsets)
+    describe_producers = blocking(AsyncAdmin.describe_producers)
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them.

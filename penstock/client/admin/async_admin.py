@@ -29,6 +29,7 @@ from penstock.client.admin.metadata_content import MetadataContent, MetadataDige
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
 from penstock.client.cluster import arguments
 from penstock.client.cluster.arguments import MAX_INT32
+from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import face
@@ -273,6 +274,11 @@ class AsyncAdmin:
         'latest'."""
         wanted = arguments.checked_offset_specs(partitions)
         return await list_offsets(self._cluster, wanted, self._core.left_ms(await self._begin()))
+
+    async def describe_producers(self, partitions: Sequence[TopicPartition]) -> KnownProducersOf:
+        """The idempotent producers that each partition's leader knows, the longest silent first."""
+        wanted = arguments.checked_partitions(partitions)
+        return await ask_known_producers(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them."""

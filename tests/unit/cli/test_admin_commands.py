@@ -1,4 +1,4 @@
-"""`penstock configs` and `penstock topics offsets|delete-records`: wrong usage is named before anybody is asked."""
+"""`penstock configs`, `penstock topics offsets|delete-records|producers`: wrong usage is named before anybody asks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 from penstock.cli.configs import alter, describe
 from penstock.cli.elect_leaders import elect_leaders
-from penstock.cli.records import delete_records, offsets, parse_time_ms
+from penstock.cli.records import delete_records, offsets, parse_time_ms, producers
 from penstock.errors import ConfigError
+from penstock.messages.produce import ProducerState
+from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
 
 BAD_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
@@ -121,3 +123,17 @@ def test_an_election_says_of_which_partitions(row: str) -> None:
     options, says = BAD_ELECTIONS[row]
     with pytest.raises(ConfigError, match=says):
         elect_leaders(**options)
+
+
+def test_producers_are_a_line_each(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.create_topic("t", 2)
+    cluster.known_producers = {TopicPartition("t", 1): [ProducerState(7, 1, 41, 1_700_000_000_000)]}
+    producers("t", bootstrap=cluster.bootstrap)
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split("\t") == ["partition", "producer_id", "epoch", "last_sequence", "last_append"]
+    assert line.split("\t")[:4] == ["1", "7", "1", "41"]
+    producers("t", [1], bootstrap=cluster.bootstrap, as_json=True)
+    fields = {"producer_id": 7, "producer_epoch": 1, "last_sequence": 41, "last_append_ms": 1_700_000_000_000}
+    assert json.loads(capsys.readouterr().out) == [{"partition": 1, **fields}]
+    producers("t", [0], bootstrap=cluster.bootstrap, as_json=True)
+    assert json.loads(capsys.readouterr().out) == []

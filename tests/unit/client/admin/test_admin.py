@@ -22,6 +22,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.produce import ProducerState
 from penstock.pb import broker_pb2 as pb
 from penstock.record.builder import build_batch
 from tests.support.fake_broker import FakeCluster, encode_error
@@ -293,6 +294,18 @@ def test_records_are_deleted_by_their_leaders(cluster: FakeCluster) -> None:
         (2, 1),
         (3, 2),
     ]
+
+
+def test_leaders_tell_the_producers_that_they_know(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", 3)
+    partitions = [TopicPartition("t", partition) for partition in range(3)]
+    known = {partitions[0]: [ProducerState(7, 1, 41, 1_000), ProducerState(8, 0, 2, 2_000)], partitions[2]: []}
+    cluster.known_producers = known
+    with Admin(cluster.bootstrap) as admin:
+        found = admin.describe_producers(partitions)
+        assert found == {tp: tuple(known.get(tp, ())) for tp in partitions}
+        with pytest.raises(UnknownTopicOrPartitionError, match="partitions 0 to 2, not 3"):
+            admin.describe_producers([TopicPartition("t", 3)])
 
 
 def test_everything_is_what_was_there_when_the_first_attempt_was_made(cluster: FakeCluster) -> None:

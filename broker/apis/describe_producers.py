@@ -1,0 +1,62 @@
+"""DescribeProducers: the idempotent producers that the partitions led here know, each with its last batch (KIP-664).
+
+For whoever looks for the producer that is fenced, or whose sequences have a gap. Only leaders answer: what a follower
+knows may be older. A partition knows 5,000 producers at most (`producer.id.max.per.partition`), and an answer has
+PRODUCERS_MAX. The partitions that have no room in it are to be asked for again. Not here: who is remembered for how
+long (storage/append/producer_state.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
+from penstock.errors import ApiError, ResourceExhaustedError
+from penstock.messages.produce import (
+    DescribeProducersPartition,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionProducers,
+    ProducerState,
+)
+from penstock.tracebacks import without_frames
+from storage.append.producer_state import KnownProducers
+
+PRODUCERS_MAX: Final = 20_000
+"""A handler works 2 µs for each before the next request has its turn, and the answer has less than 1 MiB."""
+
+
+class DescribeProducersApi:
+    """Handles descriptions of producers."""
+
+    def __init__(self, partitions: PartitionLookup) -> None:
+        self._partitions = partitions
+
+    def handle(self, request: Request, body: DescribeProducersRequest) -> None:
+        results: list[PartitionProducers] = []
+        room = PRODUCERS_MAX
+        for asked in body.partitions:
+            result = self._one(asked, room, is_first=room == PRODUCERS_MAX)
+            room -= len(result.producers)
+            results.append(result)
+        request.complete(DescribeProducersResponse(tuple(results)), results)
+
+    def _one(self, asked: DescribeProducersPartition, room: int, *, is_first: bool) -> PartitionProducers:
+        try:
+            partition = self._partitions.get(asked.partition, asked.topic_id)
+            partition.leader_state()
+            known = partition.log.producers.known_now()
+            if len(known) > room and not is_first:
+                raise ResourceExhaustedError(
+                    f"{asked.partition} knows {len(known)} producers, and the answer has no room for them: ask again"
+                )
+            return PartitionProducers(asked.partition, None, tuple(_states(known)))
+        except ApiError as error:
+            return PartitionProducers(asked.partition, without_frames(error))
+
+
+def _states(known: KnownProducers) -> Iterator[ProducerState]:
+    for producer_id, entry in known.items():
+        yield ProducerState(producer_id, entry.epoch, entry.batches[-1].last_sequence, entry.silent_since_ms)

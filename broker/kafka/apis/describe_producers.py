@@ -1,0 +1,97 @@
+"""DescribeProducers (key 61): the idempotent producers that partitions know, asked of their leaders (KIP-664).
+
+No producer has a transaction open, and none has a coordinator, because there are no transactions yet. Not here: the
+look at the logs (`broker/apis/describe_producers.py`).
+"""
+
+from __future__ import annotations
+
+from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
+from broker.kafka.errors import code_of, message_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, MakePlan, Plan
+from broker.kafka.schemas.producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from metadata.image import MetadataImage
+from penstock.errors import ApiError
+from penstock.messages import produce as messages
+from penstock.messages.admin_apis import DESCRIBE_PRODUCERS
+from penstock.topic_names import validate_topic_name
+from penstock.types import TopicPartition
+
+PORTION = DESCRIBE_PRODUCERS.limits.elements["partitions"]
+NONE = -1
+"""No coordinator, and no transaction."""
+
+
+def describe_producers_plan(parts: DoorParts) -> MakePlan:
+    """Makes the plan of a request. More partitions than one of the node's own requests has are asked in turns."""
+
+    def plan(asked: Asked, body: DescribeProducersRequest) -> Plan:
+        image, response = parts.image(), DescribeProducersResponse()
+        questions: list[messages.DescribeProducersPartition] = []
+        answers: list[PartitionResponse] = []
+        for topic in body.topics:
+            told = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
+            response.topics.append(TopicResponse(name=topic.name, partitions=told))
+            for answer in told:
+                try:
+                    questions.append(_question(image, topic.name, answer.partition_index))
+                    answers.append(answer)
+                except ApiError as error:
+                    _fail(answer, error, asked.version)
+        for at in range(0, len(questions), PORTION):
+            request = messages.DescribeProducersRequest(tuple(questions[at : at + PORTION]))
+            made = yield Ask(DESCRIBE_PRODUCERS.name, request)
+            for answer, result in zip(answers[at : at + PORTION], made.partitions, strict=True):
+                answer.active_producers = [_state(one) for one in result.producers]
+                if result.error is not None:
+                    _fail(
+                        answer,
+                        unless_elsewhere(image, parts.node_id, result.partition, result.error),
+                        asked.version,
+                    )
+        return response
+
+    return plan
+
+
+def describe_producers_failed(
+    asked: Asked, body: DescribeProducersRequest, error: ApiError
+) -> DescribeProducersResponse:
+    """The answer to a request that failed as a whole: the error for each of its partitions."""
+    response = DescribeProducersResponse()
+    for topic in body.topics:
+        told = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
+        response.topics.append(TopicResponse(name=topic.name, partitions=told))
+        for answer in told:
+            _fail(answer, error, asked.version)
+    return response
+
+
+def _fail(answer: PartitionResponse, error: ApiError, version: int) -> None:
+    answer.error_code, answer.error_message = code_of(error, DESCRIBE_PRODUCERS.name, version), message_of(error)
+
+
+def _question(image: MetadataImage, name: str, index: int) -> messages.DescribeProducersPartition:
+    validate_topic_name(name)
+    topic = topic_named(image, name)
+    if index not in topic.partitions:
+        raise no_partition(topic, index)
+    return messages.DescribeProducersPartition(TopicPartition(name, index), topic.topic_id)
+
+
+def _state(state: messages.ProducerState) -> ProducerState:
+    return ProducerState(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=state.last_sequence,
+        last_timestamp=state.last_append_ms,
+        coordinator_epoch=NONE,
+        current_txn_start_offset=NONE,
+    )

@@ -1,0 +1,82 @@
+"""Promises of the description of producers: it is the leader's, up to date, and never larger than a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from broker.apis import describe_producers
+from broker.apis.describe_producers import DescribeProducersApi
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from penstock.errors import NotLeaderOrFollowerError, ResourceExhaustedError
+from penstock.messages.produce import (
+    DescribeProducersPartition,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionProducers,
+)
+from penstock.types import TopicPartition
+from tests.support.machine import NOW_NS
+from tests.support.partitions import NOBODY, TOPIC_ID, flush, make_partition, state
+from tests.support.producer_node import sent
+from tests.support.sinks import CALLER, Sink
+
+WALL_MS = 1_700_000_000_000
+
+
+def asked(*partitions: Partition) -> tuple[PartitionProducers, ...]:
+    by_key = {TopicPartition("t", number): partition for number, partition in enumerate(partitions)}
+    body = DescribeProducersRequest(tuple(DescribeProducersPartition(key, TOPIC_ID) for key in by_key))
+    request = Request("DescribeProducers", body, Sink(), CALLER, NOW_NS)
+    lookup: Any = SimpleNamespace(get=lambda key, topic_id: by_key[key])
+    DescribeProducersApi(lookup).handle(request, body)
+    return cast(DescribeProducersResponse, request.response).partitions
+
+
+def leading(path: Path, *producer_ids: int) -> Partition:
+    partition = make_partition(path)
+    partition.become_leader(state(isr=(1,)), 0)
+    for producer_id in producer_ids:
+        partition.append_as_leader(sent(0, 3, epoch=2, producer_id=producer_id), 1, 0, WALL_MS)
+    flush(partition)
+    return partition
+
+
+def test_each_producer_is_told_with_its_epoch_and_its_last_sequence(tmp_path: Path) -> None:
+    partition = leading(tmp_path, 7, 8)
+    partition.append_as_leader(sent(3, epoch=2, producer_id=7), 1, 0, WALL_MS)
+    (told,) = asked(partition)
+    assert told.error is None
+    found = [(one.producer_id, one.producer_epoch, one.last_sequence) for one in told.producers]
+    assert found == [(8, 2, 2), (7, 2, 3)], "the longest silent first"
+    assert all(one.last_append_ms > 0 for one in told.producers)
+
+
+def test_a_truncation_is_in_the_answer(tmp_path: Path) -> None:
+    partition = leading(tmp_path, 7)
+    partition.append_as_leader(sent(3, epoch=2, producer_id=7), 1, 0, WALL_MS)
+    partition.log.truncate_to(3)
+    assert [(one.producer_id, one.last_sequence) for one in asked(partition)[0].producers] == [(7, 2)]
+
+
+def test_a_follower_does_not_answer(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path)
+    partition.become_follower(state(leader_id=2), NOBODY)
+    (told,) = asked(partition)
+    assert isinstance(told.error, NotLeaderOrFollowerError) and told.producers == ()
+
+
+def test_partitions_that_have_no_room_in_the_answer_are_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describe_producers, "PRODUCERS_MAX", 3)
+    many = leading(tmp_path / "0", 1, 2, 3, 4)
+    one, two = leading(tmp_path / "1", 5), leading(tmp_path / "2", 6, 7)
+    assert [len(told.producers) for told in asked(many)] == [4], "the first one is always told"
+    told = asked(two, two, one)
+    assert [len(partition.producers) for partition in told] == [2, 0, 1]
+    assert isinstance(told[1].error, ResourceExhaustedError) and told[1].error.retriable
