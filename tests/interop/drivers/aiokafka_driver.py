@@ -24,7 +24,14 @@ class Driver:
         work = getattr(type(self), f"_{verb}", None)
         if work is None:
             raise AttributeError(verb)
-        return lambda **arguments: asyncio.run(work(self, **arguments))
+        return lambda **arguments: asyncio.run(self._whole(work, arguments))
+
+    async def _whole(self, work: Any, arguments: dict[str, Any]) -> Any:
+        """The verb in a task of its own: a consumer that closes between two attempts to fetch is cancelled itself."""
+        try:
+            return await asyncio.create_task(work(self, **arguments))
+        except asyncio.CancelledError:
+            raise RuntimeError("the client cancelled its own close") from None
 
     # -- admin ---------------------------------------------------------------------------------------------------------
 

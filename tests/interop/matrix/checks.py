@@ -68,12 +68,13 @@ class Stage:
         return topic, told["offsets"], found
 
 
-def eventually(check: Callable[[], None]) -> None:
+def eventually(check: Callable[[], Any]) -> None:
     """The check holds within a time: every node hears of a change, but not at once."""
     deadline = time.monotonic() + HEARD_S
     while True:
         try:
-            return check()
+            check()
+            return
         except (AssertionError, ClientError):
             if time.monotonic() > deadline:
                 raise
@@ -149,7 +150,8 @@ def configs(stage: Stage) -> None:
         equal((found.get("retention.ms"), found.get("cleanup.policy")), (retention, policy))
 
     eventually(lambda: are(stage.client, "1000000", "delete"))
-    stage.client.ask("alter_configs", topic=topic, configs={"retention.ms": "2000000", "cleanup.policy": "compact"})
+    changes = {"retention.ms": "2000000", "cleanup.policy": "compact"}
+    eventually(lambda: stage.client.ask("alter_configs", topic=topic, configs=changes))
     eventually(lambda: are(stage.reference, "2000000", "compact"))
 
 

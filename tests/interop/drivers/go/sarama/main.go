@@ -208,27 +208,27 @@ func stream(question serve.Question) (serve.Answer, error) {
 		return nil, err
 	}
 	told := serve.NewStream(question.Count)
-	var takers sync.WaitGroup
-	takers.Add(2)
+	var left sync.WaitGroup
+	left.Add(question.Count)
 	go func() {
 		for message := range producer.Successes() {
 			value, _ := message.Value.Encode()
 			told.Done(message.Partition, message.Offset, string(value), nil)
+			left.Done()
 		}
-		takers.Done()
 	}()
 	go func() {
 		for failure := range producer.Errors() {
 			told.Done(0, 0, "", failure.Err)
+			left.Done()
 		}
-		takers.Done()
 	}()
 	serve.Paced(question.Count, question.Seconds, func(number int) {
 		value := sarama.StringEncoder(strconv.Itoa(number))
 		producer.Input() <- &sarama.ProducerMessage{Topic: question.Topic, Partition: int32(number) % question.Partitions, Value: value}
 	})
+	left.Wait() // BEFORE it is closed: a producer that shuts down fails what it has yet to send again
 	producer.AsyncClose()
-	takers.Wait()
 	return told.Answer(), nil
 }
 
