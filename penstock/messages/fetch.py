@@ -53,7 +53,7 @@ class PartitionFetchResult:
     error: ApiError | None = None
     high_watermark: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
-    records: bytes = b""
+    records: bytes | memoryview = b""
     diverging_epoch: EpochEndOffset | None = None
 
 

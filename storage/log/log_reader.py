@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from penstock.types import TimestampAndOffset
+from storage.disk.file_system import Found
 from storage.log.log_health import LogHealth
 from storage.log.log_types import LogCounters
 from storage.log.segment_list import SegmentList
@@ -30,7 +31,7 @@ COLD_READ_BYTES_MAX = 1024 * 1024
 class Records(NamedTuple):
     """Whole batches, and the offset that comes after the last one."""
 
-    records: bytes
+    records: Found
     next_offset: int
 
 
@@ -128,7 +129,7 @@ class LogReader:
             return None
         return self._counted(found.records, found.end.offset, wanted)
 
-    def _counted(self, records: bytes, next_offset: int, wanted: Wanted) -> Records:
+    def _counted(self, records: Found, next_offset: int, wanted: Wanted) -> Records:
         self._counters.read_bytes += len(records)
         return Records(records, next_offset if records else wanted.start_offset)
 

@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import BatchHeader
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.disk.file_system import Found
 from storage.log.log_probe import UNHEARD_LOG, LogProbe
 from storage.log.producer_ids import ProducerIds
 from storage.log_config import FlushPolicy
@@ -84,7 +85,7 @@ class CleanedSegment(NamedTuple):
 class FetchData(NamedTuple):
     """The result of a read. `records` are whole batches; the first may begin below the requested offset."""
 
-    records: bytes
+    records: Found
     next_offset: int
     """Where the next read begins: after the last batch, or at the requested offset if there is no batch."""
     log_start_offset: int

@@ -15,6 +15,7 @@ from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, iter_checked
 from penstock.record.verifier import WRONG_CHECKSUM, at_offset, epoch_fault, offset_fault
 from penstock.types import NO_EPOCH, EpochEntry
+from storage.disk.file_system import Found
 from storage.segment import segment_faults
 from storage.segment.segment import Place
 
@@ -33,7 +34,7 @@ class BatchCheck:
 
     epoch_entries: Sequence[EpochEntry]
 
-    def check(self, path: str, records: bytes, span: Span) -> None:
+    def check(self, path: str, records: Found, span: Span) -> None:
         """Check the batches of `path` in the span."""
         expected = min(span.begin.offset, span.start_offset)
         known = self.epoch_entries[0].epoch if len(self.epoch_entries) == 1 else NO_EPOCH

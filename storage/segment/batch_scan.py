@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, at_offset, cut_off_fault, offset_fault
-from storage.disk.file_system import FileSystem
+from storage.disk.file_system import FileSystem, Found
 from storage.segment import segment_faults
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
@@ -58,7 +58,11 @@ class LogFile:
             raise CorruptFileError(self.path, self.size_bytes, why)
 
     def read(self, size: int, at: int) -> bytes:
-        """Exactly `size` bytes; CorruptFileError if the file has become shorter."""
+        """As `read_once`."""
+        return bytes(self.read_once(size, at))
+
+    def read_once(self, size: int, at: int) -> Found:
+        """Exactly `size` bytes, not copied after they were read; CorruptFileError if the file has become shorter."""
         if self.nowait:
             cached = self.fs.pread_nowait(self.fd, size, at)
             if cached is None or len(cached) != size:  # whether the file ends there only the disk can tell

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
+from storage.disk.file_system import Found
 from storage.segment.batch_check import BatchCheck, Span
 from storage.segment.segment import Place, Segment, Wanted
 
@@ -18,7 +19,7 @@ Places = tuple[Place, Place]
 class CheckedRead(NamedTuple):
     """The batches between two places of a segment."""
 
-    records: bytes
+    records: Found
     begin: Place
     end: Place
 

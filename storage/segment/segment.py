@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from penstock.record.batch import BatchHeader
 from storage.disk.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
-from storage.disk.file_system import Bytes, FileSystem
+from storage.disk.file_system import Bytes, FileSystem, Found
 from storage.segment.batch_scan import LogFile, NotCachedError, read_header_at, scan_headers
 from storage.segment.open_files import OpenFiles
 from storage.segment.segment_indexes import SegmentIndexes
@@ -210,11 +210,11 @@ class Segment:
             self._remember(end.offset, end.position)
         return begin, end
 
-    def read_between(self, begin: Place, end: Place, *, nowait: bool = False) -> bytes:
+    def read_between(self, begin: Place, end: Place, *, nowait: bool = False) -> Found:
         """The batches between two places that `find` gave."""
         if begin.position == end.position:
             return b""
-        return self.file(nowait=nowait).read(end.position - begin.position, begin.position)
+        return self.file(nowait=nowait).read_once(end.position - begin.position, begin.position)
 
     def modified_ms(self) -> int:
         """When the file was last written, by this machine's wall clock."""

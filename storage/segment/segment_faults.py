@@ -10,10 +10,11 @@ from __future__ import annotations
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header
 from penstock.record.verifier import at_offset, cut_off_fault
+from storage.disk.file_system import Found
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 
-def no_batch(head: bytes, left_bytes: int) -> str:
+def no_batch(head: Found, left_bytes: int) -> str:
     """No header can be read from `head`; the file goes on for `left_bytes` from its first byte."""
     if left_bytes < HEADER_BYTES:
         return f"the file ends with {left_bytes} bytes that are no whole batch"
@@ -22,7 +23,7 @@ def no_batch(head: bytes, left_bytes: int) -> str:
     return f"no batch begins here; {left_bytes} bytes from here on cannot be read as batches"
 
 
-def partial_batch(data: bytes, at: int) -> str:
+def partial_batch(data: Found, at: int) -> str:
     """The last whole batch of `data` ends at `at`, and more follows."""
     left_bytes = len(data) - at
     if left_bytes < HEADER_BYTES:

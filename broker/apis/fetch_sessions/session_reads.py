@@ -24,6 +24,7 @@ from penstock.errors import ApiError
 from penstock.messages.fetch import PartitionFetchResult
 from penstock.tracebacks import without_frames
 from penstock.types import OffsetAndEpoch, TopicPartition
+from storage.disk.file_system import Found
 from storage.segment.cold_read import ColdRead
 
 
@@ -96,7 +97,7 @@ class SessionReads:
         result.diverging_epoch = diverging
         return source, leading
 
-    def _records(self, watched: WatchedPartition, source: Partition, leading: LeaderState, room: int) -> bytes | None:
+    def _records(self, watched: WatchedPartition, source: Partition, leading: LeaderState, room: int) -> Found | None:
         wanted = watched.wanted
         if self._cold.is_awaited(wanted.partition):
             return None

@@ -20,6 +20,7 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
 from storage.disk.disk_errors import is_shortage
+from storage.disk.file_system import Found
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_dirs.future_logs import FutureLogs, append_copy
@@ -121,7 +122,7 @@ class MoveCopy:
         return f"MoveCopy({self._throttle!r})"
 
 
-def _append(copy: Log, records: bytes, log_start_offset: int, must_flush: bool) -> None:
-    append_copy(copy, records, log_start_offset)
+def _append(copy: Log, records: Found, log_start_offset: int, must_flush: bool) -> None:
+    append_copy(copy, bytes(records), log_start_offset)
     if must_flush:
         copy.flush()

@@ -298,7 +298,7 @@ class FetcherCore:
             if self._copies.is_moving(partition):
                 self._copies.throttle.spend(len(result.records), now_ms)
         effects: list[Effect] = [
-            Append(partition, result.records, result.high_watermark, result.log_start_offset)
+            Append(partition, bytes(result.records), result.high_watermark, result.log_start_offset)
             if result.records
             else AdvanceHighWatermark(partition, result.high_watermark)
         ]

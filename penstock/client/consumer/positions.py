@@ -202,7 +202,7 @@ class Positions:
         if not result.records:
             return []
         try:
-            return [self._advance(state, result.records)]
+            return [self._advance(state, bytes(result.records))]
         except LogTruncationError as error:
             return [self.report(state, error)]
         except CorruptMessageError as error:

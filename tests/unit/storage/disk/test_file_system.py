@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.disk.file_system import OsFileSystem
+from storage.disk.file_system import VIEW_BYTES_MIN, OsFileSystem
 
 BYTES = 64 * 1024
 DROPS_MAX = 1_000
@@ -51,6 +51,14 @@ def test_what_is_in_the_page_cache_is_read_without_waiting(tmp_path: Path) -> No
     with opened(tmp_path / "file", content) as (fs, fd):
         assert fs.pread_nowait(fd, BYTES, 0) == content
         assert fs.pread_nowait(fd, 100, 7) == content[7:107]
+
+
+def test_many_bytes_are_handed_out_without_a_copy_and_nobody_can_change_them(tmp_path: Path) -> None:
+    content = os.urandom(VIEW_BYTES_MIN)
+    with opened(tmp_path / "file", content) as (fs, fd):
+        found = fs.pread_nowait(fd, VIEW_BYTES_MIN + 1, 0)
+        assert isinstance(found, memoryview) and found.readonly and found == content
+        assert isinstance(fs.pread_nowait(fd, VIEW_BYTES_MIN - 1, 0), bytes)
 
 
 def test_a_read_behind_the_end_of_the_file_is_short(tmp_path: Path) -> None:
