@@ -113,10 +113,12 @@ class Voter:
     node_id: int
     log_end_offset: int
     last_fetch_ms_ago: int
+    last_caught_up_ms_ago: int
 
 
 @dataclass(frozen=True)
 class Observer:
+    last_caught_up_ms_ago: int
     last_fetch_ms_ago: int
     log_end_offset: int
     node_id: int
@@ -134,7 +136,7 @@ class Quorum:
 
 def test_two_records_may_stand_for_the_same_message_in_one() -> None:
     quorum = codec(Quorum, message_descriptor("DescribeQuorumResponse"))
-    told = Quorum(1, 2, 3, (Voter(4, 5, 6),), (Observer(6, 5, 4), Observer(7, 8, 9)), True)
+    told = Quorum(1, 2, 3, (Voter(4, 5, 6, 7),), (Observer(7, 6, 5, 4), Observer(7, 8, 9, 10)), True)
     assert quorum.decode(quorum.encode(told)) == told
 
 
