@@ -8,6 +8,7 @@ from typing import Any
 
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
+from broker.kafka.wire.codec import ELEMENTS_MAX
 from broker.kafka.wire.structs import facts_of
 from penstock.errors import ApiError
 
@@ -31,6 +32,8 @@ class ApiRow:
     None: in the `error_code` of the response itself. An API without such a place ends the connection."""
     other_versions: MakePlan | None = None
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
+    elements_max: int = ELEMENTS_MAX
+    """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
 
     def serves(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]

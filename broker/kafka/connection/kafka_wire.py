@@ -70,7 +70,7 @@ class KafkaWire:
             asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
             return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions))
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
-        body, _ = decode(row.request, version, raw, at)
+        body, _ = decode(row.request, version, raw, at, row.elements_max)
         asked = Asked(version, self._caller, client_id or "", self._memory)
         return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan))
 

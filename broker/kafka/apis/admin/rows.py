@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis import describe_topic_partitions as partitions
@@ -27,6 +27,11 @@ from broker.kafka.plan import Asked, MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
 from penstock.errors import ApiError
 
+ITEMS_MAX: Final = 20_000
+"""Twice what the controller decides about at once: the error that it gives for more tells the remedy."""
+MANY: Final = 100_000
+WITH_MANY: Final = ("Metadata", "CreateTopics", "CreatePartitions", "AlterPartitionReassignments")
+"""Metadata works on a thousand at a time. The others name every replica of up to 10,000 partitions."""
 Failed = Callable[[Asked, Any, ApiError], Any]
 
 
@@ -119,4 +124,13 @@ def _of_replicas(parts: DoorParts) -> list[ApiRow]:
 
 def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed: Failed | None = None) -> ApiRow:
     """Without `failed`, an error of the request as a whole is the answer's `error_code`."""
-    return ApiRow(key, name, REQUESTS[key], RESPONSES[key], versions, plan, failed=failed)
+    return ApiRow(
+        key,
+        name,
+        REQUESTS[key],
+        RESPONSES[key],
+        versions,
+        plan,
+        failed=failed,
+        elements_max=MANY if name in WITH_MANY else ITEMS_MAX,
+    )

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.wire.codec import decode, encode
 from metadata.image import MetadataImage
+from penstock.errors import InvalidRequestError
 from tests.unit.broker.kafka.apis import test_configs as configs
 from tests.unit.broker.kafka.apis import test_replicas as replicas
 from tests.unit.broker.kafka.apis import test_topics as topics
@@ -145,3 +147,25 @@ def test_more_topics_than_one_request_may_change() -> None:
     node = AdminNode()
     many = topics.creating(*(topics.new(f"t{number}") for number in range(10_001)))
     assert set(refused(node, CREATE, many, 7)) == {42}
+
+
+def test_a_request_of_more_items_than_anybody_asks_for_is_not_even_read() -> None:
+    """A plan would work on them in one turn of the event loop, before the controller could refuse them."""
+    node = AdminNode()
+    rows = {row.key: row for row in node._rows}
+    for key, body in enormous().items():
+        version = rows[key].versions[1]
+        raw = memoryview(b"".join(encode(body, version)))
+        with pytest.raises(InvalidRequestError, match="ask for less at once"):
+            decode(rows[key].request, version, raw, 0, rows[key].elements_max)
+
+
+def enormous() -> dict[int, Any]:
+    many = [str(number) for number in range(20_001)]
+    return {
+        DELETE: topics.deleting(6, *many),
+        32: configs.describing(*((configs.TOPIC, name, None) for name in many)),
+        INCREMENTAL: configs.incremental(*((configs.TOPIC, name, []) for name in many)),
+        ELECT: replicas.electing(("t", list(range(20_001)))),
+        34: replicas.placing(("/a", "t", list(range(20_001)))),
+    }
