@@ -1,18 +1,19 @@
 """CreateTopics 2 to 7: one answer for each topic of the request, in its order.
 
 A number of partitions or replicas of -1 is the cluster's default, in every version: Kafka's clients send it from
-version 4 on. From version 5 on the answer has the configuration of the new topic, which is asked for once it is there;
-with `validate_only` there is no such topic, and the answer has what the request sets.
+version 4 on. From version 5 on the answer has the configuration of each topic: what the request sets, and this broker's
+defaults. Those of more than a thousand topics are left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from typing import Any, Final
 
 from broker.kafka.apis.admin.config_codes import SOURCES
 from broker.kafka.errors import code_of, message_of
+from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.topics import (
     CreatableTopic,
@@ -21,15 +22,19 @@ from broker.kafka.schemas.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from metadata.records import TOPIC_RESOURCE
+from metadata.records import BROKER_RESOURCE
+from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
+from penstock.config_keys import config_text
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError
 from penstock.messages import configs, topics
+from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.configs import ConfigEntry, ConfigSource
 
-FIRST_WITH_CONFIGS = 5
+FIRST_WITH_CONFIGS: Final = 5
+Defaults = Mapping[str, ConfigEntry]
 
 
-def create_topics(asked: Asked, body: CreateTopicsRequest) -> Plan:
+def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
     refused = _refused(body)
     wanted = tuple(_new_topic(topic) for topic in body.topics if topic.name not in refused)
     made: Mapping[str, topics.TopicResult] = {}
@@ -37,15 +42,15 @@ def create_topics(asked: Asked, body: CreateTopicsRequest) -> Plan:
         request = topics.CreateTopicsRequest(wanted, body.validate_only, max(body.timeout_ms, 0))
         answer = yield Ask("CreateTopics", request)
         made = {topic.name: topic for topic in answer.topics}
-    described: Mapping[str, tuple[ConfigEntry, ...]] = {}
-    new = [name for name, topic in made.items() if topic.error is None]
-    if new and asked.version >= FIRST_WITH_CONFIGS and not body.validate_only:
-        described = yield from _configs_of(new)
+    defaults: Defaults = {}
+    is_new = any(topic.error is None for topic in made.values())
+    if is_new and asked.version >= FIRST_WITH_CONFIGS and len(made) <= NAMES_MAX:
+        defaults = yield from _defaults(parts.node_id)
     return CreateTopicsResponse(
         topics=[
             _failed(asked, topic.name, refused[topic.name])
             if topic.name in refused
-            else _result(asked, topic, made[topic.name], described.get(topic.name))
+            else _result(asked, topic, made[topic.name], defaults)
             for topic in body.topics
         ]
     )
@@ -84,42 +89,39 @@ def _new_topic(topic: CreatableTopic) -> topics.NewTopic:
     )
 
 
-def _configs_of(names: list[str]) -> Any:
-    """Their entries by name. One that is gone already has none."""
-    asked = tuple(configs.DescribeConfigsResource(TOPIC_RESOURCE, name) for name in names)
-    answer = yield Ask("DescribeConfigs", configs.DescribeConfigsRequest(asked))
-    return {found.resource_name: found.configs for found in answer.resources}
+def _defaults(node_id: int) -> Generator[Ask, Any, Defaults]:
+    """The broker's entries by the keys of topics. Without an answer the topics are made all the same."""
+    keys = tuple(key.broker_key for key in TOPIC_CONFIGS.values())
+    broker = configs.DescribeConfigsResource(BROKER_RESOURCE, str(node_id), keys)
+    try:
+        answer = yield Ask("DescribeConfigs", configs.DescribeConfigsRequest((broker,)))
+    except ApiError:
+        return {}
+    found = {entry.name: entry for entry in answer.resources[0].configs}
+    return {name: found[key.broker_key] for name, key in TOPIC_CONFIGS.items() if key.broker_key in found}
 
 
-def _result(
-    asked: Asked, topic: CreatableTopic, made: topics.TopicResult, entries: tuple[ConfigEntry, ...] | None
-) -> CreatableTopicResult:
+def _result(asked: Asked, topic: CreatableTopic, made: topics.TopicResult, defaults: Defaults) -> CreatableTopicResult:
     if made.error is not None:
         return _failed(asked, topic.name, made.error)
-    if entries is None:
-        told = [_set(config.name, config.value) for config in topic.configs]
-    else:
-        told = [
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.is_read_only,
-                config_source=SOURCES[entry.source],
-            )
-            for entry in entries
-        ]
+    own = {config.name: config.value or "" for config in topic.configs}
+    inherited = [_entry(name, entry.value, entry.source) for name, entry in defaults.items() if name not in own]
+    overridden = [
+        _entry(name, config_text(parse_topic_config(name, value)), ConfigSource.DYNAMIC_TOPIC_CONFIG)
+        for name, value in own.items()
+        if name in TOPIC_CONFIGS
+    ]
     return CreatableTopicResult(
         name=topic.name,
         topic_id=made.topic_id,
         num_partitions=made.partitions,
         replication_factor=made.replication_factor,
-        configs=told,
+        configs=[*overridden, *inherited],
     )
 
 
-def _set(name: str, value: str | None) -> CreatableTopicConfigs:
-    source = SOURCES[ConfigSource.DYNAMIC_TOPIC_CONFIG]
-    return CreatableTopicConfigs(name=name, value=value, config_source=source)
+def _entry(name: str, value: str, source: ConfigSource) -> CreatableTopicConfigs:
+    return CreatableTopicConfigs(name=name, value=value, config_source=SOURCES[source])
 
 
 def _failed(asked: Asked, name: str, error: ApiError) -> CreatableTopicResult:

@@ -54,9 +54,10 @@ def admin_rows(parts: DoorParts) -> list[ApiRow]:
 
 
 def _of_topics(parts: DoorParts) -> list[ApiRow]:
-    delete, add = partial(delete_topics.delete_topics, parts), partial(create_partitions.create_partitions, parts)
+    create, delete = partial(create_topics.create_topics, parts), partial(delete_topics.delete_topics, parts)
+    add = partial(create_partitions.create_partitions, parts)
     return [
-        _row(19, "CreateTopics", (2, 7), create_topics.create_topics, create_topics.create_topics_failed),
+        _row(19, "CreateTopics", (2, 7), create, create_topics.create_topics_failed),
         _row(20, "DeleteTopics", (1, 6), delete, delete_topics.delete_topics_failed),
         _row(37, "CreatePartitions", (0, 3), add, create_partitions.create_partitions_failed),
     ]

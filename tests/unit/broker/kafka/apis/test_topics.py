@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.schemas.configs import DescribeConfigsRequest, DescribeConfigsResource
 from broker.kafka.schemas.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -84,10 +85,31 @@ def test_replicas_may_be_assigned_by_hand() -> None:
 
 def test_validation_alone_makes_nothing_and_tells_what_would_be() -> None:
     node = AdminNode()
-    answer = node.call(CREATE, creating(new("t", 3, 1, retention_ms="5"), new("u", 3, 2), validate_only=True), 7)
+    node.cluster.configure("", {"message.max.bytes": "9000"}, "broker")
+    asked = (new("t", 3, 1, retention_ms="5", cleanup_policy="compact, delete"), new("u", 3, 2))
+    answer = node.call(CREATE, creating(*asked, validate_only=True), 7)
     assert [t.error_code for t in answer.topics] == [0, 38] and not node.cluster.image.topics_by_name
-    told = answer.topics[0]
-    assert (told.num_partitions, told.topic_id, [c.value for c in told.configs]) == (3, "", ["5"])
+    told, real = answer.topics[0], node.call(CREATE, creating(asked[0]), 7).topics[0]
+    assert (told.num_partitions, told.topic_id, told.configs) == (3, "", real.configs)
+    described = node.call(32, describing_topic("t"), 4).results[0].configs
+    of_description = {(entry.name, entry.value, entry.config_source) for entry in described}
+    assert {(c.name, c.value, c.config_source) for c in real.configs} == of_description
+
+
+def describing_topic(name: str) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+    return DescribeConfigsRequest(resources=[resource])
+
+
+def test_topics_are_made_though_nobody_tells_their_configuration() -> None:
+    node = AdminNode()
+
+    def refuses(body: object) -> None:
+        raise NotControllerError("no")
+
+    node.answers["DescribeConfigs"] = refuses
+    (made,) = node.call(CREATE, creating(new("t", retention_ms="5")), 7).topics
+    assert (made.error_code, [(c.name, c.value) for c in made.configs]) == (0, [("retention.ms", "5")])
 
 
 def test_each_topic_of_a_request_has_its_own_outcome_in_order() -> None:
