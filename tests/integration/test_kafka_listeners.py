@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import socket
-import struct
-
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from penstock import Admin, Producer
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
-from tests.support.kafka_door import answer_in, frame
+from tests.support.kafka_socket import KafkaSocket
 
 NONE, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 0, 5, 72
 
@@ -46,11 +43,5 @@ def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_unt
 
 def metadata(port: int, topic: str, version: int) -> MetadataResponse:
     """The answer of the node that listens there."""
-    with socket.create_connection(("127.0.0.1", port), 10) as connection:
-        connection.settimeout(10)
-        connection.sendall(frame(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), version))
-        with connection.makefile("rb") as stream:
-            (length,) = struct.unpack(">i", stream.read(4))
-            answer = answer_in(memoryview(stream.read(length)), MetadataResponse, version)[1]
-    assert isinstance(answer, MetadataResponse)
-    return answer
+    with KafkaSocket(f"127.0.0.1:{port}") as node:
+        return node.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), version, MetadataResponse)

@@ -20,6 +20,8 @@ import grpc
 import pytest
 
 from broker.config.config import load_config
+from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.draw import asker, filled_in, picture
 from ops.dashboards.panels import queries_of
@@ -32,6 +34,7 @@ from penstock.testing.ports import free_ports
 from tests.alerts_fire.stage import OF_THE_MACHINE
 from tests.support.grpc_stub import Stub
 from tests.support.kafka_metric_names import KAFKA_NAMES
+from tests.support.kafka_socket import KafkaSocket
 from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
@@ -128,13 +131,17 @@ def used_job(port: int = 0) -> Figures:
 @contextmanager
 def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
     """A replicated topic, and a function that writes and reads it, and creates another, once more. It asks for a
-    producer id, too."""
+    producer id, too, and in Kafka's protocol for a topic that there is not."""
     with (
         grpc.insecure_channel(cluster.bootstrap.split(",")[0]) as channel,
         Admin(cluster.bootstrap) as admin,
         Producer(cluster.bootstrap) as producer,
         Consumer(cluster.bootstrap, client_id=CLIENT_ID) as consumer,
+        KafkaSocket(cluster.kafka_bootstrap.split(",")[0]) as kafka,
     ):
+        software = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        kafka.ask(software, 3, ApiVersionsResponse)
+        unknown = MetadataRequest(topics=[MetadataRequestTopic(name="unknown")], allow_auto_topic_creation=False)
         admin.create_topic("orders", partitions=2, replication_factor=2)
         consumer.assign([TopicPartition("orders", partition) for partition in range(2)])
         consumer.seek_to_beginning()
@@ -147,6 +154,7 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
             consumer.poll(timeout_ms=100)
             admin.create_topic(f"other-{next(numbers)}", partitions=1)
             Stub(channel, "Broker").InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
+            kafka.ask(unknown, 12, MetadataResponse)
 
         yield use
 

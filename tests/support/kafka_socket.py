@@ -1,0 +1,41 @@
+"""A client of Kafka's protocol on a real socket: one request after the other, by our own codec."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import TracebackType
+from typing import TypeVar
+
+from tests.support.kafka_door import answer_in, frame
+
+A = TypeVar("A")
+TIMEOUT_S = 10
+
+
+class KafkaSocket:
+    """One connection to `host:port`, for a `with` block."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._connection = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self._stream = self._connection.makefile("rb")
+        self._number = 0
+
+    def ask(self, request: object, version: int, answer: type[A]) -> A:
+        """The answer, of the class that is given."""
+        self._number += 1
+        self._connection.sendall(frame(request, version, self._number))
+        (length,) = struct.unpack(">i", self._stream.read(4))
+        number, found = answer_in(memoryview(self._stream.read(length)), answer, version)
+        assert number == self._number and isinstance(found, answer)
+        return found
+
+    def __enter__(self) -> KafkaSocket:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+        self._connection.close()
