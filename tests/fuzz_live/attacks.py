@@ -8,35 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import resource
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-import crc32c
 import grpc.aio
 from google.protobuf.message import Message
 
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2
-from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import build_batch
-from penstock.record.codecs import Codec, compress
-from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from tests.fuzz_live import connections
+from tests.fuzz_live.batches import NOW_MS, announcing, bomb, wrong_batches
 from tests.fuzz_live.driver import OPTIONS, Answers, Call, Driver, Ending, error_codes
-from tests.fuzz_live.hostile import HONEST_TOPIC, TOPICS, Known, draw_batch, draw_request
+from tests.fuzz_live.hostile import BULK_PARTITIONS, BULK_TOPIC, HONEST_TOPIC, TOPICS, Known, draw_batch, draw_request
 from tests.fuzz_live.surface import Method, all_methods
 
-NOW_MS = 1_700_000_000_000
-RECORDS_MAX = (1 << 31) - 1
 EPOCH_MAX = (1 << 31) - 3
-BOMB_BYTES = (60 << 20, 200 << 20)
 ELEMENTS = 500_000
 STREAMS_WAITING, STREAMS_NEVER_READ, STREAMS_PRODUCE = 400, 120, 30
-BULK_TOPIC, BULK_PARTITIONS = "bulk", 3
-DESCRIPTORS_LEFT = 100
 HOLD_S = 4.0
 FETCH_BYTES = 50 << 20
 CALL_TIMEOUT_S = 10.0
@@ -59,6 +49,10 @@ class Stage:
     def ports(self) -> list[int]:
         """Every listener of every node."""
         return [*self.brokers, *self.others]
+
+    async def close(self) -> None:
+        """Leaves everything."""
+        await self.driver.close()
 
 
 Attack = Callable[[Stage], Awaitable[None]]
@@ -102,34 +96,20 @@ async def giants(stage: Stage) -> None:
 
 async def announced_records(stage: Stage) -> None:
     """Two thousand tiny batches that each announce 2³¹−1 records."""
-    batch = _batch(b"junkjunk", count=RECORDS_MAX, last_delta=RECORDS_MAX - 1)
-    for batches in (1, 2_000):
-        await _produce(stage, batch * batches, must_refuse=True)
+    for count in (1, 2_000):
+        await _produce(stage, announcing() * count, must_refuse=True)
 
 
 async def bombs(stage: Stage) -> None:
     """Few bytes that open to very many."""
-    size = stage.source.choice(BOMB_BYTES)
-    codec = stage.source.choice((Codec.ZSTD, Codec.GZIP))
-    body = await asyncio.to_thread(compress, codec, bytes(size))
-    await _produce(stage, _batch(body, attributes=int(codec)), must_refuse=size > DEFAULT_MAX_DECOMPRESSED_BYTES)
+    data, is_too_much = await asyncio.to_thread(bomb, stage.source)
+    await _produce(stage, data, must_refuse=is_too_much)
 
 
 async def bad_batches(stage: Stage) -> None:
     """Headers with one number that is wrong, and the right checksum."""
-    body = build_batch([b"v" * 10], timestamps_ms=NOW_MS)[HEADER_BYTES:]
-    wrong: tuple[dict[str, int], ...] = (
-        *({"count": n} for n in (0, -1, 2, RECORDS_MAX)),
-        *({"last_delta": n} for n in (-1, 1, RECORDS_MAX)),
-        *({"length": n} for n in (-1, 0, RECORDS_MAX)),
-        *({"magic": n} for n in (0, 1, 3, -1)),
-        *({"attributes": n} for n in (0x10, 0x20, 0x30, 0x40, 5, 7, 0x7F80, -128)),
-        *({"producer_id": n} for n in (-5, 5)),
-        *({"base_offset": n} for n in (-9, (1 << 63) - 1)),
-    )
-    for fields in wrong:
-        await _produce(stage, _batch(body, **fields), must_refuse=False)
-    await _produce(stage, _batch(stage.source.randbytes(len(body))), must_refuse=False)  # records are not parsed
+    for data in wrong_batches(stage.source):
+        await _produce(stage, data, must_refuse=False)
 
 
 # -- rate and order ----------------------------------------------------------------------------------------------------
@@ -232,15 +212,7 @@ async def silent_connections(stage: Stage) -> None:
 async def few_descriptors(stage: Stage) -> None:
     """More silent connections to one node than it has descriptors left: it must go on with those that it has."""
     node = stage.source.randrange(len(stage.pids))
-    pid = stage.pids[node]
-    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    left = len(os.listdir(f"/proc/{pid}/fd")) + DESCRIPTORS_LEFT
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(left, soft), hard))
-    try:
-        await connections.silent(stage.host, [stage.brokers[node]], 4 * DESCRIPTORS_LEFT, HOLD_S)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    await connections.more_than_descriptors(stage.host, stage.brokers[node], stage.pids[node], HOLD_S)
 
 
 async def garbage_connections(stage: Stage) -> None:
@@ -272,15 +244,6 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def draw_attacks(source: Random, names: Sequence[str]) -> Iterator[str]:
-    """Endless: each once in a drawn order, then random calls half of the time."""
-    order = list(names)
-    source.shuffle(order)
-    yield from order
-    while True:
-        yield names[0] if source.random() < 0.5 else source.choice(list(names))
-
-
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
@@ -303,18 +266,6 @@ def _repeated_fields(method: Method) -> list[int]:
     """Numbers of the fields that take elements with a length; below 16, so that the tag is one byte."""
     fields = method.request.fields
     return [f.number for f in fields if f.is_repeated and f.number < 16 and f.type in (f.TYPE_STRING, f.TYPE_MESSAGE)]
-
-
-def _batch(body: bytes, **given: int) -> bytes:
-    """A record batch v2 with any header, its checksum right."""
-    fields = {"count": 1, "last_delta": 0, "attributes": 0, "producer_id": -1, "base_offset": 0, "magic": 2}
-    fields |= {"length": HEADER_BYTES - 12 + len(body)} | given
-    tail = struct.pack(
-        ">hiqqqhii",
-        *(fields["attributes"], fields["last_delta"], NOW_MS, NOW_MS, fields["producer_id"], -1, -1, fields["count"]),
-    )
-    head = struct.pack(">qiib", fields["base_offset"], fields["length"], -1, fields["magic"])
-    return head + struct.pack(">I", crc32c.crc32c(tail + body)) + tail + body
 
 
 def _produce_request(stage: Stage, data: bytes) -> bytes:

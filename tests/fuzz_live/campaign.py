@@ -1,9 +1,9 @@
 """One run against a live cluster: an honest client alone for a while, then beside attackers, and what it may say of it.
 
 Three node processes. The honest client's throughput without attacks is the measure of its throughput with them. Broken
-promises: an answer of UNKNOWN or INTERNAL, an accepted forgery, a node that ended, a quorum that decides nothing more,
-throughput below 80 % of the baseline, an ack that took more than 2 s, a record lost or skipped, a node's memory above
-its budget.
+promises: an answer of UNKNOWN or INTERNAL, an accepted forgery, a node that ended or logged a traceback, a quorum that
+decides nothing more, throughput below 80 % of the baseline, an ack that took more than 2 s, a record lost or skipped, a
+node's memory above its budget; and what a node still holds of the attackers when they have gone (leftovers.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -26,11 +27,10 @@ from penstock import Admin, Producer
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
 from penstock.testing.layout import Layout, stored_layout
-from penstock.testing.ports import HOST
-from tests.fuzz_live.attacks import ATTACKS, BULK_PARTITIONS, BULK_TOPIC, Stage, draw_attacks
-from tests.fuzz_live.driver import Answers, Driver
-from tests.fuzz_live.honest import PARTITIONS
-from tests.fuzz_live.hostile import HONEST_TOPIC, TOPICS, Known
+from tests.fuzz_live.doors import DOORS, Answers, Door, Target
+from tests.fuzz_live.honest_clients import PARTITIONS
+from tests.fuzz_live.hostile import BULK_PARTITIONS, BULK_TOPIC, HONEST_TOPIC, TOPICS, Known
+from tests.fuzz_live.leftovers import Leftovers
 from tests.support.campaign_directory import in_directory
 
 NODES = 3
@@ -44,10 +44,9 @@ ATTACK_TIMEOUT_S = 90.0
 END_TIMEOUT_S = 300.0
 LEARN_TIMEOUT_MS, PROBE_TIMEOUT_MS = 5_000, 15_000
 PROBE_TOPIC = "probe"
-UNPROBED = ("random-calls",)
-"""They come too often."""
 RESTARTS_MAX = 10
 BULK_RECORDS, BULK_RECORD_BYTES = 60, 700_000
+TRACEBACK_CHARS = 3_000
 DETAILS_MAX = 3
 """Limit for the details of each broken promise; how often it was broken is counted."""
 CLUSTER_CONFIG: dict[str, object] = {
@@ -60,13 +59,16 @@ FUZZ_TOPIC_CONFIG = {"retention.bytes": 16 << 20, "segment.bytes": 4 << 20}
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`attacks` by name; `memory_mib` is what a node may have resident."""
+    """`attacks` by name, those of the door if there are none; the run begins with the one of the number `first`.
+    `memory_mib` is what a node may have resident."""
 
     seed: int
     minutes: float = 1.0
     baseline_s: float = 60.0
-    attacks: Sequence[str] = tuple(ATTACKS)
+    attacks: Sequence[str] = ()
     memory_mib: int = MEMORY_MIB
+    door: str = "grpc"
+    first: int = 0
 
 
 @dataclass(slots=True)
@@ -130,11 +132,11 @@ class Watch:
 class HonestProcess:
     """The honest client, and the lines that it has written: (time, attack under way, line)."""
 
-    def __init__(self, bootstrap: str, watch: Watch) -> None:
+    def __init__(self, door: str, bootstrap: str, watch: Watch) -> None:
         self._watch = watch
         self.lines: list[tuple[float, str, dict[str, float]]] = []
         self.verdict: dict[str, object] = {}
-        command = [sys.executable, "-m", "tests.fuzz_live.honest", bootstrap]
+        command = [sys.executable, "-m", "tests.fuzz_live.honest", door, bootstrap]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
@@ -198,13 +200,16 @@ def _resident_mib(cluster: Cluster, node: int) -> int:
 
 
 def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
-    watch = Watch(say)
-    answers = Answers(watch.report)
+    watch, door = Watch(say), DOORS[config.door]
+    answers = door.answers(watch.report)
     done: Counter[str] = Counter()
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster(NODES, CLUSTER_CONFIG, directory / "cluster"))
         _prepare(cluster.bootstrap)
-        honest = HonestProcess(cluster.bootstrap, watch)
+        layout = stored_layout(directory / "cluster", NODES, None)
+        if layout is None:
+            raise RuntimeError("the cluster has no layout")
+        honest = HonestProcess(door.name, door.bootstrap(layout), watch)
         stack.callback(honest.end)
         sampler = MemorySampler(cluster, watch, config.memory_mib)
         stack.callback(sampler.stop)
@@ -213,10 +218,13 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         began = time.monotonic()
         time.sleep(config.baseline_s)
         baseline = honest.per_second(began, time.monotonic())
+        leftovers = Leftovers(cluster, NODES)
         began = time.monotonic()
-        asyncio.run(_attack_all(config, cluster, directory, watch, answers, done))
+        asyncio.run(_attack_all(config, door, cluster, layout, watch, answers, done))
         watch.now = "end"
         beside = honest.per_second(began, time.monotonic())
+        for text in leftovers.found():
+            watch.report("leftovers", text)
         honest.end()
         sampler.stop()
         _judge_honest(watch, honest, baseline, beside)
@@ -243,38 +251,65 @@ def _prepare(bootstrap: str) -> None:
 
 
 async def _attack_all(
-    config: Config, cluster: Cluster, directory: Path, watch: Watch, answers: Answers, done: Counter[str]
+    config: Config,
+    door: Door,
+    cluster: Cluster,
+    layout: Layout,
+    watch: Watch,
+    answers: Answers,
+    done: Counter[str],
 ) -> None:
-    layout = stored_layout(directory / "cluster", NODES, None)
-    if layout is None:
-        raise RuntimeError("the cluster has no layout")
     deadline = time.monotonic() + 60 * config.minutes
-    restarts = 0
-    for number, name in enumerate(draw_attacks(Random(config.seed), config.attacks)):
+    restarts, names = 0, list(config.attacks or door.attacks)
+    drawn = enumerate(draw_attacks(Random(config.seed), names))
+    logs = [LogWatch(cluster.log_path(node)) for node in range(NODES)]
+    for number, name in islice(drawn, config.first, None):
         if time.monotonic() > deadline or restarts > RESTARTS_MAX:
             return
-        watch.now = name
+        watch.now = f"{number}. {name}"
         done[name] += 1
-        driver = Driver(HOST, answers)
         source = Random(config.seed * 1_000_003 + number)
         pids = [cluster.pid(node) for node in range(NODES)]
-        stage = _stage(layout, pids, driver, answers, _learn(cluster), source)
+        stage = await door.stage(Target(layout, pids, _learn(cluster)), answers, source)
         began = time.monotonic()
         try:
-            await asyncio.wait_for(ATTACKS[name](stage), ATTACK_TIMEOUT_S)
+            await asyncio.wait_for(door.attacks[name](stage), ATTACK_TIMEOUT_S)
         except TimeoutError:
             watch.say(f"{name} was given up after {ATTACK_TIMEOUT_S:g} s")
         finally:
-            await driver.close()
+            await stage.close()
         watch.say(f"{number}. {name}: {time.monotonic() - began:.1f} s")
+        for node, log in enumerate(logs):
+            for text in log.tracebacks():
+                watch.report("traceback", f"node {node}: {text}")
         restarts += _restart_ended(cluster, watch)
-        if name not in UNPROBED:
+        if name != names[0]:  # it comes too often
             _probe(cluster, watch)
 
 
-def _stage(layout: Layout, pids: list[int], driver: Driver, answers: Answers, known: Known, source: Random) -> Stage:
-    others = [port for ports in layout.ports for port in (ports.controller, ports.internal)]
-    return Stage(HOST, [ports.broker for ports in layout.ports], others, pids, driver, answers, known, source)
+def draw_attacks(source: Random, names: Sequence[str]) -> Iterator[str]:
+    """Endless: each once in a drawn order, then the first of them half of the time."""
+    order = list(names)
+    source.shuffle(order)
+    yield from order
+    while True:
+        yield names[0] if source.random() < 0.5 else source.choice(list(names))
+
+
+class LogWatch:
+    """The lines that a node has logged since it was last looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = path.stat().st_size
+
+    def tracebacks(self) -> list[str]:
+        """The lines around each."""
+        with self._path.open("rb") as file:
+            file.seek(self._at)
+            text = file.read().decode(errors="replace")
+            self._at = file.tell()
+        return [part[:TRACEBACK_CHARS] for part in text.split("Traceback (most recent call last)")[1:]]
 
 
 def _learn(cluster: Cluster) -> Known:

@@ -1,4 +1,4 @@
-"""The honest client beside the attackers: python -m tests.fuzz_live.honest BOOTSTRAP; ends when stdin does.
+"""The honest client beside the attackers: python -m tests.fuzz_live.honest DOOR BOOTSTRAP; ends when stdin does.
 
 One producer with acks=all at a steady rate and one consumer, in a process of its own, so that the attackers' work is
 not its own. Every second a line with what was acked, and the slowest ack; at the end a line with the ledger's verdict.
@@ -14,24 +14,20 @@ import threading
 import time
 from functools import partial
 
-from penstock import Consumer, Producer, TopicPartition
-from penstock.client.producer.future import RecordFuture
-from penstock.errors import PenstockError
 from tests.chaos.ledger import Ledger, encode_value
+from tests.fuzz_live.honest_clients import CLIENTS, PARTITIONS, Acked, ClientError, Clients
 from tests.fuzz_live.hostile import HONEST_TOPIC
 
-PARTITIONS = 3
 RECORDS_PER_S = 200
 TICK_S = 0.02
 END_TIMEOUT_S = 60.0
-CLOSE_TIMEOUT_S = 150.0
 
 
 class Honest:
-    """Acks come on the client's thread, ticks on the main one, records on the consumer's."""
+    """Acks come on any thread, ticks on the main one, records on the consumer's."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
         self.ledger = Ledger()
         self.log = self.ledger.created(HONEST_TOPIC)
         self._lock = threading.Lock()
@@ -40,67 +36,65 @@ class Honest:
         self._worst_s = 0.0
         self._errors: dict[str, int] = {}
         self._ends: dict[int, int] | None = None
+        self._possible_duplicates = 0
 
     def produce(self, stopped: threading.Event) -> None:
         """Until told to stop; then all is acked or has failed."""
-        producer = Producer(self._bootstrap, acks="all", linger_ms=5)
         try:
             due = time.monotonic()
             told_at = due
             while not stopped.is_set():
                 for _ in range(int((time.monotonic() - due) * RECORDS_PER_S)):
                     due += 1 / RECORDS_PER_S
-                    self._send(producer)
+                    self._send()
+                self._clients.poll()
                 if time.monotonic() - told_at >= 1:
                     told_at += 1
                     self._tell()
                 stopped.wait(TICK_S)
         finally:
-            producer.close(CLOSE_TIMEOUT_S)
+            self._possible_duplicates = self._clients.close()
         self._tell()
-        with Consumer(self._bootstrap) as consumer:
-            tps = [TopicPartition(HONEST_TOPIC, p) for p in range(PARTITIONS)]
-            self._ends = {tp.partition: end for tp, end in consumer.end_offsets(tps).items()}
-        self.possible_duplicates = producer.statistics().possible_duplicates
+        self._ends = self._clients.ends()
 
     def consume(self) -> None:
         """To the end, once it is known."""
-        tps = [TopicPartition(HONEST_TOPIC, p) for p in range(PARTITIONS)]
-        with Consumer(self._bootstrap, auto_offset_reset="none") as consumer:
-            consumer.assign(tps)
-            for tp in tps:
-                self.ledger.begin_range("poll", self.log, tp.partition, 0)
-                consumer.seek(tp, 0)
+        for partition in range(PARTITIONS):
+            self.ledger.begin_range("poll", self.log, partition, 0)
+        reader = self._clients.reader()
+        try:
             moved_at = time.monotonic()
-            while self._ends is None or any(consumer.position(tp) < self._ends[tp.partition] for tp in tps):
+            while self._ends is None or any(reader.position(at) < end for at, end in self._ends.items()):
+                records = []
                 try:
-                    records = consumer.poll(timeout_ms=100)
-                except PenstockError as error:
-                    self._count_error("poll", error)
-                    continue
-                for record in records:
-                    self.ledger.read("poll", self.log, record.partition, [record.offset], [record.value])
+                    records = list(reader.poll())
+                except ClientError as error:
+                    self._count_error("poll", str(error))
+                for partition, offset, value in records:
+                    self.ledger.read("poll", self.log, partition, [offset], [value])
                 if records or self._ends is None:
                     moved_at = time.monotonic()
                 elif time.monotonic() - moved_at > END_TIMEOUT_S:
                     break
-            for tp in tps:
-                end = (self._ends or {})[tp.partition]
-                self.ledger.end_range("poll", self.log, tp.partition, end, reached=consumer.position(tp) >= end)
+            for at, end in (self._ends or {}).items():
+                self.ledger.end_range("poll", self.log, at, end, reached=reader.position(at) >= end)
+        finally:
+            reader.close()
 
     def verdict(self) -> dict[str, object]:
         """After both have ended; a new consumer reads the truth."""
-        tps = [TopicPartition(HONEST_TOPIC, p) for p in range(PARTITIONS)]
-        ends = self._ends or {}
-        with Consumer(self._bootstrap, auto_offset_reset="none") as consumer:
-            consumer.assign(tps)
-            for tp in tps:
-                consumer.seek(tp, 0)
+        ends, reader = self._ends or {}, self._clients.reader()
+        try:
             deadline = time.monotonic() + END_TIMEOUT_S
-            while any(consumer.position(tp) < ends[tp.partition] for tp in tps) and time.monotonic() < deadline:
-                for record in consumer.poll(timeout_ms=100):
-                    self.ledger.read_final(self.log, record.partition, [record.offset], [record.value])
-        found = self.ledger.judge({0: self.possible_duplicates})
+            while any(reader.position(at) < end for at, end in ends.items()) and time.monotonic() < deadline:
+                try:
+                    for partition, offset, value in reader.poll():
+                        self.ledger.read_final(self.log, partition, [offset], [value])
+                except ClientError as error:
+                    self._count_error("poll", str(error))
+        finally:
+            reader.close()
+        found = self.ledger.judge({0: self._possible_duplicates})
         return {
             "anomalies": dict(found.anomalies),
             "examples": list(found.examples),
@@ -110,25 +104,21 @@ class Honest:
             "errors": self._errors,
         }
 
-    def _send(self, producer: Producer) -> None:
+    def _send(self) -> None:
         sequence = self.ledger.send(0, HONEST_TOPIC)
         with self._lock:
             self._waiting[sequence] = time.monotonic()
         try:
-            future = producer.send(HONEST_TOPIC, encode_value(0, sequence), partition=sequence % PARTITIONS)
-        except PenstockError as error:
+            self._clients.send(sequence % PARTITIONS, encode_value(0, sequence), partial(self._answered, sequence))
+        except ClientError as error:
             self._done(sequence)
-            self._count_error("send", error)
-        else:
-            future.add_done_callback(partial(self._answered, sequence))
+            self._count_error("send", str(error))
 
-    def _answered(self, sequence: int, future: RecordFuture) -> None:
-        error = future.exception(0)
-        if error is not None:
-            self._count_error("ack", error)
+    def _answered(self, sequence: int, acked: Acked) -> None:
+        if acked.error is not None:
+            self._count_error("ack", acked.error)
         else:
-            metadata = future.result(0)
-            self.ledger.ack(0, sequence, metadata.partition, metadata.offset)
+            self.ledger.ack(0, sequence, acked.partition, acked.offset)
             with self._lock:
                 self._acked += 1
         self._done(sequence)
@@ -137,8 +127,8 @@ class Honest:
         with self._lock:
             self._worst_s = max(self._worst_s, time.monotonic() - self._waiting.pop(sequence))
 
-    def _count_error(self, what: str, error: PenstockError) -> None:
-        text = f"{what}: {type(error).__name__}: {error}"[:160]
+    def _count_error(self, what: str, error: str) -> None:
+        text = f"{what}: {error}"[:160]
         self._failed += what != "poll"
         self._errors[text] = self._errors.get(text, 0) + 1
 
@@ -156,10 +146,10 @@ def _wait_stdin_end(stopped: threading.Event) -> None:
     stopped.set()
 
 
-def main(bootstrap: str) -> None:
+def main(door: str, bootstrap: str) -> None:
     """Until stdin ends."""
     logging.disable(logging.CRITICAL)
-    honest, stopped = Honest(bootstrap), threading.Event()
+    honest, stopped = Honest(CLIENTS[door](bootstrap)), threading.Event()
     threading.Thread(target=_wait_stdin_end, args=(stopped,), daemon=True).start()
     consumer = threading.Thread(target=honest.consume)
     consumer.start()
@@ -169,4 +159,4 @@ def main(bootstrap: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

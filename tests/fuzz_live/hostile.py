@@ -22,6 +22,8 @@ from tests.support.mutation import mutated
 HONEST_TOPIC = "honest"
 TOPICS = ("fuzz-0", "fuzz-1", "fuzz-2")
 """Topics that may be written, changed and deleted by anybody."""
+BULK_TOPIC, BULK_PARTITIONS = "bulk", 3
+"""Has large records, to be read."""
 NAMES = (*TOPICS, "", "nobody-made-this", "..", "a/b", "x" * 249, "y" * 300, "\0", "é" * 50, "__cluster_metadata", "-1")
 INTEGERS_32 = (0, 1, 2, -1, -2, 5, 100, 1 << 15, (1 << 31) - 1, (1 << 31) - 2, -(1 << 31))
 INTEGERS_64 = (*INTEGERS_32, 1 << 40, (1 << 63) - 1, -(1 << 63), 1 << 62)

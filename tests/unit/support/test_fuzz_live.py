@@ -12,7 +12,10 @@ from penstock.pb import broker_pb2, common_pb2, configs_pb2, controller_pb2, quo
 from penstock.record.batch import HEADER_BYTES, iter_headers, verify_crc
 from penstock.record.builder import build_batch
 from tests.fuzz_live import attacks
-from tests.fuzz_live.attacks import ATTACKS, Stage, draw_attacks
+from tests.fuzz_live.attacks import ATTACKS, Stage
+from tests.fuzz_live.batches import NOW_MS
+from tests.fuzz_live.batches import batch as make_batch
+from tests.fuzz_live.campaign import draw_attacks
 from tests.fuzz_live.driver import Answers, Call, Driver, error_codes
 from tests.fuzz_live.hostile import HONEST_TOPIC, NODE_IDS, READS, TOPICS, Known, draw_request, tamed
 from tests.fuzz_live.surface import Method, all_methods
@@ -131,8 +134,8 @@ def _failed(code: int) -> bytes:
 
 
 def test_a_hostile_batch_has_the_right_checksum() -> None:
-    good = build_batch([b"v" * 10], timestamps_ms=attacks.NOW_MS)
-    batch = attacks._batch(good[HEADER_BYTES:], count=(1 << 31) - 1, last_delta=(1 << 31) - 2)
+    good = build_batch([b"v" * 10], timestamps_ms=NOW_MS)
+    batch = make_batch(good[HEADER_BYTES:], count=(1 << 31) - 1, last_delta=(1 << 31) - 2)
     ((position, header),) = iter_headers(batch)
     assert verify_crc(batch, position, header)
     assert header.record_count == (1 << 31) - 1 and len(batch) == len(good)
