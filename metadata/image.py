@@ -18,7 +18,7 @@ from metadata.codec import encode_record
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, ProducerIdsRecord, Record, TopicRecord
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from penstock.messages.configs import ConfigResource
-from penstock.types import NO_EPOCH, NO_OFFSET
+from penstock.types import NO_EPOCH, NO_OFFSET, LeaderHint
 
 _EMPTY_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -58,6 +58,12 @@ class MetadataImage:
     def partition(self, name: str, partition: int) -> PartitionRegistration | None:
         topic = self.topics_by_name.get(name)
         return None if topic is None else topic.partitions.get(partition)
+
+    def leader_hint(self, partition: PartitionRegistration) -> LeaderHint:
+        """The partition's leader, with its endpoints if it is registered."""
+        leader = self.brokers.get(partition.leader_id)
+        endpoint, more = (None, ()) if leader is None else (leader.endpoint, leader.listeners)
+        return LeaderHint(partition.leader_id, partition.leader_epoch, endpoint, partition.topic_id, more)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         """The topic's own overrides, as text; `topic_config.effective_topic_config` gives the typed whole."""

@@ -23,10 +23,9 @@ from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
-from metadata.registrations import PartitionRegistration
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
 from penstock.config_keys import ConfigValue
-from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
+from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager
 
@@ -108,7 +107,7 @@ class MetadataPublisher:
                 return
             state = topic.partitions[number]
             if self._replicas.broker_id in state.replicas:
-                assignment = Assignment(topic_id, state, settings, _leader_hint(image, state))
+                assignment = Assignment(topic_id, state, settings, image.leader_hint(state))
                 self._replicas.apply(TopicPartition(topic.name, number), assignment)
                 yield
 
@@ -120,9 +119,9 @@ class MetadataPublisher:
             state = topic.partitions[number]
             key = TopicPartition(topic.name, number)
             if self._replicas.broker_id in state.replicas:
-                self._replicas.apply(key, Assignment(topic.topic_id, state, settings, _leader_hint(image, state)))
+                self._replicas.apply(key, Assignment(topic.topic_id, state, settings, image.leader_hint(state)))
             elif self._replicas.hosts(key):
-                hint = _leader_hint(image, state)
+                hint = image.leader_hint(state)
                 self._replicas.remove(key, topic.topic_id, hint, is_absent=is_snapshot)
 
     def _delete_topic(self, topic: TopicImage, *, is_absent: bool) -> None:
@@ -163,13 +162,6 @@ class MetadataPublisher:
             state = topic.partitions.get(key.partition) if topic is not None else None
             if state is None or self._replicas.broker_id not in state.replicas:
                 self._log_manager.table.vanished.pop(key, topic_id)
-
-
-def _leader_hint(image: MetadataImage, state: PartitionRegistration) -> LeaderHint:
-    leader = image.brokers.get(state.leader_id)
-    if leader is None:
-        return LeaderHint(state.leader_id, state.leader_epoch, None, state.topic_id)
-    return LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint, state.topic_id, leader.listeners)
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

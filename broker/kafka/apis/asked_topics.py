@@ -1,4 +1,4 @@
-"""Topics as requests of Kafka's protocol name them, found in the metadata, and the error for a partition elsewhere.
+"""Topics as requests of Kafka's protocol name them, found in the metadata; who leads a partition that is elsewhere.
 
 A node's own requests name a partition by its topic's name and id. Kafka's have one of the two, so the metadata tells
 the other. Between this look and the append or the read, the topic may be deleted and created again: the id makes sure
@@ -7,8 +7,8 @@ that nothing is done to the new one.
 
 from __future__ import annotations
 
+from broker.kafka.schemas.shared import NodeEndpoint
 from metadata.image import MetadataImage, TopicImage
-from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.types import LeaderHint, TopicPartition
 
@@ -44,11 +44,14 @@ def unless_elsewhere(image: MetadataImage, node_id: int, key: TopicPartition, er
     partition = image.partition(*key)
     if partition is None or node_id in partition.replicas:
         return error
-    return NotLeaderOrFollowerError(f"broker {node_id} has no replica of {key}", leader=leader_hint(image, partition))
+    return NotLeaderOrFollowerError(f"broker {node_id} has no replica of {key}", leader=image.leader_hint(partition))
 
 
-def leader_hint(image: MetadataImage, partition: PartitionRegistration) -> LeaderHint:
-    """The leader that the metadata knows, with its endpoints."""
-    leader = image.brokers.get(partition.leader_id)
-    endpoint, more = (None, ()) if leader is None else (leader.endpoint, leader.listeners)
-    return LeaderHint(partition.leader_id, partition.leader_epoch, endpoint, partition.topic_id, more)
+def add_leader(endpoints: list[NodeEndpoint], image: MetadataImage, leader: LeaderHint) -> None:
+    """Adds the leader's address to those of an answer, once, if it has one for these clients."""
+    if leader.endpoint is None or any(known.node_id == leader.leader_id for known in endpoints):
+        return
+    host, port = leader.endpoint
+    broker = image.find_broker(leader.leader_id)
+    rack = broker.rack or None if broker is not None else None
+    endpoints.append(NodeEndpoint(node_id=leader.leader_id, host=host, port=port, rack=rack))

@@ -22,7 +22,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from broker.apis.produce import TIMEOUT_MS_MAX
-from broker.kafka.apis.asked_topics import no_partition, topic_named, topic_with_id, unless_elsewhere
+from broker.kafka.apis.asked_topics import add_leader, no_partition, topic_named, topic_with_id, unless_elsewhere
 from broker.kafka.errors import Code, code_of, leader_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
@@ -36,7 +36,6 @@ from broker.kafka.schemas.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from broker.kafka.schemas.shared import NodeEndpoint
 from metadata.image import MetadataImage, TopicImage
 from penstock.errors import ApiError, CorruptMessageError, InvalidRecordError, UnsupportedCompressionTypeError
 from penstock.messages import produce as messages
@@ -233,12 +232,7 @@ class _Produced:
         answer.current_leader = ProduceResponseLeaderIdAndEpoch(
             leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
         )
-        endpoints = self.response.node_endpoints
-        if leader.endpoint is not None and all(known.node_id != leader.leader_id for known in endpoints):
-            host, port = leader.endpoint
-            broker = self._image.brokers.get(leader.leader_id)
-            rack = broker.rack or None if broker is not None else None
-            endpoints.append(NodeEndpoint(node_id=leader.leader_id, host=host, port=port, rack=rack))
+        add_leader(self.response.node_endpoints, self._image, leader)
 
 
 def _refusal_of(error: ApiError, version: int) -> PartitionRefusal:

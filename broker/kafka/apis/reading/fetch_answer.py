@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker.kafka.apis.asked_topics import unless_elsewhere
+from broker.kafka.apis.asked_topics import add_leader, unless_elsewhere
 from broker.kafka.errors import code_of, leader_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Asked
@@ -24,11 +24,10 @@ from broker.kafka.schemas.fetch import (
     FetchResponsePartitionData,
     SnapshotId,
 )
-from broker.kafka.schemas.shared import NodeEndpoint
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import PartitionFetchResult
-from penstock.types import NO_OFFSET, LeaderHint
+from penstock.types import NO_OFFSET
 
 API: Final = "Fetch"
 ERROR_FROM, IDS_FROM, LEADERS_FROM = 7, 13, 16
@@ -87,8 +86,7 @@ def _tell_error(
     if leader is None or asked.version < LEADERS_FROM:
         return
     part.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-    if all(node.node_id != leader.leader_id for node in answer.node_endpoints):
-        answer.node_endpoints += _node(image, leader)
+    add_leader(answer.node_endpoints, image, leader)
 
 
 def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchResult) -> ApiError | None:
@@ -97,15 +95,6 @@ def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchR
     if not result.topic_id:
         return UnknownTopicOrPartitionError()
     return None if result.error is None else unless_elsewhere(image, node_id, result.partition, result.error)
-
-
-def _node(image: MetadataImage, leader: LeaderHint) -> list[NodeEndpoint]:
-    """The leader's address, if it has one for these clients."""
-    if leader.endpoint is None:
-        return []
-    broker = image.find_broker(leader.leader_id)
-    rack = broker.rack or None if broker is not None else None
-    return [NodeEndpoint(node_id=leader.leader_id, host=leader.endpoint.host, port=leader.endpoint.port, rack=rack)]
 
 
 def failed(asked: Asked, body: FetchRequest, error: ApiError) -> FetchResponse:
