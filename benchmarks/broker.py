@@ -1,6 +1,7 @@
 """This system beside a real Kafka, or beside an earlier checkout of itself: what one Python process gets, and the cost.
 
     python -m benchmarks.broker [--quick] [--nodes 1,3] [--pairs 5] [--peers DIR] [--before TREE] [--not-idempotent]
+    python -m benchmarks.broker --door kafka --peers DIR [--quick] [--nodes 1,3] [--pairs 5]
 
 One JSON line a row, then a table: medians with their spread, the ratio of each pair, and goals. The systems take turns
 (ours, Kafka, Kafka with fsync, ours, …), each time as a fresh cluster, and never do two of them run at once. Every
@@ -10,6 +11,7 @@ system and its clients is the row `settings`. Without Kafka's tools our rows sta
 missing. `--before` names a checkout with its own environment (.venv). Its cluster lives beside ours and the two take
 turns row by row: an idle one takes 4 % of a core, while from minute to minute the same work varies by a third. So does
 `--not-idempotent`: the same work with producers that write a record twice if they must; then nothing is read.
+With `--door kafka` one C client drives all of them by Kafka's protocol (broker_flood.py).
 Absolute figures do not hold from machine to machine; ratios of one run do.
 """
 
@@ -28,8 +30,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from benchmarks import broker_flood as flood
 from benchmarks import broker_systems as systems
-from benchmarks.broker_goals import print_table
+from benchmarks.broker_goals import goals_at_three, print_table
 
 MIB = 1024 * 1024
 SETTLE_S = 2.0
@@ -61,6 +64,8 @@ count: a JVM needs many seconds to hold this rate, and its first ones would be n
 Start = Callable[[], AbstractContextManager[systems.System]]
 Roles = tuple[tuple[str, ...], tuple[str, ...]]
 Row = dict[str, Any]
+RowsOf = Callable[[Start, int, int], Iterator[Row]]
+"""The rows of one fresh cluster: how it starts, its nodes, and the turn."""
 
 
 def session(start: Start, nodes: int, size: Size, pair: int, ours: Roles = OURS) -> Iterator[Row]:
@@ -161,17 +166,16 @@ def all_starts(count: int, peers: Path | None, before: Path | None, not_idempote
 
 
 def all_rows(
-    nodes: list[int], size: Size, pairs: int, peers: Path | None, before: Path | None, not_idempotent: bool
+    nodes: list[int], pairs: int, starts_of: Callable[[int], list[list[Start]]], rows_of: RowsOf
 ) -> Iterator[Row]:
     """Every row, as it is measured."""
-    ours = PRODUCERS if not_idempotent else OURS
     for count in nodes:
-        starts = all_starts(count, peers, before, not_idempotent)
+        starts = starts_of(count)
         for pair in range(pairs):
             # Every other turn goes backwards: whatever drifts on the machine does not favour one of them.
             way = 1 if pair % 2 == 0 else -1
             for together in starts[::way]:
-                yield from row_by_row([session(start, count, size, pair, ours) for start in together[::way]])
+                yield from row_by_row([rows_of(start, count, pair) for start in together[::way]])
 
 
 def row_by_row(sessions: Sequence[Iterator[Row]]) -> Iterator[Row]:
@@ -189,23 +193,40 @@ def main() -> int:
     parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it ours alone")
     parser.add_argument("--before", type=Path, help="a checkout of another version, with its own .venv")
     parser.add_argument("--not-idempotent", action="store_true", help="beside producers without idempotence, alone")
+    parser.add_argument(
+        "--door", choices=("grpc", "kafka"), default="grpc", help="kafka: a C client by Kafka's protocol"
+    )
     arguments = parser.parse_args()
     if arguments.not_idempotent and (arguments.peers or arguments.before):
         parser.error("--not-idempotent compares two kinds of producers, and needs neither --peers nor --before")
+    if arguments.door == "kafka" and (not arguments.peers or arguments.before or arguments.not_idempotent):
+        parser.error("--door kafka needs --peers, whose flood.c is the client, and compares with nothing else")
     peers: Path | None = arguments.peers.absolute() if arguments.peers is not None else None
     before: Path | None = arguments.before.absolute() if arguments.before is not None else None
     missing = systems.missing_for_kafka(peers)
+    if arguments.door == "kafka" and (missing := missing + flood.missing_for_flood(peers)):
+        print(f"the C client needs Kafka's tools and librdkafka; missing: {', '.join(missing)}", file=sys.stderr)
+        return 1
     if missing and not arguments.not_idempotent:
         peers = None
         print(f"no Kafka here; missing: {', '.join(missing)}", file=sys.stderr)
     nodes = [int(count) for count in arguments.nodes.split(",")]
     pairs = arguments.pairs or (1 if arguments.quick else PAIRS)
     rows: list[Row] = []
+    ours = PRODUCERS if arguments.not_idempotent else OURS
     size = QUICK if arguments.quick else FULL
-    for row in all_rows(nodes, size, pairs, peers, before, arguments.not_idempotent):
+
+    def rows_of(start: Start, count: int, pair: int) -> Iterator[Row]:
+        if peers is not None and arguments.door == "kafka":
+            flood_size = flood.QUICK if arguments.quick else flood.FULL
+            return flood.flood_session(start, count, flood_size, pair, peers)
+        return session(start, count, size, pair, ours)
+
+    starts_of = functools.partial(all_starts, peers=peers, before=before, not_idempotent=arguments.not_idempotent)
+    for row in all_rows(nodes, pairs, starts_of, rows_of):
         rows.append(row)
         print(json.dumps(row), flush=True)
-    print_table(rows, nodes)
+    print_table(rows, nodes, flood.flood_comparisons if arguments.door == "kafka" else goals_at_three)
     return 1 if any("error" in row for row in rows) else 0
 
 

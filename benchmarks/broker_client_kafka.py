@@ -1,18 +1,19 @@
 """One process of benchmarks/broker.py that uses confluent-kafka: ROLE BOOTSTRAP TOPIC RECORDS BYTES.
 
-Roles: send, poll, latency. The same work, values and clock as broker_client_penstock.py. SETTINGS is what an expert of
-librdkafka would set for this work, and the benchmark prints it. With its defaults librdkafka's consumer stops fetching
-at 100,000 queued messages of a partition and then sleeps for a second: a comparison with that says nothing.
+Roles: send, poll, latency, serial. The same work, values and clock as broker_client_penstock.py. SETTINGS is what an
+expert of librdkafka would set for this work, and the benchmark prints it. With its defaults librdkafka's consumer stops
+fetching at 100,000 queued messages of a partition and then sleeps for a second: a comparison with that says nothing.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
 from typing import Any
 
-from benchmarks.broker_client_common import DISTINCT_VALUES, OpenLoop, report, values
+from benchmarks.broker_client_common import DISTINCT_VALUES, WARM_UP, OpenLoop, report, values
 
 RATE = 1_000
 SECONDS_MAX = 120
@@ -112,7 +113,31 @@ def latency(bootstrap: str, topic: str, records: int, size: int) -> None:
     loop.report()
 
 
-ROLES = {"send": send, "poll": poll, "latency": latency}
+def serial(bootstrap: str, topic: str, records: int, size: int) -> None:
+    """One record after the other: the next is sent when the one before it is acked."""
+    from confluent_kafka import Producer
+
+    some, acked = values(size), 0
+
+    def on_delivery(error: Any, message: Any) -> None:
+        nonlocal acked
+        acked += error is None
+
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, **LATENCY})
+    took: list[float] = []
+    for index in range(records):
+        began = time.perf_counter()
+        producer.produce(topic, some[index % DISTINCT_VALUES], on_delivery=on_delivery)
+        producer.flush(SECONDS_MAX)
+        took.append(time.perf_counter() - began)
+    if acked != records:
+        raise SystemExit(f"{records - acked} of {records} records were not acked")
+    counted = sorted(took[int(records * WARM_UP) :])
+    p50, p99 = (round(1000 * counted[int(len(counted) * part)], 3) for part in (0.5, 0.99))
+    print(json.dumps({"records": records, "p50_ms": p50, "p99_ms": p99}))
+
+
+ROLES = {"send": send, "poll": poll, "latency": latency, "serial": serial}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -1,6 +1,6 @@
-"""A Penstock cluster in a process of its own, for benchmarks/broker.py: NODES PARTITIONS, and topics from stdin.
+"""A Penstock cluster in a process of its own, for benchmarks/broker.py: NODES, and topics from stdin.
 
-Each line of stdin names a topic, which gets so many partitions. Answers with one JSON line when the cluster is ready,
+Each line of stdin names a topic and its number of partitions. Answers with one JSON line when the cluster is ready,
 and with one for each topic it made. Ends, and removes everything, when stdin ends. It imports nothing of this folder,
 so that the Python of another checkout can run it: that is how a tree is measured beside the one before it.
 """
@@ -17,15 +17,17 @@ from penstock.testing import Cluster
 
 def main() -> None:
     """Serves until stdin ends."""
-    nodes, partitions = int(sys.argv[1]), int(sys.argv[2])
+    nodes = int(sys.argv[1])
     began = time.monotonic()
     with Cluster(nodes, defaults={}) as cluster:
         ready = {"bootstrap": cluster.bootstrap, "ready_s": time.monotonic() - began}
+        ready["kafka_bootstrap"] = getattr(cluster, "kafka_bootstrap", "")  # an earlier version has none
         print(json.dumps(ready | {"pids": [cluster.pid(index) for index in range(nodes)]}), flush=True)
         with Admin(cluster.bootstrap) as admin:
             for line in sys.stdin:
-                admin.create_topic(line.strip(), partitions, nodes)
-                print(json.dumps({"created": line.strip()}), flush=True)
+                name, partitions = line.split()
+                admin.create_topic(name, int(partitions), nodes)
+                print(json.dumps({"created": name}), flush=True)
 
 
 if __name__ == "__main__":

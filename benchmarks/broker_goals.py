@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -114,7 +114,10 @@ def figures(row: Row) -> dict[str, float]:
     """The figures of one row that the table shows."""
     kind = row["row"]
     if kind in ("produce", "consume"):
-        return {row["how"]: row["records_per_s"]} if "records_per_s" in row else {}
+        found = {row["how"]: row["records_per_s"]} if "records_per_s" in row else {}
+        return found | ({f"{row['how']}-cpu": row["cpu_us"]} if found and "cpu_us" in row else {})
+    if kind == "serial":
+        return {"serial_ms": row["p50_ms"]} if "p50_ms" in row else {}
     if kind == "latency":
         return {name: row[name] for name in ("p50_ms", "p99_ms") if row.get(name) is not None}
     if kind == "start":
@@ -129,25 +132,33 @@ def ratios(ours: ByPair, theirs: ByPair) -> list[float]:
     return [ours[pair] / theirs[pair] for pair in sorted(ours.keys() & theirs.keys()) if theirs[pair]]
 
 
-def print_table(rows: Sequence[Row], nodes: Iterable[int]) -> None:
+def goals_at_three(peer: str, nodes: int) -> list[Comparison]:
+    """The lines of the whole comparison; its goals stand at one number of nodes."""
+    lines = comparisons(peer)
+    return lines if nodes == GOAL_NODES else [replace(line, at_least=None, at_most=None) for line in lines]
+
+
+def print_table(
+    rows: Sequence[Row], nodes: Iterable[int], lines: Callable[[str, int], list[Comparison]] = goals_at_three
+) -> None:
     """One block for each number of nodes and each peer; ours alone where there is no peer."""
     found = by_pair(rows)
     measured = {row["system"] for row in rows}
     for count in nodes:
         for peer in [peer for peer in PEERS if peer in measured] or ["kafka"]:
-            _print_block(found, count, peer)
+            _print_block(found, count, peer, lines(peer, count))
 
 
-def _print_block(found: Mapping[Key, ByPair], count: int, peer: str) -> None:
+def _print_block(found: Mapping[Key, ByPair], count: int, peer: str, lines: Iterable[Comparison]) -> None:
     heading = f"{count} node{'s' if count > 1 else ''} beside {peer}"
     print(f"\n{heading:36} {'ours':>24} {peer:>24} {'ratio':>20}  goal")
-    for line in comparisons(peer):
+    for line in lines:
         ours = found.get(("penstock", count, line.ours, line.size))
         if not ours:
             continue
         theirs = found.get((peer, count, line.theirs, line.size), {})
         pairs = ratios(ours, theirs)
-        goal = verdict(line, statistics.median(pairs) if pairs else None) if count == GOAL_NODES else ""
+        goal = verdict(line, statistics.median(pairs) if pairs else None)
         columns = f"{spread(ours.values()):>24} {spread(theirs.values()):>24} {spread(pairs):>20}"
         print(f"  {line.title:34} {columns}  {goal}".rstrip())
 

@@ -36,15 +36,21 @@ class System(Protocol):
 
     name: str
     bootstrap: str
+    kafka_bootstrap: str
+    """For clients of Kafka's protocol."""
     ready_seconds: float
     settings: dict[str, Any]
 
     def pids(self) -> Sequence[int]: ...
 
-    def create_topic(self, name: str) -> None: ...
+    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None: ...
 
     def client(self, *arguments: str) -> tuple[list[str], Path]:
         """The command of one client process, and the folder to run it in."""
+        ...
+
+    def kafka_client(self, *arguments: str) -> tuple[list[str], Path]:
+        """The same for the client of Kafka's protocol."""
         ...
 
 
@@ -71,6 +77,7 @@ class Penstock:
         self._host = host
         ready = self._answer()
         self.bootstrap: str = ready["bootstrap"]
+        self.kafka_bootstrap: str = ready["kafka_bootstrap"]
         self.ready_seconds: float = ready["ready_s"]
         self._pids: list[int] = ready["pids"]
         self.settings: dict[str, Any] = {"tree": tree.name, "acks": "all", "flush": "fdatasync before the ack"}
@@ -85,15 +92,18 @@ class Penstock:
     def pids(self) -> list[int]:
         return self._pids
 
-    def create_topic(self, name: str) -> None:
+    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         if self._host.stdin is not None:
-            self._host.stdin.write(name + "\n")
+            self._host.stdin.write(f"{name} {partitions}\n")
             self._host.stdin.flush()
         self._answer()
 
     def client(self, *arguments: str) -> tuple[list[str], Path]:
         command = [str(_python_of(self._tree)), "-m", "benchmarks.broker_client_penstock", *arguments]
         return command + self._options, self._tree
+
+    def kafka_client(self, *arguments: str) -> tuple[list[str], Path]:
+        return _kafka_client(arguments)
 
 
 class Kafka:
@@ -102,22 +112,29 @@ class Kafka:
     def __init__(self, peer: Any, *, fsync: bool) -> None:
         self.name = "kafka-fsync" if fsync else "kafka"
         self._peer = peer
-        self.bootstrap = peer.bootstrap
+        self.bootstrap = self.kafka_bootstrap = peer.bootstrap
         self.ready_seconds = peer.ready_seconds
         self.settings: dict[str, Any] = {"broker": peer.config, "heap": peer.heap, **KAFKA_CLIENT_SETTINGS}
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._peer.processes]
 
-    def create_topic(self, name: str) -> None:
+    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for created in admin.create_topics([NewTopic(name, PARTITIONS, self._peer.nodes)]).values():
+        for created in admin.create_topics([NewTopic(name, partitions, self._peer.nodes)]).values():
             created.result(60)
 
     def client(self, *arguments: str) -> tuple[list[str], Path]:
-        return [sys.executable, "-m", "benchmarks.broker_client_kafka", *arguments], ROOT
+        return _kafka_client(arguments)
+
+    def kafka_client(self, *arguments: str) -> tuple[list[str], Path]:
+        return _kafka_client(arguments)
+
+
+def _kafka_client(arguments: Sequence[str]) -> tuple[list[str], Path]:
+    return [sys.executable, "-m", "benchmarks.broker_client_kafka", *arguments], ROOT
 
 
 def _python_of(tree: Path) -> Path:
@@ -138,7 +155,7 @@ def penstock(
 ) -> Iterator[System]:
     """Started within, from empty directories; the start includes their formatting."""
     _compile_once(tree)
-    command = [str(_python_of(tree)), str(ROOT / "benchmarks" / "broker_cluster.py"), str(nodes), str(PARTITIONS)]
+    command = [str(_python_of(tree)), str(ROOT / "benchmarks" / "broker_cluster.py"), str(nodes)]
     host = subprocess.Popen(command, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield Penstock(name, tree, host, options)
