@@ -72,8 +72,11 @@ class KafkaClient:
         first = self.draw.randrange(1 << 31)
         connection = Connection(end, self.name, first, lambda text: clients.ledger.report("answers", text))
         self._open[endpoint] = connection
-        versions = await connection.ask(ApiVersionsRequest(client_software_name="simulated"), 3)
+        question = ApiVersionsRequest(client_software_name="simulated", client_software_version="1")
+        versions = await connection.ask(question, 3)
         self.served = {api.api_key: api.max_version for api in versions.api_keys}
+        if versions.error_code or not self.served:
+            self.wrong("answers", f"ApiVersions is refused: {versions}")
         return connection
 
     async def node(self, node_id: int) -> Connection:
