@@ -29,7 +29,7 @@ from broker.node.configuration.config_reload import ConfigReload
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
-from broker.node.malloc_arenas import limit_malloc_arenas
+from broker.node.malloc_arenas import keep_freed_memory, limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import OperatorPages
@@ -68,6 +68,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     reload = ConfigReload(config_path, dynamic)
     signal.signal(signal.SIGHUP, lambda *_: reload.now())  # until the loop runs
     limit_malloc_arenas()
+    keep_freed_memory()
     raise_open_files_limit()
     environment = system_environment()
     version = _version()

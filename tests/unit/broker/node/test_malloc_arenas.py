@@ -1,4 +1,4 @@
-"""Promise of the limit on malloc's arenas: threads that allocate at once share two of them."""
+"""Promises about malloc: threads that allocate at once share two arenas, and freed buffers are used again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+
+from broker.node.malloc_arenas import keep_freed_memory
 
 COUNT_ARENAS = """
 import ctypes, re, tempfile, threading
@@ -33,7 +35,22 @@ with tempfile.NamedTemporaryFile() as file:
 """
 
 
-NOTHING_SET = {key: value for key, value in os.environ.items() if key not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
+COUNT_FAULTS = """
+import resource
+from broker.node.malloc_arenas import keep_freed_memory
+if {kept}:
+    assert keep_freed_memory()
+def answer():
+    return [bytearray(200_000) for _ in range(12)]
+answer()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(50):
+    answer()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+OPTIONS = ("MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+NOTHING_SET = {key: value for key, value in os.environ.items() if key not in OPTIONS}
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt's arenas are glibc's")
@@ -60,3 +77,20 @@ def test_the_number_that_an_operator_has_set_stays(environment: dict[str, str]) 
         env=NOTHING_SET | environment,
     )
     assert done.stdout == "False\n"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt's thresholds are glibc's")
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_buffers_of_an_answer_are_the_pages_of_the_one_before(kept: bool) -> None:
+    script = COUNT_FAULTS.replace("{kept}", str(kept))
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, env=NOTHING_SET
+    )
+    assert (int(done.stdout) < 1_000) is kept
+
+
+@pytest.mark.parametrize(
+    "environment", [{"MALLOC_TRIM_THRESHOLD_": "131072"}, {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}]
+)
+def test_thresholds_that_an_operator_has_set_stay(environment: dict[str, str]) -> None:
+    assert not keep_freed_memory(environment)
