@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import listener_limits
 from broker.kafka.api_rows import api_rows
+from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.frame_connection import FrameConnection
-from broker.kafka.connection.kafka_listener import Bind, KafkaListener, bind_on_loop
+from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.parts import DoorParts
@@ -33,7 +34,9 @@ class KafkaListeners:
         self._service, self._lines = service, ThrottledLines(clock.now_ms)
         self.decoders = KafkaCounts()
         self.connections: Mapping[str, KafkaListener] = {
-            name: KafkaListener(name, config.listener(name), limits, service.shared, self._serve, clock, bind)
+            name: KafkaListener(
+                name, config.listener(name), limits, service.shared, self._serve, clock, service.on_fatal, bind
+            )
             for name in config.kafka_listeners
             for limits in (listener_limits(config, name, service.client_connections_max),)
         }

@@ -84,6 +84,8 @@ class BrokerService:
     cluster_id: str = ""
     names: ClientNames = field(default_factory=ClientNames)
     """Counts the clients of all listeners together."""
+    on_fatal: Callable[[BaseException], None] = lambda error: None
+    """Ends the node."""
     fail: FailRequest = FailedRequests(lambda error: None).fail
     """Answers a request with an exception."""
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE

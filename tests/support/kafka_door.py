@@ -15,8 +15,9 @@ from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import CreationRate, SharedConnections
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.api_versions import api_versions_row
+from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.frame_connection import FrameConnection
-from broker.kafka.connection.kafka_listener import Bind, KafkaListener, bind_on_loop
+from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.plan import Ask, Asked, Plan
@@ -170,7 +171,7 @@ class DoorBench:
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
         self.listener = KafkaListener(
-            "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock, bind
+            "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock, self.fatal.append, bind
         )
         if bind is bind_on_loop:
             self.listener.open()

@@ -29,6 +29,7 @@ EDGES = {
     "broker/grpc/servers.py": GRPC,
     "broker/metrics/exposition.py": "serves the operators' pages over HTTP, in threads that need no event loop",
     "broker/connections/accepted_sockets.py": "looks at the process's sockets for the gRPC listeners",
+    "broker/kafka/connection/bound_sockets.py": "binds the real sockets of Kafka's clients",
     "broker/load/thread_times.py": "reads /proc: the real thing behind `Environment.thread_times`",
     "broker/node/commands/check.py": "`penstock node check` is a process of its own",
     "broker/node/commands/recover_quorum.py": "`penstock node recover-quorum` is a process of its own",

@@ -1,7 +1,7 @@
 """One listener of Kafka's protocol: its socket, its connections, and who may stay. An edge.
 
-Until `open` the node knows no topic, so it closes every connection at once, and the client tries another node. (Kafka
-lets it wait.) Later a connection over a limit is closed when it is accepted (connections/accept_guard.py). All
+Its address is bound when the node starts, and listens from `open` on: before that the node knows no topic
+(bound_sockets.py). A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
 connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: who was silent for
 connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers is cut.
 
@@ -20,38 +20,32 @@ from broker.connections.accept_guard import AcceptGuard
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import SharedConnections
+from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.frame_connection import AHEAD_BYTES_MAX, FrameConnection
 from broker.kafka.connection.served_connection import ServedConnection
 from penstock.clock import Clock
 from penstock.errors import ConfigError
+from penstock.tasks import watch
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 HOSTS_SHOWN = 3
-BACKLOG = 1_024
-"""Connections that wait to be accepted: all clients of a node that has restarted come at once."""
 STOP_GRACE_SECONDS = 0.5
 """A stop waits so long for the answers to what was taken."""
 
 
-class Server(Protocol):
-    """A socket that listens (`asyncio.Server`)."""
+class BoundAddress(Protocol):
+    """An address that is bound (bound_sockets.py)."""
+
+    async def listen(self) -> None: ...
 
     def close(self) -> None: ...
 
 
-Bind = Callable[[Callable[[], FrameConnection], Endpoint], Awaitable[Server]]
-"""Listens at an address; OSError if that cannot be. Each connection is given to a protocol of its own."""
-
-
-async def bind_on_loop(protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> Server:
-    """The machine's network."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(protocol, endpoint.host, endpoint.port, backlog=BACKLOG)
-
-
+Bind = Callable[[Callable[[], FrameConnection], Endpoint], Awaitable[BoundAddress]]
+"""Binds an address; OSError if that cannot be. Each connection is given to a protocol of its own."""
 Serve = Callable[[FrameConnection, str], ServedConnection]
 """Makes the loop of a connection to the listener of a name."""
 
@@ -67,14 +61,16 @@ class KafkaListener:
         shared: SharedConnections,
         serve: Serve,
         clock: Clock,
+        on_fatal: Callable[[BaseException], None],
         bind: Bind = bind_on_loop,
     ) -> None:
+        """`on_fatal` is called if another process has taken the address when this one begins to listen."""
         self.name, self._endpoint, self._limits = name, endpoint, limits
-        self._serve, self._clock, self._bind = serve, clock, bind
+        self._serve, self._clock, self._on_fatal, self._bind = serve, clock, on_fatal, bind
         self._guard = AcceptGuard(limits, shared.of(name))
         self._shared = memoryview(bytearray(AHEAD_BYTES_MAX))
         self._open: dict[Endpoint, ServedConnection] = {}
-        self._server: Server | None = None
+        self._address: BoundAddress | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._cut: Counter[tuple[str, str]] = Counter()
         """Connections cut since the last sweep, by limit and host: one line tells of all."""
@@ -83,25 +79,36 @@ class KafkaListener:
     # -- start and stop ------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen; ConfigError if the address cannot be bound."""
+        """Bind; ConfigError if that cannot be."""
         try:
-            self._server = await self._bind(self._new_connection, self._endpoint)
+            self._address = await self._bind(self._new_connection, self._endpoint)
         except OSError as error:
-            raise ConfigError(
-                f"listeners: {self.name} cannot listen on {self._endpoint}: the address is in use, or is not one of "
-                f"this machine ({error}); choose another port, or stop the process that holds it"
-            ) from None
+            raise self._taken(error) from None
         self._sweeping = asyncio.get_running_loop().create_task(self._sweeps(), name=f"connections-{self.name}")
 
+    def _taken(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"listeners: {self.name} cannot listen on {self._endpoint}: the address is in use, or is not one of this "
+            f"machine ({error}); choose another port, or stop the process that holds it"
+        )
+
     def open(self) -> None:
-        """Connections may stay from now on."""
+        """Connections are accepted from now on."""
         self._is_open = True
+        watch(asyncio.get_running_loop().create_task(self._listen()), self._on_fatal)
+
+    async def _listen(self) -> None:
+        if self._address is not None:
+            try:
+                await self._address.listen()
+            except OSError as error:
+                raise self._taken(error) from None
 
     async def stop(self) -> None:
         """Takes no more; what was taken has STOP_GRACE_SECONDS for its answers."""
         self._is_open = False
-        if self._server is not None:
-            self._server.close()
+        if self._address is not None:
+            self._address.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
         running = [served.task for served in self._open.values() if served.task is not None]

@@ -89,6 +89,7 @@ def make_request_path(
         descriptors.node_connections_max,
         shared_by_clients(config, descriptors.client_connections_max),
         quorum.cluster_id,
+        on_fatal=on_fatal,
         fail=failed.fail,
         image=lambda: quorum.loader.image,
         wall_ms=clock.wall_ms,

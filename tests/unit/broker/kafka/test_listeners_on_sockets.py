@@ -11,8 +11,9 @@ from dataclasses import replace
 import pytest
 import uvloop
 
+from broker.kafka.connection.bound_sockets import BoundSockets, bind_on_loop
 from broker.kafka.connection.frame_connection import FrameConnection
-from broker.kafka.connection.kafka_listener import Bind, Server, bind_on_loop
+from broker.kafka.connection.kafka_listener import Bind, BoundAddress
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.network.request_channel import Request
 from penstock.errors import ConfigError
@@ -28,10 +29,10 @@ class Port:
     def __init__(self) -> None:
         self.number = 0
 
-    async def bind(self, protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> Server:
-        server = await bind_on_loop(protocol, Endpoint(endpoint.host, self.number))
-        self.number = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-        return server
+    async def bind(self, protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> BoundAddress:
+        address = await bind_on_loop(protocol, Endpoint(endpoint.host, self.number))
+        self.number = address._sockets[0].getsockname()[1]
+        return address
 
 
 class Client:
@@ -62,6 +63,14 @@ async def connect(port: Port) -> Client:
     return Client(*await asyncio.open_connection("127.0.0.1", port.number))
 
 
+async def opened(bench: DoorBench) -> None:
+    """The listener listens when this returns."""
+    bench.listener.open()
+    address = bench.listener._address
+    assert isinstance(address, BoundSockets)
+    await until(lambda: address._servers)
+
+
 async def until(holds: Callable[[], object]) -> None:
     """Sockets take their time."""
     while not holds():  # noqa: ASYNC110
@@ -88,7 +97,7 @@ def run(scenario: Callable[[DoorBench, Port], Awaitable[None]], bench_of: Callab
 
 def test_requests_of_any_size_are_answered_in_order_to_several_clients() -> None:
     async def scenario(bench: DoorBench, port: Port) -> None:
-        bench.listener.open()
+        await opened(bench)
         clients = [await connect(port) for _ in range(3)]
         name = "x" * 30_000
         for client in clients:
@@ -107,9 +116,9 @@ def test_requests_of_any_size_are_answered_in_order_to_several_clients() -> None
 
 def test_nobody_is_accepted_before_the_node_has_caught_up() -> None:
     async def scenario(bench: DoorBench, port: Port) -> None:
-        early = await connect(port)
-        assert await early.over() and bench.listener.statistics().open == 0
-        bench.listener.open()
+        with pytest.raises(ConnectionRefusedError):
+            await connect(port)
+        await opened(bench)
         client = await connect(port)
         client.writer.write(metadata(1))
         assert await client.answer() == (1, "none")
@@ -118,17 +127,31 @@ def test_nobody_is_accepted_before_the_node_has_caught_up() -> None:
     run(scenario, lambda bind: DoorBench(bind=bind))
 
 
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_where_another_process_listens_is_named_at_the_start() -> None:
     async def scenario(bench: DoorBench, port: Port) -> None:
+        await opened(bench)
         with pytest.raises(ConfigError, match=r"KAFKA cannot listen on .* the address is in use"):
             await DoorBench(bind=port.bind).listener.start()
 
     run(scenario, lambda bind: DoorBench(bind=bind))
 
 
+def test_a_node_that_finds_its_port_taken_when_it_is_ready_ends_with_that_reason() -> None:
+    async def scenario(bench: DoorBench, port: Port) -> None:
+        late = DoorBench(bind=port.bind)
+        await late.listener.start()
+        await opened(bench)
+        late.listener.open()
+        await until(lambda: late.fatal)
+        assert isinstance(late.fatal[0], ConfigError) and "the address is in use" in str(late.fatal[0])
+        await late.listener.stop()
+
+    run(scenario, lambda bind: DoorBench(bind=bind))
+
+
 def test_a_connection_over_a_limit_is_closed_at_once() -> None:
     async def scenario(bench: DoorBench, port: Port) -> None:
-        bench.listener.open()
+        await opened(bench)
         clients = [await connect(port) for _ in range(3)]
         assert await clients[2].over()
         for client in clients[:2]:
@@ -144,7 +167,7 @@ def test_a_stop_takes_nothing_more_and_lets_what_was_taken_finish() -> None:
     held: list[Request] = []
 
     async def scenario(bench: DoorBench, port: Port) -> None:
-        bench.listener.open()
+        await opened(bench)
         client, silent = await connect(port), await connect(port)
         client.writer.write(metadata(1, "taken"))
         await until(lambda: held)
@@ -164,7 +187,7 @@ def test_a_client_that_never_reads_stops_its_own_connection_alone() -> None:
     """Its answers stay in the sockets' buffers and one in ours; no more of it is read."""
 
     async def scenario(bench: DoorBench, port: Port) -> None:
-        bench.listener.open()
+        await opened(bench)
         greedy, other = await connect(port), await connect(port)
         greedy.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         greedy.reader._transport.pause_reading()  # type: ignore[attr-defined]
