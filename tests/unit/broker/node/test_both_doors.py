@@ -46,6 +46,15 @@ def service_of(config: NodeConfig) -> BrokerService:
     return BrokerService(channel, no_session, lambda request: None, memory, memory, 100, 100, shared, random=Random(0))
 
 
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A listener begins to listen soon after it was opened."""
+    while True:
+        try:
+            return await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.002)
+
+
 def run(scenario: Callable[[BrokerListeners, BrokerService, int], Awaitable[None]], directory: Path) -> None:
     async def main() -> None:
         given = new_layout(directory, 1, None).node_config(0)
@@ -70,7 +79,7 @@ def test_the_listeners_of_both_protocols_are_one_set(tmp_path: Path) -> None:
         await listeners.serving(True)
         assert list(listeners.connections) == ["BROKER", "INTERNAL", "KAFKA"]
         assert listeners.clients is service.names
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await connected(port)
         asked = ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1")
         writer.write(frame(asked, 3, 7))
         size = int.from_bytes(await reader.readexactly(4), "big")
