@@ -7,6 +7,7 @@ from penstock import Admin, Producer
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
 from tests.support.kafka_socket import KafkaSocket
+from tests.support.metrics_page import shown
 
 NONE, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 0, 5, 72
 
@@ -39,6 +40,29 @@ def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_unt
         found = metadata(port, topic, 13)
         assert [(broker.node_id, broker.port) for broker in found.brokers] == [(0, port), (1, later)]
         assert sorted(p.leader_id for p in found.topics[0].partitions) == [0, 1]
+
+
+def test_a_listener_of_any_name_has_the_type_the_address_and_the_limits_that_the_file_gives_it() -> None:
+    port = free_ports(1)[0].kafka
+    ports = free_ports(1)[0]
+    listeners = {"BROKER": ports.broker, "INTERNAL": ports.internal, "CONTROLLER": ports.controller, "OUTSIDE": port}
+    config = {
+        "listeners": [f"{name}://127.0.0.1:{at}" for name, at in listeners.items()],
+        "listener.type.map": "OUTSIDE:KAFKA",
+        "advertised.listeners": [f"OUTSIDE://localhost:{port}"],
+        "controller.quorum.voters": [f"0@127.0.0.1:{ports.controller}"],
+        "listener.name.outside.max.connections": 2,
+        "listener.name.outside.connections.max.idle.ms": 500,
+    }
+    with Cluster(1, config) as cluster, KafkaSocket(f"127.0.0.1:{port}") as first:
+        found = first.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
+        assert [(broker.host, broker.port) for broker in found.brokers] == [("localhost", port)]
+        with KafkaSocket(f"127.0.0.1:{port}") as second, KafkaSocket(f"127.0.0.1:{port}") as third:
+            second.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
+            assert third.is_closed() and second.is_closed()
+        assert 'penstock_tcp_connections_max{listener="OUTSIDE"} 2.0' in shown(cluster)
+        cut = 'penstock_tcp_connections_cut_total{listener="OUTSIDE",reason="limit"} 1.0'
+        assert cut in shown(cluster), "the third; the second was silent"
 
 
 def metadata(port: int, topic: str, version: int) -> MetadataResponse:

@@ -31,6 +31,13 @@ class KafkaSocket:
         assert number == self._number and isinstance(found, answer)
         return found
 
+    def is_closed(self) -> bool:
+        """True once the node has closed the connection; TimeoutError when it does not for TIMEOUT_S."""
+        try:
+            return self._connection.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
     def __enter__(self) -> KafkaSocket:
         return self
 
