@@ -12,6 +12,8 @@ from broker.kafka.wire.codec import ELEMENTS_MAX
 from broker.kafka.wire.structs import facts_of
 from penstock.errors import ApiError
 
+Failed = Callable[[Asked, Any, ApiError], Any]
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRow:
@@ -27,7 +29,7 @@ class ApiRow:
     plan: MakePlan
     advertised: tuple[int, int] | None = None
     """Versions that ApiVersions tells; None: those that are served."""
-    failed: Callable[[Asked, Any, ApiError], Any] | None = None
+    failed: Failed | None = None
     """The answer of a request that failed as a whole, with the error in each place where its client looks for it;
     None: in the `error_code` of the response itself. An API without such a place ends the connection."""
     other_versions: MakePlan | None = None

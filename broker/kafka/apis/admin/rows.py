@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import ApiRow, Failed
 from broker.kafka.apis import describe_topic_partitions as partitions
 from broker.kafka.apis import metadata
 from broker.kafka.apis.admin import (
@@ -23,16 +22,14 @@ from broker.kafka.apis.admin import (
     replica_log_dirs,
 )
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Asked, MakePlan
+from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
-from penstock.errors import ApiError
 
 ITEMS_MAX: Final = 20_000
 """Twice what the controller decides about at once: the error that it gives for more tells the remedy."""
 MANY: Final = 100_000
 WITH_MANY: Final = ("Metadata", "CreateTopics", "CreatePartitions", "AlterPartitionReassignments")
 """Metadata works on a thousand at a time. The others name every replica of up to 10,000 partitions."""
-Failed = Callable[[Asked, Any, ApiError], Any]
 
 
 def admin_rows(parts: DoorParts) -> list[ApiRow]:

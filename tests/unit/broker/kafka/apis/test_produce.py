@@ -8,10 +8,13 @@ import pytest
 
 from broker.apis.produce import TIMEOUT_MS_MAX
 from broker.kafka.apis.produce import produce_failed, produce_plan
+from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.plan import ConnectionEnds, Plan
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from broker.kafka.wire.codec import decode, encode
 from penstock.errors import (
     ApiError,
+    InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTimestampError,
     KafkaStorageError,
@@ -255,3 +258,17 @@ def test_the_records_that_are_to_blame_are_named(version: int) -> None:
     assert part.error_code == 32 and part.log_start_offset == 3
     assert named == ([(2, "in the year 3000")] if version >= 8 else [])
     assert part.error_message == ("too late" if version >= 8 else None)
+
+
+def test_more_partitions_than_a_request_may_have_are_refused_before_they_are_read() -> None:
+    row = producer_rows(PARTS)[0]
+    assert row.name == "Produce"
+    many = [PartitionProduceData(index=0, records=b"")] * row.elements_max
+    for count, fits in ((len(many) - 1, True), (len(many), False)):
+        body = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=many[:count])])
+        frame = memoryview(b"".join(encode(body, 9)))
+        if fits:
+            assert decode(row.request, 9, frame, 0, row.elements_max)[0] == body
+        else:
+            with pytest.raises(InvalidRequestError, match="more elements"):
+                decode(row.request, 9, frame, 0, row.elements_max)
