@@ -21,7 +21,7 @@ from broker.grpc.handlers import Stream
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare
-from broker.network.doors import Session
+from broker.network.fetcher_session import Session
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from broker.config.node_config import NodeConfig
 from broker.network.client_software import ClientSoftware
-from broker.network.doors import BrokerService, FetcherSession
+from broker.network.doors import BrokerService
+from broker.network.fetcher_session import FetcherSession
+from broker.network.named_sessions import NamedSessions
 from metadata.image import MetadataImage
 
 
@@ -46,9 +46,8 @@ class DoorParts:
         return self._service.names.software
 
     @property
-    def random(self) -> Random:
-        """For choices that may be guessed."""
-        return self._service.random
+    def named_sessions(self) -> NamedSessions:
+        return self._service.named_sessions
 
     def now_ms(self) -> int:
         """Monotonic."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.network.client_software import CountedSoftware
-from broker.network.doors import FetcherSession
+from broker.network.fetcher_session import FetcherSession
 from broker.network.request_channel import Caller
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.metrics.field_readings import labelled
+from broker.metrics.field_readings import labelled, readings
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
 from broker.network.client_software import SOFTWARE_MAX
@@ -23,6 +23,7 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
         "sessions": broker.session_memory.statistics(),
     }
     yield from labelled("kind", budgets)
+    yield from readings(broker.named_sessions.statistics())
     yield from _connections(broker)
     yield from _conversions(broker)
     refused = broker.listeners.decoders.refused()

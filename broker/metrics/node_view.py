@@ -18,6 +18,7 @@ from broker.load.node_load import NodeLoad
 from broker.network.doors import BrokerListeners
 from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
+from broker.network.named_sessions import NamedSessions
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.quorum.controller_driver import ControllerDriver
@@ -92,6 +93,9 @@ class BrokerView(Protocol):
 
     @property
     def session_memory(self) -> MemoryBudget: ...
+
+    @property
+    def named_sessions(self) -> NamedSessions: ...
 
     @property
     def lifecycle(self) -> LifecycleView: ...

@@ -9,9 +9,8 @@ process serves (`broker/node/server.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Protocol
 
 from broker.config.node_config import NodeConfig
@@ -20,49 +19,14 @@ from broker.connections.shared_connections import SharedConnections
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailedRequests, FailRequest
+from broker.network.fetcher_session import NewSession
+from broker.network.named_sessions import NamedSessions, no_named_sessions
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from penstock.messages.fetch import FetchPartition
-from penstock.types import TopicPartition
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
-
-
-class Session(Protocol):
-    """The state of a fetch stream, as long as it lives: the request path finds it as its requests' context."""
-
-    def close(self) -> None: ...
-
-
-class SessionView(Protocol):
-    """The partitions of a fetch session, as their fetcher has asked for them."""
-
-    def find(self, partition: TopicPartition) -> FetchPartition | None:
-        """None if it is not in the session."""
-        ...
-
-    def wanted(self) -> Iterator[FetchPartition]: ...
-
-    def in_trouble(self) -> list[FetchPartition]:
-        """The partitions of which the last answer told an error."""
-        ...
-
-    def __len__(self) -> int: ...
-
-
-class FetcherSession(Session, Protocol):
-    """A session that can be looked into."""
-
-    @property
-    def partitions(self) -> SessionView: ...
-
-
-class NewSession(Protocol):
-    """Makes the session of a fetcher at a host, of a stream's or of one whose answers may be lost."""
-
-    def __call__(self, host: str, *, is_stream: bool = True) -> FetcherSession: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +56,7 @@ class BrokerService:
     """The newest metadata of this node."""
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
-    random: Random = field(kw_only=True)
-    """For choices that may be guessed."""
+    named_sessions: NamedSessions = field(default_factory=no_named_sessions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ class BrokerParts:
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
         self.session_memory, self.listeners = requests.session_memory, requests.listeners
+        self.named_sessions = requests.named_sessions
 
         self.producer_ids = ProducerIdManager(
             config.node_id, lambda: known.lost.broker_epoch, quorum.channel.call, clock, on_fatal, random

@@ -163,6 +163,14 @@ KAFKAS = Row(
             Unit.COUNT,
             Query(f"sum by (name, version) ({selected('penstock_kafka_client_software')}) > 0", "{{name}} {{version}}"),
         ),
+        graph(
+            "Fetch sessions",
+            "Sessions that outlive a connection, and those that lost their places to others. With many of these, raise "
+            "max.incremental.fetch.session.cache.slots.",
+            Unit.COUNT,
+            Query(selected("penstock_kafka_fetch_sessions"), "{{instance}}"),
+            rise("penstock_kafka_fetch_session_evictions_total", "evicted {{instance}}"),
+        ),
     ),
 )
 

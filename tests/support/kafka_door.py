@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Iterable
-from random import Random
 from typing import Any
 
 from broker.connections.listener_limits import ListenerLimits
@@ -28,8 +27,9 @@ from broker.kafka.wire.headers import HeaderStart, read_response_header, request
 from broker.kafka.wire.structs import facts_of
 from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
-from broker.network.doors import BrokerService, Session
+from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
+from broker.network.fetcher_session import Session
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.throttled_lines import ThrottledLines
@@ -163,7 +163,7 @@ class DoorBench:
         failed = FailedRequests(self.fatal.append)
         memories = self.memory, self.memory
         self.service = BrokerService(
-            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail, random=Random(1)
+            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail
         )
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())

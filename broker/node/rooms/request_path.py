@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.apis.produce_conversion import ProduceConverter, threads_for
@@ -18,6 +19,7 @@ from broker.network.doors import BrokerListeners, BrokerService
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
+from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.descriptors import plan_descriptors
@@ -40,6 +42,7 @@ class RequestPath:
     request_memory: RequestMemory
     answer_memory: MemoryBudget
     session_memory: MemoryBudget
+    named_sessions: NamedSessions
     listeners: BrokerListeners
 
 
@@ -78,6 +81,12 @@ def make_request_path(
             is_stream=is_stream,
         )
 
+    named_sessions = NamedSessions(
+        partial(new_session, is_stream=False),
+        config.max_incremental_fetch_session_cache_slots,
+        config.min_incremental_fetch_session_eviction_ms,
+        lambda: environment.random.randint(1, ID_MAX),
+    )
     descriptors = plan_descriptors(environment.descriptors_max)
     service = BrokerService(
         channel,
@@ -93,8 +102,8 @@ def make_request_path(
         fail=failed.fail,
         image=lambda: quorum.loader.image,
         wall_ms=clock.wall_ms,
-        random=environment.random,
+        named_sessions=named_sessions,
     )
     listeners = environment.doors.broker(config, service)
-    memories = request_memory, answer_memory, session_memory
+    memories = request_memory, answer_memory, session_memory, named_sessions
     return RequestPath(channel, failed, io_threads, converter, *memories, listeners)

@@ -8,34 +8,40 @@
 
 A request without a session goes through one that lives as long as its connection, so that a partition that is asked for
 as before costs next to nothing. A topic that does not exist stays in a session like any other partition in trouble, and
-is looked up again with each request. Not here: the answer (fetch_answer.py), the ids of sessions (named_sessions.py).
+is looked up again with each request. Not here: the answer (fetch_answer.py), and the sessions that have ids
+(`broker/network/named_sessions.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Final
 
 from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, refusal
-from broker.kafka.apis.reading.named_sessions import LAST_REQUEST, NEW_SESSION, NamedSession, NamedSessions
 from broker.kafka.errors import Code
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
-from broker.network.doors import FetcherSession, SessionView
+from broker.network.fetcher_session import FetcherSession, SessionView
+from broker.network.named_sessions import LAST_REQUEST, NEW_SESSION, NamedSession, NoSession
 from metadata.image import MetadataImage
-from penstock.errors import InvalidRequestError
+from penstock.errors import FetchSessionTopicIdError, InvalidRequestError
 from penstock.messages import fetch as ours
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, TopicPartition
 
+_REFUSED: Final = {
+    NoSession.UNKNOWN_ID: Code.FETCH_SESSION_ID_NOT_FOUND,
+    NoSession.WRONG_EPOCH: Code.INVALID_FETCH_SESSION_EPOCH,
+    NoSession.OTHER_NAMES: FetchSessionTopicIdError.code,
+}
 Answering = Generator[Ask, Any, FetchResponse]
 
 
 class FetchPlans:
     """The plan of Fetch, with the sessions of this node."""
 
-    def __init__(self, parts: DoorParts, sessions: NamedSessions) -> None:
-        self._parts, self._sessions = parts, sessions
+    def __init__(self, parts: DoorParts) -> None:
+        self._parts, self._sessions = parts, parts.named_sessions
 
     def __call__(self, asked: Asked, body: FetchRequest) -> Plan:
         if body.replica_id >= 0 or body.replica_state.replica_id >= 0:
@@ -43,8 +49,8 @@ class FetchPlans:
         by_ids, now_ms = asked.version >= IDS_FROM, self._parts.now_ms()
         if body.session_epoch not in (NEW_SESSION, LAST_REQUEST):
             found = self._sessions.go_on(body.session_id, body.session_epoch, by_ids=by_ids, now_ms=now_ms)
-            if isinstance(found, int):
-                return FetchResponse(error_code=found)
+            if isinstance(found, NoSession):
+                return FetchResponse(error_code=_REFUSED[found])
             return (yield from self._in_session(asked, body, found, is_full=False))
         self._sessions.end(body.session_id)
         if body.session_epoch == NEW_SESSION:

@@ -6,7 +6,6 @@ from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.reading import fetch_answer, list_offsets, offset_for_leader_epoch
 from broker.kafka.apis.reading.fetch import FetchPlans
 from broker.kafka.apis.reading.list_offsets import ListOffsetsPlans
-from broker.kafka.apis.reading.named_sessions import NamedSessions
 from broker.kafka.apis.reading.offset_for_leader_epoch import OffsetForLeaderEpochPlans
 from broker.kafka.parts import DoorParts
 from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
@@ -19,12 +18,6 @@ from broker.kafka.schemas.offsets import (
 
 
 def reading_rows(parts: DoorParts) -> list[ApiRow]:
-    sessions = NamedSessions(
-        parts.new_session,
-        parts.config.max_incremental_fetch_session_cache_slots,
-        parts.config.min_incremental_fetch_session_eviction_ms,
-        parts.random,
-    )
     return [
         ApiRow(
             1,
@@ -32,7 +25,7 @@ def reading_rows(parts: DoorParts) -> list[ApiRow]:
             FetchRequest,
             FetchResponse,
             (4, 18),
-            FetchPlans(parts, sessions),
+            FetchPlans(parts),
             failed=fetch_answer.failed,
         ),
         ApiRow(

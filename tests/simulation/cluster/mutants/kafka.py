@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from broker.kafka.apis.produce import produce_plan
 from broker.kafka.apis.reading import fetch
-from broker.kafka.apis.reading.named_sessions import NamedSessions
 from broker.kafka.connection.frame_connection import FrameConnection
+from broker.network.named_sessions import NamedSessions
 from broker.network.processor import Processor
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from random import Random
 
 import pytest
 
@@ -117,17 +116,7 @@ def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_
     memory = RequestMemory(1 << 20)
     channel = RequestChannel(1, BusyTimes(NOW_NS), NOW_NS)
     shared = shared_by_clients(config, 100)
-    service = BrokerService(
-        channel,
-        lambda host: None,
-        lambda body: None,
-        memory,
-        memory,
-        100,
-        100,
-        shared,
-        random=Random(1),  # type: ignore[arg-type, return-value]
-    )
+    service = BrokerService(channel, lambda host: None, lambda body: None, memory, memory, 100, 100, shared)  # type: ignore[arg-type, return-value]
     served = {one.name: one for one in ServedListeners(config, service).all}
     assert [served[name].limits.connections_max for name in NAMES[:3]] == [3, 2, 3]
     outside, inside = served["OUTSIDE"].held.connections, served["BROKER"].held.connections

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from random import Random
 from typing import Any, cast
 
 import grpc
@@ -24,7 +23,8 @@ from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
-from broker.network.doors import BrokerService, NewSession
+from broker.network.doors import BrokerService
+from broker.network.fetcher_session import NewSession
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import SystemClock
@@ -191,7 +191,6 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
             100,
             100,
             shared_by_clients(config, 100),
-            random=Random(1),
         )
         listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
         listeners.open()

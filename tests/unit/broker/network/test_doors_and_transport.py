@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -101,7 +100,6 @@ class Stage:
             100,
             100,
             shared_by_clients(self.config, 100),
-            random=Random(1),
         )
         return self.doors.broker(self.config, service)
 

@@ -8,6 +8,7 @@ that was asked in.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, ConnectionMemory, Plan
 from broker.network.client_names import ClientNames
 from broker.network.failed_requests import FailedRequests
+from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Caller, Request
 from broker.replication.hosting.unknown_partition import unknown_partition
 from broker.replication.move_throttle import MoveThrottle
@@ -57,18 +59,17 @@ class ReadingNode:
         self.hosted: dict[TopicPartition, Partition] = {}
         self.memory: Callable[[str], Any] = lambda host: unlimited()
         self.asks: list[Ask] = []
-        config = SimpleNamespace(
-            node_id=NODE_ID,
-            max_incremental_fetch_session_cache_slots=slots,
-            min_incremental_fetch_session_eviction_ms=eviction_ms,
-        )
+        random = Random(1)
+        config = SimpleNamespace(node_id=NODE_ID)
         self._fail = FailedRequests(pytest.fail).fail
         service = SimpleNamespace(
             cluster_id="cluster-1",
             names=ClientNames(),
             image=lambda: self.image,
             new_session=self._new_session,
-            random=Random(1),
+            named_sessions=NamedSessions(
+                partial(self._new_session, is_stream=False), slots, eviction_ms, lambda: random.randint(1, ID_MAX)
+            ),
             channel=SimpleNamespace(now_ns=lambda: self.clock.now_ms() * 1_000_000),
         )
         self.rows = {row.name: row for row in reading_rows(DoorParts(cast(Any, config), cast(Any, service)))}

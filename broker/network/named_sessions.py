@@ -14,25 +14,35 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from random import Random
+from enum import Enum, auto
 from types import TracebackType
 
-from broker.kafka.errors import Code
-from broker.network.doors import FetcherSession
-from penstock.errors import FetchSessionTopicIdError
+from broker.network.fetcher_session import FetcherSession
+from penstock.errors import InvariantViolation
 from penstock.metric_fields import counter, gauge, measured
 
-NO_SESSION = 0
 NEW_SESSION, LAST_REQUEST = 0, -1
 """Epochs of a request that begins a session, and of one that ends it or wants none."""
 EPOCH_MAX = ID_MAX = 2**31 - 1
+"""Ids begin at 1: 0 is no session."""
+
+
+class NoSession(Enum):
+    """Why a request may not go on with the session that it names."""
+
+    UNKNOWN_ID = auto()
+    WRONG_EPOCH = auto()
+    OTHER_NAMES = auto()
+    """The session names topics by their ids and the request by their names, or the other way round."""
 
 
 @measured
 class NamedSessionStatistics:
     """The cache now; `evictions` is since the node's start."""
 
-    sessions: int = gauge("penstock_kafka_fetch_sessions", "Incremental fetch sessions of Kafka's clients.")
+    sessions: int = gauge(
+        "penstock_kafka_fetch_sessions", "Fetch sessions of Kafka's clients that outlive connections."
+    )
     partitions: int = gauge("penstock_kafka_fetch_session_partitions", "Partitions in these sessions.")
     evictions: int = counter(
         "penstock_kafka_fetch_session_evictions", "Fetch sessions that lost their places to other ones."
@@ -79,9 +89,10 @@ class NamedSessions:
     """One of a node."""
 
     def __init__(
-        self, new_session: Callable[[str], FetcherSession], slots: int, eviction_ms: int, random: Random
+        self, new_session: Callable[[str], FetcherSession], slots: int, eviction_ms: int, draw_id: Callable[[], int]
     ) -> None:
-        self._new_session, self._slots, self._eviction_ms, self._random = new_session, slots, eviction_ms, random
+        """`draw_id` gives random numbers from 1 to ID_MAX."""
+        self._new_session, self._slots, self._eviction_ms, self._draw_id = new_session, slots, eviction_ms, draw_id
         self._by_use: OrderedDict[int, NamedSession] = OrderedDict()
         """The one that was used last is at the end."""
         self._evictions = 0
@@ -90,22 +101,22 @@ class NamedSessions:
         """A session for so many partitions; None if there is no place for it."""
         if len(self._by_use) >= self._slots and not self._evict(partitions, now_ms):
             return None
-        session_id = NO_SESSION
-        while session_id == NO_SESSION or session_id in self._by_use:
-            session_id = self._random.randint(1, ID_MAX)
+        session_id = self._draw_id()
+        while session_id in self._by_use:
+            session_id = self._draw_id()
         made = NamedSession(session_id, self._new_session(host), by_ids=by_ids, now_ms=now_ms)
         self._by_use[session_id] = made
         return made
 
-    def go_on(self, session_id: int, epoch: int, *, by_ids: bool, now_ms: int) -> NamedSession | int:
-        """The session of a request that names it, or Kafka's code for why it may not go on."""
+    def go_on(self, session_id: int, epoch: int, *, by_ids: bool, now_ms: int) -> NamedSession | NoSession:
+        """The session of a request that names it, or why it may not go on."""
         found = self._by_use.get(session_id)
         if found is None:
-            return Code.FETCH_SESSION_ID_NOT_FOUND
+            return NoSession.UNKNOWN_ID
         if epoch != found.epoch:
-            return Code.INVALID_FETCH_SESSION_EPOCH
+            return NoSession.WRONG_EPOCH
         if by_ids != found.by_ids:
-            return FetchSessionTopicIdError.code
+            return NoSession.OTHER_NAMES
         found.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         found.used_ms = now_ms
         self._by_use.move_to_end(session_id)
@@ -143,3 +154,12 @@ class NamedSessions:
 
     def __repr__(self) -> str:
         return f"NamedSessions({len(self._by_use)} of {self._slots})"
+
+
+def no_named_sessions() -> NamedSessions:
+    """A cache without a place, for a door that needs none."""
+
+    def never(host: str) -> FetcherSession:
+        raise InvariantViolation(f"a session of {host} without a place")
+
+    return NamedSessions(never, 0, 0, lambda: 1)

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.kafka.apis.reading.named_sessions import EPOCH_MAX, NamedSession, NamedSessions
-from broker.kafka.errors import Code
-from penstock.errors import FetchSessionTopicIdError
+from broker.network.named_sessions import EPOCH_MAX, ID_MAX, NamedSession, NamedSessions, NoSession
 
 EVICTION_MS = 1000
 
@@ -26,7 +24,10 @@ class FakeSession:
 
 
 def cache(slots: int = 2) -> NamedSessions:
-    return NamedSessions(lambda host: cast(Any, FakeSession()), slots, EVICTION_MS, Random(3))
+    random = Random(3)
+    return NamedSessions(
+        lambda host: cast(Any, FakeSession()), slots, EVICTION_MS, lambda: random.randint(1, min(ID_MAX, 100))
+    )
 
 
 def begin(sessions: NamedSessions, partitions: int = 1, now_ms: int = 0) -> NamedSession | None:
@@ -49,7 +50,7 @@ def is_closed(named: NamedSession) -> bool:
 def test_ids_are_positive_and_no_two_are_the_same() -> None:
     sessions = cache(slots=50)
     ids = [begun(sessions).session_id for _ in range(50)]
-    assert len(set(ids)) == 50 and all(0 < session_id < 2**31 for session_id in ids)
+    assert len(set(ids)) == 50 and min(ids) > 0
 
 
 def test_the_epochs_of_a_session_count_its_requests() -> None:
@@ -59,7 +60,7 @@ def test_the_epochs_of_a_session_count_its_requests() -> None:
         assert sessions.go_on(made.session_id, epoch, by_ids=True, now_ms=0) is made
     for epoch in (3, 5, -7, 0):
         refused = sessions.go_on(made.session_id, epoch, by_ids=True, now_ms=0)
-        assert refused == Code.INVALID_FETCH_SESSION_EPOCH
+        assert refused == NoSession.WRONG_EPOCH
     assert sessions.go_on(made.session_id, 4, by_ids=True, now_ms=0) is made, "a refused request counts for nothing"
 
 
@@ -74,10 +75,10 @@ def test_after_the_largest_epoch_comes_1() -> None:
 def test_a_session_goes_on_only_under_its_id_and_in_its_way_of_naming_topics() -> None:
     sessions = cache()
     made = begun(sessions)
-    assert sessions.go_on(made.session_id + 1, 1, by_ids=True, now_ms=0) == Code.FETCH_SESSION_ID_NOT_FOUND
-    assert sessions.go_on(made.session_id, 1, by_ids=False, now_ms=0) == FetchSessionTopicIdError.code
+    assert sessions.go_on(made.session_id + 1, 1, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
+    assert sessions.go_on(made.session_id, 1, by_ids=False, now_ms=0) == NoSession.OTHER_NAMES
     sessions.end(made.session_id)
-    assert sessions.go_on(made.session_id, 1, by_ids=True, now_ms=0) == Code.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.go_on(made.session_id, 1, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
     assert is_closed(made)
 
 
