@@ -25,6 +25,8 @@ from penstock.types import Endpoint
 SIZE_BYTES: Final = 4
 AHEAD_BYTES_MAX: Final = 16 * 1024
 """Also the size of the shared buffer: small requests, and the beginning of others, are read by one call."""
+BYTES_PER_MS_MIN: Final = 1
+"""1 kB a second. The memory of a frame is held from its size on, which is four bytes."""
 _STRANGERS: Final = {
     b"\x16\x03": "a TLS handshake; this listener speaks plain text",
     b"GE": "HTTP",
@@ -75,6 +77,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         "_ahead",
         "_drained",
         "_ended",
+        "_frame_bytes",
+        "_frame_since_ms",
         "_is_lost",
         "_is_paused",
         "_listener",
@@ -99,6 +103,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Bytes that came before they were asked for, at most those of two reads."""
         self._rest: memoryview | None = None
         """The part of the frame that is being read which is not there yet."""
+        self._frame_bytes = self._frame_since_ms = 0
+        """Its size, and since when its memory is held."""
         self._wanted = 0
         self._waiter: asyncio.Future[None] | None = None
         """The loop waits by it: for `_wanted` bytes ahead or for the rest of a frame."""
@@ -195,6 +201,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             return memoryview(frame)
         if self._ended:
             return None
+        self._frame_bytes, self._frame_since_ms = size, self._now_ms()
         whole = memoryview(bytearray(size))
         whole[:here] = self._ahead
         self._ahead.clear()
@@ -245,6 +252,18 @@ class FrameConnection(asyncio.BufferedProtocol):
     def unwritten(self) -> int:
         """Bytes of answers that the socket has not taken."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the other side sends no more."""
+        return self._ended
+
+    def crawls_since_ms(self, now_ms: int) -> int | None:
+        """Since when a frame comes, if it comes so slowly that others should not wait for the memory that it holds."""
+        if self._rest is None:
+            return None
+        received, took_ms = self._frame_bytes - len(self._rest), now_ms - self._frame_since_ms
+        return self._frame_since_ms if received < took_ms * BYTES_PER_MS_MIN else None
 
     def end_input(self) -> None:
         """As if the other side sent no more: what was read is answered."""

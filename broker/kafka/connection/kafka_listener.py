@@ -3,7 +3,8 @@
 Its address is bound when the node starts, and listens from `open` on: before that the node knows no topic
 (bound_sockets.py). A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
 connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: who was silent for
-connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers is cut.
+connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers, or sends a request too
+slowly for the memory that it holds, is cut.
 
 Not here: what a connection does (network/connection_loop.py).
 """
@@ -131,6 +132,10 @@ class KafkaListener:
         if not self._is_open:
             connection.abort()
             return
+        older = self._open.get(peer)
+        if older is not None:  # its end is not told yet; or neither has an address, being reset before it was accepted
+            self._forget(older)
+            older.connection.abort()
         cut, limit = self._guard.came(peer, self._clock.now_ms())
         if cut is not None:
             self._cut[limit, cut.host] += 1
@@ -143,11 +148,15 @@ class KafkaListener:
         """See HearsOfConnection."""
         served = self._open.get(connection.peer)
         if served is not None and served.connection is connection:
-            del self._open[connection.peer]
-            self._guard.gone(connection.peer)
-            if served.spoke_strangely:
-                self._guard.spoke_strangely()
-            served.end()
+            self._forget(served)
+
+    def _forget(self, served: ServedConnection) -> None:
+        peer = served.connection.peer
+        del self._open[peer]
+        self._guard.gone(peer)
+        if served.spoke_strangely:
+            self._guard.spoke_strangely()
+        served.end()
 
     # -- all connections together --------------------------------------------------------------------------------------
 
@@ -157,17 +166,23 @@ class KafkaListener:
             self.sweep(self._clock.now_ms())
 
     def sweep(self, now_ms: int) -> None:
-        """Close the silent ones, cut those that read nothing, and tell of what was cut."""
-        writing: dict[Endpoint, int] = {}
+        """Close the silent ones, cut those that stand still, and tell of what was cut. A client that has closed its
+        half waits for an answer that is long in coming, or is gone: there is no telling."""
+        standing: dict[Endpoint, int] = {}
         for peer, served in self._open.items():
+            connection = served.connection
             since_ms = served.stands_since_ms(now_ms)
+            if since_ms is None:
+                since_ms = connection.crawls_since_ms(now_ms)
             if since_ms is not None:
-                writing[peer] = since_ms
-            elif served.is_idle and now_ms - served.connection.active_ms > self._limits.idle_ms_max:
-                served.connection.close()
-        for peer in self._guard.stalled(writing, now_ms):
-            _log.warning("%s: cut the connection of %s: it does not read its answers", self.name, peer)
-            self._open[peer].connection.abort()
+                standing[peer] = since_ms
+            elif (served.is_idle or connection.has_ended) and now_ms - connection.active_ms > self._limits.idle_ms_max:
+                connection.close()
+        for peer in self._guard.stalled(standing, now_ms):
+            served = self._open[peer]
+            why = "it does not read its answers" if served.connection.unwritten else "its request comes too slowly"
+            _log.warning("%s: cut the connection of %s: %s", self.name, peer, why)
+            served.connection.abort()
         cut, self._cut = self._cut, Counter()
         for limit in sorted({limit for limit, _ in cut}):
             by_host = {host: count for (other, host), count in cut.items() if other == limit}

@@ -88,7 +88,7 @@ class PlanRun:
     async def begin(self) -> None:
         ask = self._step(self._first)
         if ask is not None:
-            await self._ask(ask)
+            await self._go_on(ask)
 
     def _first(self) -> Ask:
         call = self._call
@@ -108,10 +108,15 @@ class PlanRun:
             lease.resize(self._body_bytes)
         request.body_lease = lease
         self._call.asked_last = self._request = request
-        preparing = driver.prepare(request)
-        if preparing is not None:
-            await preparing
-        await channel.send(request)
+        try:
+            preparing = driver.prepare(request)
+            if preparing is not None:
+                await preparing
+            await channel.send(request)
+        except BaseException:  # no handler will give it back
+            if lease is not None:
+                lease.release()
+            raise
 
     def response_ready(self, request: Request) -> None:
         """The answer to a question; errors in it name the leader's endpoint at the listener of the client."""

@@ -29,6 +29,7 @@ class ServedConnection:
 
     __slots__ = (
         "_driver",
+        "_has_begun",
         "_lines",
         "_listener",
         "_loop",
@@ -67,6 +68,7 @@ class ServedConnection:
         self._stands = (0, 0)
         """Bytes of answers that the socket had not taken, and since when it is as many."""
         self.task: asyncio.Task[None] | None = None
+        self._has_begun = False
         self.spoke_strangely = False
         """True if it is closed for what it sent."""
 
@@ -74,8 +76,8 @@ class ServedConnection:
         self.task = asyncio.get_running_loop().create_task(self._run())
 
     def end(self) -> None:
-        """The connection is gone."""
-        if self.task is not None:
+        """The connection is gone. A task that has not begun ends by itself: cancelled, it would give nothing back."""
+        if self.task is not None and self._has_begun:
             self.task.cancel()
 
     @property
@@ -94,6 +96,7 @@ class ServedConnection:
         return self._stands[1]
 
     async def _run(self) -> None:
+        self._has_begun = True
         try:
             await self._loop.run()
         except UnservedApiError as error:

@@ -1,0 +1,164 @@
+"""Whatever a client does between the steps of its requests, nothing of it is kept, and no other client waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.kafka.schemas.metadata import MetadataResponse
+from broker.network.request_channel import Request
+from penstock.errors import ApiError, InvalidRequestError
+from tests.support.kafka_door import (
+    LIMITS,
+    METADATA,
+    DoorBench,
+    answers,
+    bench_of,
+    metadata,
+    run_to_the_end,
+)
+from tests.unit.broker.kafka.connection.test_plan_run import metadata_row
+
+
+def _told(asked: Any, body: Any, error: ApiError) -> MetadataResponse:
+    return MetadataResponse(cluster_id=error.message)
+
+
+def test_a_first_question_that_cannot_be_prepared_fails_its_request_alone() -> None:
+    def prepare(request: Request) -> None:
+        if request.body == "bad":
+            raise InvalidRequestError("it cannot be prepared")
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, _told)])
+        far = bench.connect()
+        far.send(metadata(1, "bad") + metadata(2, "d"))
+        await bench.settle()
+        assert answers(far) == [(1, "it cannot be prepared"), (2, "d")]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_client_that_goes_while_a_later_question_waits_for_the_queue_leaves_no_lease() -> None:
+    async def scenario() -> DoorBench:
+        bench = DoorBench(queued_max=1)
+        far = bench.connect()
+        far.send(metadata(1, "a", "b"))
+        await bench.settle()
+        first = await bench.channel.receive()
+        await bench.channel.send(Request("Other", None, first.sink, first.caller, bench.clock.now_ns))
+        first.complete("a")
+        bench.channel.request_handled(first)
+        await bench.settle()
+        assert bench.channel.statistics().request_queue_size == 1 and not far.written
+        far.reset()
+        await bench.settle()
+        assert (await bench.channel.receive()).api == "Other"
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_client_that_goes_while_a_later_question_is_prepared_leaves_no_lease() -> None:
+    never = asyncio.Event()
+
+    def prepare(request: Request) -> Any:
+        return never.wait() if request.body == "slow" else None
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of(prepare=prepare)
+        far = bench.connect()
+        far.send(metadata(1, "a", "slow"))
+        await bench.settle()
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_connection_that_is_gone_before_it_is_served_is_given_back() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        bench.connect().reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_two_connections_of_one_address_and_port_both_end() -> None:
+    """The older one may be half-closed, or both may have been reset before they were accepted and have no address."""
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        older = bench.connect("", 0)
+        await bench.settle()
+        younger = bench.connect("", 0)
+        younger.send(metadata(1, "a"))
+        await bench.settle()
+        assert older.is_closed and answers(younger) == [(1, "a")]
+        younger.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_request_that_comes_too_slowly_for_the_memory_that_it_holds_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        crawling, steady = bench.connect(port=1), bench.connect(port=2)
+        large = metadata(1, *(["x" * 30_000] * 5))
+        for far in (crawling, steady):
+            far.send(large[:5])
+        await bench.settle()
+        assert bench.memory.large.statistics().used_bytes == 2 * (len(large) - 4)
+        for second in range(LIMITS.write_stall_ms_max // 1_000):
+            bench.clock.advance(1_000)
+            crawling.send(b"\0")
+            steady.send(large[5 + 1_100 * second : 5 + 1_100 * (second + 1)])
+            bench.listener.sweep(bench.clock.now_ms())
+            assert not crawling.is_closed
+        bench.clock.advance(1)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert crawling.is_closed and not steady.is_closed and "its request comes too slowly" in caplog.text
+        assert bench.listener.statistics().cut_stalled == 1
+        assert bench.memory.large.statistics().used_bytes == len(large) - 4
+        steady.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_half_closed_client_whose_answer_never_comes_is_closed_when_it_was_silent_for_long() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append)
+        ended, waiting = bench.connect(port=1), bench.connect(port=2)
+        for far in (ended, waiting):
+            far.send(metadata(1, "a"))
+        ended.end()
+        await bench.settle()
+        bench.clock.advance(LIMITS.idle_ms_max)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert not ended.is_closed
+        bench.clock.advance(1)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert ended.is_closed and not waiting.is_closed
+        waiting.reset()
+        await bench.settle()
+        for request in held:
+            request.complete("late")
+        return bench
+
+    run_to_the_end(scenario)
