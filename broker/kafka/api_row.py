@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
-from broker.kafka.wire.codec import ELEMENTS_MAX
 from broker.kafka.wire.structs import facts_of
 from penstock.errors import ApiError
 
+ELEMENTS_MAX: Final = 20_000
+"""The partitions of the largest topic twice."""
 Failed = Callable[[Asked, Any, ApiError], Any]
 
 
@@ -36,6 +37,9 @@ class ApiRow:
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
     elements_max: int = ELEMENTS_MAX
     """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
+    is_pipelined: bool = False
+    """True if a connection's next request is read while this one is worked on. Otherwise it is read, as in Kafka, only
+    when this one is answered: the answer may be large, and its client may not read."""
 
     def serves(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]

@@ -14,6 +14,7 @@ from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import listener_limits
 from broker.kafka.api_rows import api_rows
 from broker.kafka.connection.bound_sockets import bind_on_loop
+from broker.kafka.connection.element_room import new_budget
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
@@ -32,7 +33,7 @@ class KafkaListeners:
         self.parts = DoorParts(config, service)
         self.rows = api_rows(self.parts)
         self._service, self._lines = service, ThrottledLines(clock.now_ms)
-        self.decoders = KafkaCounts()
+        self.decoders, self._elements = KafkaCounts(), new_budget()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(
                 name, config.listener(name), limits, service.shared, self._serve, clock, service.on_fatal, bind
@@ -42,7 +43,8 @@ class KafkaListeners:
         }
 
     def _serve(self, connection: FrameConnection, listener: str) -> ServedConnection:
-        return ServedConnection(connection, listener, self.rows, self._service, self.decoders.counts, self._lines)
+        counts = self.decoders.counts
+        return ServedConnection(connection, listener, self.rows, self._service, counts, self._lines, self._elements)
 
     @property
     def clients(self) -> ClientNames:

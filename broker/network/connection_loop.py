@@ -55,8 +55,9 @@ MessageIn = TypeVar("MessageIn", contravariant=True)
 class Wire(Protocol[RawIn, MessageOut]):
     """A language of requests and answers."""
 
-    def decode(self, raw: RawIn) -> Incoming:
-        """InvalidRequestError for what is none, is over a limit, or may not be asked here."""
+    def decode(self, raw: RawIn) -> Incoming | Awaitable[Incoming]:
+        """InvalidRequestError for what is none, is over a limit, or may not be asked here. What is no request yet is
+        waited for: there is no room for it."""
         ...
 
     def encode(self, request: Request, answer: Any) -> MessageOut:
@@ -127,7 +128,8 @@ class ConnectionLoop(Generic[Raw, Message]):
                 raw, lease = received
                 try:
                     received_ns = self._channel.now_ns()
-                    incoming = self._wire.decode(raw)
+                    decoded = self._wire.decode(raw)
+                    incoming = decoded if isinstance(decoded, Incoming) else await decoded
                     del raw, received
                     self._count_in(incoming.client_id, lease.size)
                     request = processor.request(incoming, self._session, lease, received_ns)
@@ -135,7 +137,7 @@ class ConnectionLoop(Generic[Raw, Message]):
                     if preparing is not None:
                         await preparing
                     await processor.submit(request)
-                    del incoming, request  # the next one may come late, and its lease is given back before
+                    del decoded, incoming, request  # the next one may come late, and its lease is given back before
                 except BaseException:
                     lease.release()
                     raise

@@ -78,14 +78,14 @@ class RequestIntake:
         is_small = self._expected <= SMALL_BYTES
         if is_small and self._small.has_room(0):
             return
-        lease = await (_acquired(self._small, 0) if is_small else _acquired(self._large, self._expected))
+        lease = await (acquired(self._small, 0) if is_small else acquired(self._large, self._expected))
         if not is_small:
             self._held = lease
             self._timer = asyncio.get_running_loop().call_later(HELD_MS / 1000, lease.release)
 
     async def leased(self, size: int) -> Lease:
         """A lease of the next request, whose bytes may be read now."""
-        return await _acquired(self._small if size <= SMALL_BYTES else self._large, size)
+        return await acquired(self._small if size <= SMALL_BYTES else self._large, size)
 
     def arrived(self, size: int) -> Lease:
         """A request was read: its bytes count until the lease is released."""
@@ -109,7 +109,8 @@ class RequestIntake:
         self._large.close()
 
 
-async def _acquired(account: Account, size: int) -> Lease:
+async def acquired(account: Account, size: int) -> Lease:
+    """A lease of so much, when its turn has come."""
     turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
     lease = account.acquire(size, partial(_grant, turn))
     if lease is not None:

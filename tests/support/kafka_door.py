@@ -15,6 +15,7 @@ from broker.connections.shared_connections import CreationRate, SharedConnection
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.bound_sockets import bind_on_loop
+from broker.kafka.connection.element_room import new_budget
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
@@ -170,6 +171,7 @@ class DoorBench:
         table.append(api_versions_row(table, self.service.names.software))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
+        self.elements = new_budget()
         self.listener = KafkaListener(
             "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock, self.fatal.append, bind
         )
@@ -180,7 +182,7 @@ class DoorBench:
         self.sent.append(request.api)
 
     def _serve(self, connection: FrameConnection, listener: str) -> ServedConnection:
-        return ServedConnection(connection, listener, self.rows, self.service, self.counts, self.lines)
+        return ServedConnection(connection, listener, self.rows, self.service, self.counts, self.lines, self.elements)
 
     def connect(self, host: str = "10.0.0.1", port: int = 4711) -> FarSide:
         return FarSide(self, Endpoint(host, port))
@@ -192,6 +194,7 @@ class DoorBench:
     def check_all_is_given_back(self) -> None:
         """After the last connection has ended."""
         assert self.memory.statistics().used_bytes == 0 == self.memory.statistics().waiting
+        assert self.elements.statistics().used_bytes == 0 == self.elements.statistics().waiting
         found = self.channel.statistics()
         assert (found.connections, found.response_queue_size, sum(found.waiting.values())) == (0, 0, 0)
         assert self.listener.statistics().open == 0
@@ -210,8 +213,8 @@ def _produce(asked: Asked, body: ProduceRequest) -> Plan:
     return ProduceResponse() if body.acks else None
 
 
-METADATA = ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), _metadata)
-PRODUCE = ApiRow(0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce)
+METADATA = ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), _metadata, is_pipelined=True)
+PRODUCE = ApiRow(0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce, is_pipelined=True)
 
 
 def answer_in(frame: memoryview, cls: type[Any], version: int) -> tuple[int, Any]:
@@ -241,15 +244,15 @@ def answers(far: FarSide) -> list[tuple[int, str | None]]:
     return [(number, answer.cluster_id) for number, answer in far.answers(MetadataResponse, VERSION)]
 
 
-def run_to_the_end(scenario: Callable[[], Awaitable[DoorBench]]) -> None:
-    """A scenario in whose end every connection is gone."""
+def run_to_the_end(scenario: Callable[[], Awaitable[DoorBench]], run: Callable[[Any], Any] = asyncio.run) -> None:
+    """A scenario in whose end every connection is gone; `run` may be that of virtual time."""
 
     async def main() -> None:
         bench = await scenario()
         await bench.dispatcher.stop()
         bench.check_all_is_given_back()
 
-    asyncio.run(main())
+    run(main())
 
 
 async def bench_of(handle: Callable[[Request], None] | None = None, **settings: object) -> DoorBench:

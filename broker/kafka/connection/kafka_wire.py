@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, failed_answer
+from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.plan_run import KafkaCall, call_of
 from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
-from broker.kafka.wire.codec import decode, encode, is_flexible
-from broker.kafka.wire.headers import read_header_rest, read_header_start, response_header
+from broker.kafka.wire.codec import decode_counted, encode, is_flexible
+from broker.kafka.wire.headers import HeaderStart, read_header_rest, read_header_start, response_header
 from broker.network.connection_loop import Incoming
 from broker.network.request_channel import Caller, Request
 from penstock.errors import ApiError, UnknownServerError
@@ -47,32 +48,51 @@ class KafkaWire:
     """That of one connection."""
 
     def __init__(
-        self, rows: Mapping[int, ApiRow], caller: Caller, memory: ConnectionMemory, counts: RequestCounts
+        self,
+        rows: Mapping[int, ApiRow],
+        caller: Caller,
+        memory: ConnectionMemory,
+        counts: RequestCounts,
+        room: ElementRoom,
     ) -> None:
-        self._rows, self._caller, self._memory, self._counts = rows, caller, memory, counts
+        self._rows, self._caller, self._memory, self._counts, self._room = rows, caller, memory, counts, room
 
-    def decode(self, raw: memoryview) -> Incoming:
+    def decode(self, raw: memoryview) -> Incoming | Awaitable[Incoming]:
         start = read_header_start(raw)
         row = self._rows.get(start.api_key)
         if row is None:
             raise UnservedApiError(start.api_key, start.api_version, f"API key {start.api_key}")
         self._counts.received_bytes[row.name] += len(raw)
         try:
-            return self._incoming(row, start.api_version, start.correlation_id, raw)
+            incoming, elements = self._incoming(row, start.api_version, start.correlation_id, raw)
         except (ApiError, UnservedApiError):
             self._counts.refused[row.name] += 1
             raise
+        if elements > FREE:
+            lease = self._room.take(elements)
+            if lease is None:
+                del incoming
+                return self._when_there_is_room(elements, row, start, raw)
+            incoming.body.elements = lease
+        return incoming
 
-    def _incoming(self, row: ApiRow, version: int, correlation_id: int, raw: memoryview) -> Incoming:
+    async def _when_there_is_room(self, elements: int, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
+        lease = await self._room.wait(elements)
+        incoming, _ = self._incoming(row, start.api_version, start.correlation_id, raw)
+        incoming.body.elements = lease
+        return incoming
+
+    def _incoming(self, row: ApiRow, version: int, correlation_id: int, raw: memoryview) -> tuple[Incoming, int]:
+        """And the number of its elements."""
         if not row.serves(version):
             if row.other_versions is None:
                 raise UnservedApiError(row.key, version, f"{row.name} ({row.versions[0]} to {row.versions[1]} are)")
             asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
-            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions))
+            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions)), 0
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
-        body, _ = decode(row.request, version, raw, at, row.elements_max)
+        body, _, elements = decode_counted(row.request, version, raw, at, row.elements_max)
         asked = Asked(version, self._caller, client_id or "", self._memory)
-        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan))
+        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan)), elements
 
     def encode(self, request: Request, answer: Any) -> Frame:
         call = call_of(request)

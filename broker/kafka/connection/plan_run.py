@@ -1,7 +1,8 @@
 """Performs the plans of one connection: each thing that a plan asks for is a request of the node's own.
 
 `PlanDriver` is the way of a connection's requests (`broker.network.connection_loop.Way`). The first question of a plan
-is in the request channel before the next frame is read, so what clients send on one connection keeps its order. Most
+is in the request channel before the next frame is read, so what clients send on one connection keeps its order; after
+most requests the next one is read only when they are answered, as in Kafka (`ApiRow.is_pipelined`). Most
 plans have one question, and its answer is the last step. The next questions of others go on in a task. A request of a
 client is answered in its place among the others (network/processor.py), whenever its plan is done.
 
@@ -16,21 +17,25 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
+from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
 
 
 class KafkaCall:
     """The body of a client's request on its way: how its plan is made, and what its answer needs to know."""
 
-    __slots__ = ("asked", "asked_last", "body", "make_plan", "row")
+    __slots__ = ("asked", "asked_last", "body", "elements", "make_plan", "row")
 
     def __init__(self, row: ApiRow, asked: Asked, body: Any, make_plan: MakePlan) -> None:
         self.row, self.asked, self.body, self.make_plan = row, asked, body, make_plan
         self.asked_last: Request | None = None
         """The newest request of the node's own that the plan asked for."""
+        self.elements: Lease | None = None
+        """That of the elements of the body, if it has many."""
 
 
 def call_of(request: Request) -> KafkaCall:
@@ -41,29 +46,44 @@ def call_of(request: Request) -> KafkaCall:
 class PlanDriver:
     """That of one connection."""
 
-    def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest) -> None:
-        self.channel, self.prepare, self.fail = channel, prepare, fail
+    def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest, room: ElementRoom) -> None:
+        self.channel, self.prepare, self.fail, self.room = channel, prepare, fail, room
         self._open: dict[PlanRun, None] = {}
+        self._alone: tuple[Request, asyncio.Future[None]] | None = None
+        """The request before whose answer no other one is read, and that its answer has left."""
 
     async def send(self, request: Request) -> None:
-        """Perform the plan of a client's request, up to its first question."""
-        run = PlanRun(self, request)
+        """Perform the plan of a client's request, up to its first question; or, where requests of its API are not
+        pipelined, until its answer has left."""
+        run, call = PlanRun(self, request), call_of(request)
         self._open[run] = None
         await run.begin()
+        if call.elements is not None and run in self._open:
+            self.room.release_later(call.elements)
+        if not call.row.is_pipelined:
+            left = asyncio.get_running_loop().create_future()
+            self._alone = request, left
+            await left
 
     def request_sent(self, request: Request) -> None:
         """The answer has left the node. The last request of the node's own stands for it in the metrics."""
+        if self._alone is not None and self._alone[0] is request:
+            self._alone[1].set_result(None)
+            self._alone = None
         asked = call_of(request).asked_last
         self.channel.request_sent(request if asked is None or request.error is not None else asked)
 
-    def over(self, run: PlanRun) -> None:
+    def over(self, run: PlanRun, call: KafkaCall) -> None:
         self._open.pop(run, None)
+        if call.elements is not None:
+            self.room.release(call.elements)
 
     def close(self) -> None:
         """The connection is gone: nobody waits for the answers."""
         for run in tuple(self._open):
             run.abandon()
         self._open.clear()
+        self.room.close()
 
     def __repr__(self) -> str:
         return f"PlanDriver({len(self._open)} open)"
@@ -162,7 +182,7 @@ class PlanRun:
         self._driver.fail(self._theirs, error)
 
     def _over(self) -> None:
-        self._driver.over(self)
+        self._driver.over(self, self._call)
         asked = self._call.asked_last
         if asked is not None:  # its answer's bytes are in ours, and count until they are written
             self._theirs.response_lease, asked.response_lease = asked.response_lease, None

@@ -7,12 +7,14 @@ import logging
 from collections.abc import Mapping
 
 from broker.kafka.api_row import ApiRow
+from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.connection.frame_connection import Frame, FrameConnection
 from broker.kafka.connection.kafka_wire import KafkaWire, RequestCounts, UnservedApiError
 from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.doors import BrokerService
+from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Caller
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.errors import ApiError
@@ -48,17 +50,20 @@ class ServedConnection:
         service: BrokerService,
         counts: RequestCounts,
         lines: ThrottledLines,
+        elements: MemoryBudget,
     ) -> None:
-        """`lines` are those about connections that were closed, of all listeners together."""
+        """`elements` is the room of the whole node; `lines` are those about connections that were closed, of all
+        listeners together."""
         self.connection, self._listener, self._lines = connection, listener, lines
         caller = Caller(connection.peer, listener, listener_type=ListenerType.KAFKA)
         self._memory = ConnectionMemory()
-        self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail)
+        room = ElementRoom(elements, connection.peer.host)
+        self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
             service.channel,
             caller,
             connection,
-            KafkaWire(rows, caller, self._memory, counts),
+            KafkaWire(rows, caller, self._memory, counts, room),
             service.client_requests,
             PIPELINED_MAX,
             lambda request: None,

@@ -25,15 +25,21 @@ def decode(
     cls: type[T], version: int, view: memoryview, at: int = 0, elements_max: int = ELEMENTS_MAX
 ) -> tuple[T, int]:
     """The message that begins at `at`, and where it ends. Its bytes and records are slices of `view`."""
+    message, end, _ = decode_counted(cls, version, view, at, elements_max)
+    return message, end
+
+
+def decode_counted(cls: type[T], version: int, view: memoryview, at: int, elements_max: int) -> tuple[T, int, int]:
+    """`decode`, and how many elements the arrays of the message have."""
     facts = facts_of(cls)
     reader = facts.readers.get(version) or _reader(cls, facts, version)
     try:
-        message, end = reader(view, at, elements_max)
+        message, end, left = reader(view, at, elements_max)
     except (struct.error, IndexError):
         raise InvalidRequestError(f"{facts.name} of version {version} ends before its last field") from None
     except UnicodeDecodeError:
         raise InvalidRequestError(f"{facts.name} of version {version} has a string that is not UTF-8") from None
-    return message, end
+    return message, end, elements_max - left
 
 
 def encode(message: object, version: int) -> list[Any]:

@@ -1,6 +1,6 @@
 """Compiles the reader of one message in one version: a function without calls for what most messages have.
 
-    made(view, at, left) -> (message, end)       left: how many elements its arrays may have in all
+    made(view, at, left) -> (message, end, left)       left: how many elements its arrays may have in all
 
 Neighbours of fixed size are unpacked at once, together with the length or the count of tags that follows them. The
 structs of arrays are read in the loop itself. The reader raises what the bytes cause (codec.py makes typed errors of
@@ -39,7 +39,7 @@ def compile_reader(cls: type, version: int, flexible: bool) -> Reader:
     made.source.add("end = len(view)")
     made.struct(cls, "o0")
     made.finish()
-    made.source.add("return o0, at")
+    made.source.add("return o0, at, left")
     reader: Reader = made.source.compiled("def made(view, at, left):")
     return reader
 

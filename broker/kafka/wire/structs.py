@@ -19,7 +19,7 @@ from broker.kafka.wire.fields import ALL, MISSING, MISSING_STRUCT, NONE, Version
 from broker.kafka.wire.fields import versions as _range
 
 T = TypeVar("T")
-Reader = Callable[[memoryview, int, int], tuple[Any, int]]
+Reader = Callable[[memoryview, int, int], tuple[Any, int, int]]
 Writer = Callable[[Any], list[Any]]
 _OF_OUR_OWN: Final = ("__dict__", "__weakref__", "__annotations__")
 

@@ -28,8 +28,8 @@ from broker.kafka.schemas.table import REQUESTS, RESPONSES
 ITEMS_MAX: Final = 20_000
 """Twice what the controller decides about at once: the error that it gives for more tells the remedy."""
 MANY: Final = 100_000
-WITH_MANY: Final = ("Metadata", "CreateTopics", "CreatePartitions", "AlterPartitionReassignments")
-"""Metadata works on a thousand at a time. The others name every replica of up to 10,000 partitions."""
+WITH_MANY: Final = ("CreateTopics", "CreatePartitions", "AlterPartitionReassignments")
+"""They name every replica of up to 10,000 partitions."""
 
 
 def admin_rows(parts: DoorParts) -> list[ApiRow]:

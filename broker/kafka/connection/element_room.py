@@ -1,0 +1,70 @@
+"""Limits the elements of requests that a node works on: those of all arrays, over all connections of Kafka's protocol.
+
+An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
+so the memory of frames does not bound it. A request with few is free. Another one takes a lease, for the time of its
+plan, but no longer than LEASE_MS: who waits long must not hold up all others. While there is no room, its body is not
+kept, but read again later. One address has half of the room at most.
+
+Not here: how many elements one request may have (`ApiRow.elements_max`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker.network.memory_budget import Lease, MemoryBudget
+from broker.network.request_memory import acquired
+
+OPEN_MAX: Final = 40_000
+"""Some 20 MB of requests, and nearly a second of work; half of that for one address."""
+CONNECTION_SHARE: Final = 2
+FREE: Final = 16
+"""Elements that a request has for nothing: those of most."""
+LEASE_MS: Final = 1_000
+
+
+def new_budget() -> MemoryBudget:
+    """The room of one node. Its unit is an element."""
+    return MemoryBudget(OPEN_MAX, CONNECTION_SHARE)
+
+
+class ElementRoom:
+    """That of one connection."""
+
+    __slots__ = ("_account", "_open")
+
+    def __init__(self, budget: MemoryBudget, host: str) -> None:
+        self._account = budget.open(host)
+        self._open: set[Lease] = set()
+
+    def take(self, count: int) -> Lease | None:
+        """None if there is no room for so many now."""
+        if not self._account.has_room(count):
+            return None
+        return self._opened(self._account.take(count))
+
+    async def wait(self, count: int) -> Lease:
+        return self._opened(await acquired(self._account, count))
+
+    def _opened(self, lease: Lease) -> Lease:
+        self._open.add(lease)
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """A second time does nothing."""
+        self._open.discard(lease)
+        lease.release()
+
+    def release_later(self, lease: Lease) -> None:
+        """The plan waits for something."""
+        asyncio.get_running_loop().call_later(LEASE_MS / 1000, self.release, lease)
+
+    def close(self) -> None:
+        """The connection is gone, and its plans with it."""
+        for lease in tuple(self._open):
+            self.release(lease)
+        self._account.close()
+
+    def __repr__(self) -> str:
+        return f"ElementRoom({self._account.used} of {self._account.budget!r})"

@@ -1,0 +1,130 @@
+"""Requests with many elements take turns: what a node works on is bounded, and small requests pass by."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.kafka.connection.element_room import FREE, LEASE_MS, OPEN_MAX
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.network.request_channel import Request
+from tests.support.kafka_door import VERSION, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
+from tests.support.virtual_time import run_virtual
+from tests.unit.broker.kafka.connection.test_plan_run import metadata_row
+
+HALF = OPEN_MAX // 2
+
+
+def _asks_once(asked: Asked, body: Any) -> Plan:
+    """Answers with the number of its topics."""
+    yield Ask("Metadata", None)
+    return MetadataResponse(cluster_id=str(len(body.topics)))
+
+
+def many(number: int, count: int) -> bytes:
+    return frame(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), VERSION, number)
+
+
+async def bench_that_holds(held: list[Request]) -> DoorBench:
+    return await bench_of(held.append, rows=[metadata_row(_asks_once)])
+
+
+def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        first, second, small = (bench.connect(port=port) for port in (1, 2, 3))
+        other = bench.connect("10.0.0.2")
+        first.send(many(1, HALF))
+        second.send(many(1, FREE + 1))
+        await bench.settle()
+        assert len(held) == 1 and bench.elements.statistics().waiting == 1
+        small.send(many(1, FREE))
+        other.send(many(1, HALF))
+        await bench.settle()
+        assert len(held) == 3
+        for request in tuple(held):
+            request.complete(None)
+        await bench.settle()
+        held[3].complete(None)
+        await bench.settle()
+        assert [answers(far) for far in (first, second, small, other)] == [
+            [(1, str(count))] for count in (HALF, FREE + 1, FREE, HALF)
+        ]
+        for far in (first, second, small, other):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_request_that_waits_for_something_gives_its_room_to_others_after_a_while() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        first, second = bench.connect(port=1), bench.connect(port=2)
+        first.send(many(1, HALF))
+        second.send(many(1, HALF))
+        await bench.settle()
+        assert len(held) == 1
+        await asyncio.sleep(LEASE_MS / 1_000 + 0.05)
+        assert len(held) == 2
+        for far in (first, second):
+            far.reset()
+        await bench.settle()
+        for request in held:
+            request.complete(None)
+        return bench
+
+    run_to_the_end(scenario, run_virtual)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_connection_that_ends_gives_its_room_back_and_waits_no_more(waits: bool) -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        first, second = bench.connect(port=1), bench.connect(port=2)
+        first.send(many(1, HALF))
+        await bench.settle()
+        second.send(many(1, HALF))
+        await bench.settle()
+        (second if waits else first).reset()
+        await bench.settle()
+        assert (len(held), bench.elements.statistics().waiting) == ((1, 0) if waits else (2, 0))
+        (first if waits else second).reset()
+        await bench.settle()
+        for request in held:
+            request.complete(None)
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_the_next_request_is_read_when_the_answer_to_one_that_is_not_pipelined_has_left() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        far = bench.connect()
+        far.takes = False
+        far.send(b"".join(metadata(number, "a") for number in range(100)))
+        await bench.settle()
+        assert len(held) == 1
+        held[0].complete(None)
+        await bench.settle()
+        assert len(held) == 1 and len(far.written) == 1, "nobody has read it"
+        far.takes_again()
+        for number in range(1, 100):
+            await bench.settle()
+            held[number].complete(None)
+        await bench.settle()
+        assert answers(far) == [(number, "1") for number in range(100)]
+        far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
