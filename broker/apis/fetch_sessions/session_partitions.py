@@ -89,11 +89,11 @@ class SessionPartitions:
 
     def update(self, body: FetchRequest) -> None:
         """The partitions that the request names, at their new positions, and without those that it forgets."""
-        named = {wanted.partition: wanted for wanted in body.partitions}
+        named = {wanted.partition: wanted for wanted in body.partitions} if body.is_full else {}
         if body.is_full:
             added = len(named) - len(self._watched)
         else:
-            added = sum(partition not in self._watched for partition in named)
+            added = sum(wanted.partition not in self._watched for wanted in body.partitions)
         if len(self._watched) + added > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
         if added > 0 and body.replica_id < 0 and self._memory.room() < added * SESSION_PARTITION_BYTES:
@@ -107,7 +107,8 @@ class SessionPartitions:
             # Partitions that the request does not name would keep the earlier epoch, and a caught-up follower that
             # registered anew could not join their ISRs. On a new stream the follower names all partitions.
             raise StaleBrokerEpochError(f"the session is of replica {known[0]}, epoch {known[1]}")
-        self._reads.replica_id, self._broker_epoch = asker
+        self._broker_epoch = body.broker_epoch
+        self._reads.is_for(body.replica_id)
         if body.is_full:
             self._update_all(named)
         else:
@@ -270,17 +271,12 @@ class SessionPartitions:
 
     def _quiet(self, watched: WatchedPartition) -> PartitionFetchResult:
         """The result of a partition that has no news, or none for which the answer has room."""
-        wanted, source = watched.wanted, watched.source
-        if wanted.partition in self._new or source is None:
-            return self._reads.look(watched)
-        return PartitionFetchResult(
-            wanted.partition,
-            wanted.topic_id,
-            wanted.fetch_offset,
-            None,
-            source.high_watermark,
-            source.log.log_start_offset,
-        )
+        if watched.quiet is not None and watched.wanted.partition not in self._new:
+            return watched.quiet
+        result = self._reads.look(watched)
+        if result.error is None and watched.wanted.partition not in self._new:
+            watched.quiet = result
+        return result
 
     def close(self) -> None:
         """The session is over."""

@@ -40,14 +40,13 @@ class SessionReads:
         self._copying = 0  # bytes for replicas that move, in the answer that is being built
         self._size = 0
         self._leased = 0
-        self.replica_id = -1
-        """That of the follower, or -1 of a consumer."""
+        self.replica_id, self.is_replica = -1, False
         self.is_left_out = self.is_cut = False
         """The answer that is built has no room for records of the partition that was read last, or not for all."""
 
-    @property
-    def is_replica(self) -> bool:
-        return self.replica_id >= 0
+    def is_for(self, replica_id: int) -> None:
+        """The fetcher is this follower, or with -1 a consumer."""
+        self.replica_id, self.is_replica = replica_id, replica_id >= 0
 
     def begin_answer(self, leased: int) -> None:
         """`leased` bytes are counted for it already."""
@@ -56,7 +55,7 @@ class SessionReads:
     def read(self, watched: WatchedPartition, room: int) -> PartitionFetchResult | None:
         """The partition's result in an answer that has so much room left. None while its records are read from the
         disk, or held by the throttle: it is in a later answer then."""
-        result = _empty(watched)
+        result, watched.quiet = _empty(watched), None
         self.is_left_out = self.is_cut = False
         try:
             source, leading = self._check(watched, result)
@@ -122,9 +121,9 @@ class SessionReads:
             )
             return None
         if found.records:
-            self.is_cut = found.next_offset < self._bound(source)
-        else:
-            self.is_left_out = not is_first and wanted.fetch_offset < self._bound(source)
+            self.is_cut = found.next_offset < (source.log.log_end_offset if self.is_replica else source.high_watermark)
+        elif not is_first:
+            self.is_left_out = wanted.fetch_offset < self._bound(source)
         return found.records
 
     def _bound(self, source: Partition) -> int:

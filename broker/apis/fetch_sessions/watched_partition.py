@@ -32,12 +32,14 @@ class WatchedPartition:
     """The error, or where the histories part, if the last answer told one."""
     doubted_at: int = -1
     source: Partition | None = None
+    quiet: PartitionFetchResult | None = None
+    """Its result in full answers until there is news of it."""
     is_copy: bool = False
     """True if the records of the last look go to a replica that moves."""
 
     def want(self, wanted: FetchPartition) -> None:
         """The fetcher asks anew: what it was told of its last position does not count any more."""
-        self.wanted, self.error, self.diverging, self.sent_trouble = wanted, None, None, None
+        self.wanted, self.error, self.diverging, self.sent_trouble, self.quiet = wanted, None, None, None, None
 
     def watch(self, get: GetPartition, watcher: PartitionWatcher) -> Partition:
         """The hosted partition, watched by this session from now on."""

@@ -11,7 +11,13 @@ from broker.apis.fetch_sessions.session_partitions import SESSION_PARTITION_BYTE
 from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
-from penstock.errors import NotLeaderOrFollowerError, OffsetOutOfRangeError, ResourceExhaustedError, UnknownTopicIdError
+from penstock.errors import (
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    ResourceExhaustedError,
+    UnknownTopicIdError,
+)
 from penstock.messages.fetch import FetchPartition
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.fetchers import Fetcher, at, produce, run
@@ -225,6 +231,32 @@ def test_an_error_of_a_partition_for_which_there_is_no_room_is_told_in_a_full_an
         fetcher.ask(of(PARTITION), of(OTHER, 7), is_full=True, max_bytes=10)
         errors = [type(result.error) for result in fetcher.answers[0].partitions]
         assert errors == [type(None), OffsetOutOfRangeError]
+
+    lasting(tmp_path, scenario)
+
+
+def test_a_full_answer_tells_what_is_so_now_of_partitions_without_records(tmp_path: Path) -> None:
+    """Their high watermarks and log starts, and an error that comes and goes without a word to their watchers."""
+
+    async def scenario(partition: Partition, fetcher: Fetcher) -> None:
+        def bounds() -> tuple[int, int]:
+            fetcher.ask(of(PARTITION, 2), wait_ms=0, is_full=True)
+            (result,) = fetcher.answers[-1].partitions
+            return (-1, -1) if result.error is not None else (result.log_start_offset, result.high_watermark)
+
+        produce(partition, b"a", b"b")
+        assert [bounds(), bounds()] == [(0, 0), (0, 0)]
+        flush(partition)
+        assert [bounds(), bounds()] == [(0, 2), (0, 2)]
+        delete_below(partition, 1)
+        assert [bounds(), bounds()] == [(1, 2), (1, 2)]
+        partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+        assert [bounds(), bounds()] == [(-1, -1), (-1, -1)]
+        partition.become_leader(state(leader_epoch=7, isr=(1,)), 0)
+        partition.hold(KafkaStorageError("it is moved"))
+        assert [bounds(), bounds()] == [(-1, -1), (-1, -1)]
+        partition.release()
+        assert [bounds(), bounds()] == [(1, 2), (1, 2)]
 
     lasting(tmp_path, scenario)
 
