@@ -53,6 +53,7 @@ KAFKA_STEP = 600
 """Above the port of BROKER."""
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 BALANCE_SECONDS_MAX = 10
 """Where the balance of leaders is looked at less often, no story ends with it."""
 _pack_time = Struct("d").pack
@@ -318,7 +319,8 @@ class World:
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
         self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I44: brokers have equally many replicas")
         self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
-        self._until(lambda: not between_log_dirs(self.brokers), HEAL_SECONDS, "I50: no replica moves between log dirs")
+        moving_s = HEAL_SECONDS + self._moving_seconds()
+        self._until(lambda: not between_log_dirs(self.brokers), moving_s, "I50: no replica moves between log dirs")
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
@@ -398,6 +400,16 @@ class World:
         if node is None or not self.machines[0].config.auto_replica_balance_enable:
             return node is None
         return bool(self._on_the_move()) or apart(node.loader.image) > 1
+
+    def _moving_seconds(self) -> float:
+        """The time that the throttle of moves between log dirs takes for all logs of a broker."""
+        rate = self.plan.config.get(MOVE_RATE)
+        sizes = (
+            sum(partition.log.size_bytes for partition in broker.node.broker.replicas.hosted.all())
+            for broker in self.brokers
+            if broker.node is not None and broker.node.broker is not None
+        )
+        return 0.0 if rate is None else max(sizes, default=0) / int(str(rate))
 
     def _led_elsewhere(self) -> list[str]:
         """I40: of each broker not more than the share that the balance of leaders lets pass."""
