@@ -49,6 +49,8 @@ class FakeEnd:
     def says(self, what: bytes | Exception) -> None:
         self._coming.put_nowait(what)
 
+    def half_close(self) -> None: ...
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -135,6 +137,19 @@ def test_a_node_may_end_a_connection_only_after_a_produce_without_acks(acks: int
         assert connection.is_broken
 
     assert len(talk(story)) == acks
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_node_answers_what_is_open_before_it_ends_a_connection_that_its_client_has_ended(is_answered: bool) -> None:
+    async def story(connection: Connection, end: FakeEnd) -> None:
+        connection.send(MetadataRequest(), 12)
+        connection.end_input()
+        if is_answered:
+            end.says(answer(MetadataResponse(), 12, FIRST))
+        end.says(ClosedByNode("closed"))
+        await settle()
+
+    assert len(talk(story)) == (not is_answered)
 
 
 def test_pieces_are_the_data() -> None:

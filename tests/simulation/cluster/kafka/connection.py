@@ -65,7 +65,7 @@ class Connection:
         self._end, self._client_id, self._number, self._wrong = end, client_id, first, wrong
         self._waiting: deque[_Asked] = deque()
         self._why = ""
-        self._is_ending = self._may_end = False
+        self._is_ending = self._had_no_acks = False
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @property
@@ -84,7 +84,7 @@ class Connection:
             self._waiting.append(_Asked(self._number, type(message), version, answer))
         else:
             answer.set_result(None)
-            self._may_end = True
+            self._had_no_acks = True
         self._end.send(self._frame(message, version))
         return answer
 
@@ -117,7 +117,8 @@ class Connection:
                     del here[: SIZE.size + size]
                     self._take(memoryview(frame))
         except ClosedByNode as error:
-            if not self._may_end:
+            is_done = self._is_ending and not self._waiting
+            if not (is_done or self._had_no_acks):
                 self._wrong(f"I58: {self._client_id}: {error}, with {len(self._waiting)} requests open")
             self._over(str(error))
         except ConnectionError as error:
@@ -160,7 +161,7 @@ class Connection:
 
     def end_input(self) -> None:
         """Sends no more; what is open is answered."""
-        self._is_ending = self._may_end = True
+        self._is_ending = True
         self._end.half_close()
 
     def close(self, why: str = "closed by its client") -> None:

@@ -37,14 +37,14 @@ class SimulatedBind:
         """`serves`: the process has not been asked to stop."""
         self._network, self._process, self._machine, self._serves = network, process, machine, serves
 
-    async def __call__(self, protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> BoundSocket:
+    async def __call__(self, protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> SimulatedAddress:
         if endpoint in self._network.listeners:
             raise OSError(errno.EADDRINUSE, "the address is in use")
-        return BoundSocket(self._network, self._process, self._machine, protocol, endpoint, self._serves)
+        return SimulatedAddress(self._network, self._process, self._machine, protocol, endpoint, self._serves)
 
 
-class BoundSocket:
-    """`Server` of the same: a socket that listens."""
+class SimulatedAddress:
+    """`BoundAddress` of the same. Until it listens, connections are refused."""
 
     def __init__(
         self,
@@ -57,7 +57,10 @@ class BoundSocket:
     ) -> None:
         self._network, self._process, self._protocol, self._endpoint = network, process, protocol, endpoint
         self._serves = serves
-        self._listener = network.listeners[endpoint] = Listener(process, machine, {METHOD: self._accept})
+        self._listener = Listener(process, machine, {METHOD: self._accept})
+
+    async def listen(self) -> None:
+        self._network.listeners[self._endpoint] = self._listener
 
     def close(self) -> None:
         if self._network.listeners.get(self._endpoint) is self._listener:
@@ -95,7 +98,8 @@ class ServerEnd:
             while not self._is_closed:
                 got = await self._exchange.to_server.get()
                 if got is OK:
-                    protocol.eof_received()
+                    if not protocol.eof_received():
+                        self.close()
                     await asyncio.get_running_loop().create_future()
                 elif isinstance(got, Status):
                     error = ConnectionResetError(got.details)

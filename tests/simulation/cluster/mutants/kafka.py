@@ -78,6 +78,12 @@ KAFKA = (
         stories=WRITES,
     ),
     Mutant(
+        "a client that has ended its half of a connection gets no answers",
+        "seam: a connection has two halves",
+        (Edit(FrameConnection.eof_received, "return True", "return False"),),
+        stories=WRITES,
+    ),
+    Mutant(
         "acks=0 is answered",
         "seam: Kafka's protocol answers no Produce with acks=0",
         (Edit(produce_plan, "if body.acks:", "if True:"),),
