@@ -56,6 +56,7 @@ async def bind_on_loop(make_protocol: MakeProtocol, endpoint: Endpoint) -> Bound
             bound = socket.socket(family, kind, protocol)
             sockets.append(bound)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # else a restart waits for old connections
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit it: a client may vanish
             if family == socket.AF_INET6:
                 bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             bound.bind(address)

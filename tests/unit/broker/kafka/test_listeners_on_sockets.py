@@ -122,6 +122,10 @@ def test_nobody_is_accepted_before_the_node_has_caught_up() -> None:
         client = await connect(port)
         client.writer.write(metadata(1))
         assert await client.answer() == (1, "none")
+        (served,) = bench.listener._open.values()
+        accepted = served.connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), "a client that vanishes is noticed"
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "an answer waits for nothing"
         client.close()
 
     run(scenario, lambda bind: DoorBench(bind=bind))

@@ -232,7 +232,7 @@ def test_every_question_of_a_plan_is_prepared_before_it_queues_and_holds_up_its_
     run_to_the_end(scenario)
 
 
-def test_a_later_question_that_cannot_be_prepared_fails_its_request_alone() -> None:
+def test_a_question_that_cannot_be_prepared_fails_its_request_alone() -> None:
     def prepare(request: Request) -> None:
         if request.body == "bad":
             raise InvalidRequestError("it cannot be prepared")
@@ -243,9 +243,9 @@ def test_a_later_question_that_cannot_be_prepared_fails_its_request_alone() -> N
     async def scenario() -> DoorBench:
         bench = await bench_of(prepare=prepare, rows=[metadata_row(METADATA.plan, failed)])
         far = bench.connect()
-        far.send(metadata(1, "a", "bad", "c") + metadata(2, "d"))
+        far.send(metadata(1, "a", "bad", "c") + metadata(2, "bad") + metadata(3, "d"))
         await bench.settle()
-        assert answers(far) == [(1, "it cannot be prepared"), (2, "d")]
+        assert answers(far) == [(1, "it cannot be prepared"), (2, "it cannot be prepared"), (3, "d")]
         far.reset()
         await bench.settle()
         return bench
