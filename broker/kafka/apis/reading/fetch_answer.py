@@ -36,6 +36,7 @@ NO_TOPIC: Final = "/"
 """Begins the name of a topic in a session if no topic has its id. No topic has this in its name."""
 _NO_DIVERGENCE, _NO_LEADER, _NO_SNAPSHOT = FetchResponseEpochEndOffset(), FetchResponseLeaderIdAndEpoch(), SnapshotId()
 """Shared by all partitions that have none: never written to."""
+_UNKNOWN_ID, _UNKNOWN_NAME = UnknownTopicIdError(), UnknownTopicOrPartitionError()
 
 
 def answer_to(
@@ -91,9 +92,9 @@ def _tell_error(
 
 def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchResult) -> ApiError | None:
     if result.partition.topic.startswith(NO_TOPIC):
-        return UnknownTopicIdError()
+        return _UNKNOWN_ID
     if not result.topic_id:
-        return UnknownTopicOrPartitionError()
+        return _UNKNOWN_NAME
     return None if result.error is None else unless_elsewhere(image, node_id, result.partition, result.error)
 
 

@@ -28,9 +28,12 @@ from broker.kafka.schemas.offsets import (
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
 from penstock.messages import offsets as ours
+from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 
 API: Final = "ListOffsets"
+PORTION: Final = LIST_OFFSETS.limits.elements["partitions"]
+"""More partitions than one of the node's own requests has are asked in turns."""
 EPOCHS_FROM: Final = 4
 """The first version whose answers have leader epochs."""
 EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP = -4, -5, -6
@@ -72,8 +75,8 @@ class ListOffsetsPlans:
                 if question is not None:
                     questions.append((question, answer))
             told.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-        if questions:
-            yield from self._ask(asked, max(body.timeout_ms, 0), questions)
+        for at in range(0, len(questions), PORTION):
+            yield from self._ask(asked, max(body.timeout_ms, 0), questions[at : at + PORTION])
         return ListOffsetsResponse(topics=told)
 
     def _ask(

@@ -20,9 +20,12 @@ from broker.kafka.schemas.offsets import (
 )
 from penstock.errors import ApiError
 from penstock.messages import offsets as ours
+from penstock.messages.client_apis import OFFSET_FOR_LEADER_EPOCH
 from penstock.types import TopicPartition
 
 API: Final = "OffsetForLeaderEpoch"
+PORTION: Final = OFFSET_FOR_LEADER_EPOCH.limits.elements["partitions"]
+"""More partitions than one of the node's own requests has are asked in turns."""
 
 
 class OffsetForLeaderEpochPlans:
@@ -52,11 +55,10 @@ class OffsetForLeaderEpochPlans:
                 )
                 for one in topic.partitions
             ]
-        if questions:
-            found: ours.OffsetForLeaderEpochResponse = yield Ask(
-                API, ours.OffsetForLeaderEpochRequest(tuple(questions))
-            )
-            for result, part in zip(found.partitions, answers, strict=True):
+        for at in range(0, len(questions), PORTION):
+            request = ours.OffsetForLeaderEpochRequest(tuple(questions[at : at + PORTION]))
+            found: ours.OffsetForLeaderEpochResponse = yield Ask(API, request)
+            for result, part in zip(found.partitions, answers[at : at + PORTION], strict=True):
                 self._tell(asked, result, part)
         return OffsetForLeaderEpochResponse(topics=told)
 

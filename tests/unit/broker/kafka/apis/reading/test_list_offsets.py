@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.apis.reading.list_offsets import PORTION
 from broker.kafka.schemas.offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -144,6 +145,12 @@ def test_the_time_that_the_client_gives_is_that_of_the_look_up(node: ReadingNode
     asks(node, ("t", 0, LATEST), timeout_ms=-5)
     asks(node, ("t", 0, LATEST), timeout_ms=1234, version=9)
     assert [ask.body.timeout_ms for ask in node.asks] == [1234, 0, 1234]
+
+
+def test_more_partitions_than_one_request_of_the_node_has_are_asked_in_turns(node: ReadingNode) -> None:
+    answers = asks(node, *(("t", n, LATEST) for n in range(PORTION + 1)))
+    assert [len(ask.body.partitions) for ask in node.asks] == [PORTION, 1]
+    assert [one.error_code for one in answers] == [0, 0] + [UNKNOWN_TOPIC] * (PORTION - 1)
 
 
 def test_a_request_for_nothing_asks_nothing(node: ReadingNode) -> None:

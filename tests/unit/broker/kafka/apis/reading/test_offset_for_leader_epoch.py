@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.apis.reading.offset_for_leader_epoch import PORTION
 from broker.kafka.schemas.offsets import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
 from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, ReadingNode
 
@@ -67,3 +68,9 @@ def test_a_client_that_says_it_is_a_replica_may_not_ask(node: ReadingNode, versi
 
 def test_a_client_before_version_3_says_nothing_of_itself(node: ReadingNode) -> None:
     assert asks(node, ("t", 0, EPOCH), version=2, replica_id=-2) == [(0, 0, EPOCH, 2)]
+
+
+def test_more_partitions_than_one_request_of_the_node_has_are_asked_in_turns(node: ReadingNode) -> None:
+    answers = asks(node, *(("t", n, EPOCH) for n in range(PORTION + 1)))
+    assert [len(ask.body.partitions) for ask in node.asks] == [PORTION, 1]
+    assert [told[1] for told in answers] == [0, 0] + [UNKNOWN_TOPIC] * (PORTION - 1)
