@@ -21,13 +21,16 @@ INTRODUCTION = """# APIs of Kafka's protocol
 
 Made from `broker/kafka/api_rows.py` by `python -m broker.kafka.api_reference`; do not edit by hand.
 
-The APIs that a listener of the type KAFKA serves ([Kafka's clients](kafka-clients.md)), as ApiVersions tells its
-clients. *Served* are the versions that get an answer, *told* those that ApiVersions names where that is more: some
-clients turn a feature on only if an old version is in the range. *Kafka's* are the versions of Apache Kafka 4.3. A
-request of another API or version ends the connection, as in Kafka; ApiVersions itself answers with UNSUPPORTED_VERSION
-and this table.
+The APIs that a listener of the type KAFKA serves ([Kafka's clients](kafka-clients.md)). *Versions* are those that
+ApiVersions tells clients, *Kafka's* those of Apache Kafka 4.3. A request of another API or version ends the connection,
+as in Kafka, and the node's log says so; ApiVersions itself answers with UNSUPPORTED_VERSION and this table. Produce
+tells versions that Kafka 4 tells, too, and answers with an error below 3: by these, older clients of librdkafka know
+that they may compress.
 
-| key | API | served | told | Kafka's |
+*Elements* are those of all arrays of one request together, nested ones too. A request with more ends its connection
+before it costs work. `socket.request.max.bytes` bounds every request ([configuration](configuration.md)).
+
+| key | API | versions | Kafka's | elements |
 | --- | --- | --- | --- | --- |
 """
 NOT_SERVED = """
@@ -62,10 +65,9 @@ def reference() -> str:
 
 
 def _row(row: ApiRow) -> str:
-    told = _range(*row.advertised) if row.advertised not in (None, row.versions) and row.advertised else ""
-    return (
-        f"| {row.key} | {row.name} | {_range(*row.versions)} | {told} | {_range(*facts_of(row.request).versions)} |\n"
-    )
+    versions, kafkas = row.advertised or row.versions, facts_of(row.request).versions
+    cells = (str(row.key), row.name, _range(*versions), _range(*kafkas), f"{row.elements_max:,}")
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _range(first: int, last: int) -> str:
