@@ -10,7 +10,7 @@ The base offset is 0 unless the caller gives one, because the log sets the place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 from typing import TypedDict, Unpack
@@ -35,6 +35,8 @@ from penstock.record.varint import TABLE_LIMIT, VARINTS, WIDTH_LIMITS, encode_va
 from penstock.types import NO_EPOCH, NO_TIMESTAMP
 
 Headers = Sequence[tuple[str, bytes | None]]
+HeadersLike = Headers | Mapping[str, bytes | None]
+"""As users give them. A dict has each name once; the wire allows more."""
 
 MAX_BATCH_BYTES = (1 << 31) - 1 + LENGTH_OVERHEAD_BYTES
 """The largest batch that the batch length field can tell."""

@@ -15,7 +15,7 @@ from functools import partial
 
 from penstock import Consumer, Producer
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.sender import ProducerStatistics
+from penstock.client.producer.producer_statistics import ProducerStatistics
 
 TOPIC = "failover"
 PARTITIONS = 3

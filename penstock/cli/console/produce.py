@@ -35,7 +35,7 @@ from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecord
 if TYPE_CHECKING:
     from penstock import Producer
     from penstock.client.producer.future import BulkFuture, RecordFuture
-    from penstock.client.producer.sender import ProducerStatistics
+    from penstock.client.producer.producer_statistics import ProducerStatistics
 
 DEFAULT_LIMIT = 1_048_588
 RECORD_BYTES_MAX = 64 * 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.cli.demo.reading import Table
 from penstock.cli.demo.text import Sums, Text
 from penstock.cli.output import note, print_fields, print_json, print_table
-from penstock.client.producer.sender import ProducerStatistics
+from penstock.client.producer.producer_statistics import ProducerStatistics
 
 
 @dataclass(frozen=True, slots=True)

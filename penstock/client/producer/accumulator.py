@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from penstock.client.producer.batch import Headers, ProducerBatch
+from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import BufferShare, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
@@ -26,7 +26,7 @@ from penstock.client.producer.partitioner import StickyChooser
 from penstock.client.producer.sequences import PartitionSequences
 from penstock.errors import ClientClosedError, InvalidRecordError, PenstockError
 from penstock.record.batch import HEADER_BYTES
-from penstock.record.builder import record_size_bytes_upper
+from penstock.record.builder import Headers, record_size_bytes_upper
 from penstock.record.codecs import Codec
 from penstock.threads import Threads
 from penstock.types import TopicPartition

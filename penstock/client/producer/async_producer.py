@@ -20,12 +20,13 @@ from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.accumulator import NotAppended
-from penstock.client.producer.batch import HeadersLike, ProducerBatch
+from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
 from penstock.client.producer.producer import Producer
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import TimedOutError
+from penstock.record.builder import HeadersLike
 
 
 @face(ProducerConfig, PRODUCER_METHODS)

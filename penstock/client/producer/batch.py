@@ -19,7 +19,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.sequences import SequencePlace
 from penstock.errors import PenstockError
 from penstock.record.batch import with_producer
-from penstock.record.builder import build_batch
+from penstock.record.builder import Headers, build_batch
 from penstock.record.codecs import Codec
 from penstock.record.lone_batch import smallest_batch
 from penstock.record.reader import RecordColumns, read_columns
@@ -33,10 +33,6 @@ RECORD_OVERHEAD_BYTES = 16
 
 KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
 """The same with a key."""
-
-Headers = Sequence[tuple[str, bytes | None]]
-HeadersLike = Headers | Mapping[str, bytes | None]
-"""As users give them. A dict has each name once; the wire allows more."""
 
 
 class ProducerBatch:

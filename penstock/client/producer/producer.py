@@ -22,13 +22,14 @@ from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.accumulator import NotAppended
-from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
+from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import CalledInCallbackError, TimedOutError
+from penstock.record.builder import HeadersLike
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -25,13 +25,14 @@ from penstock.client.producer.accumulator import (
     NotAppended,
     PendingRecord,
 )
-from penstock.client.producer.batch import Headers, ProducerBatch
+from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture, when_done
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
-from penstock.client.producer.sender import ProducerStatistics, Sender
+from penstock.client.producer.producer_statistics import ProducerStatistics
+from penstock.client.producer.sender import Sender
 from penstock.client.producer.stalled import producer_waits
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import (
@@ -41,6 +42,7 @@ from penstock.errors import (
 )
 from penstock.messages.metadata import TopicInfo
 from penstock.record.batch import HEADER_BYTES
+from penstock.record.builder import Headers
 from penstock.record.codecs import codec_from_name
 from penstock.record.lone_batch import check_record_size
 from penstock.types import TopicPartition

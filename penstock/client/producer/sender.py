@@ -13,7 +13,6 @@ produce_link.py's.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
@@ -22,6 +21,7 @@ from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome, Refused
 from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
 from penstock.client.wire.connection import ANSWER_GRACE_MS
@@ -34,27 +34,6 @@ DELIVERY_CHECK_MS = 1_000
 """While anything waits, delivery time-outs are looked for at least this often."""
 ASK_AROUND_MS = 1_000
 """While a broker is silent, the metadata is asked for this often: little traffic, even if every client does it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerStatistics:
-    """Counts since the producer was made.
-
-    `possible_duplicates`: how often a record may be in the log beyond its first time; the log never holds more
-    duplicates than this. Without idempotence each attempt whose outcome is unknown counts, because it may have written
-    the records. With it, only what a partition that has lost or forgotten the producer may have taken before.
-    """
-
-    records_acked: int = 0
-    records_failed: int = 0
-    batches_acked: int = 0
-    bytes_sent: int = 0
-    requests_sent: int = 0
-    batches_retried: int = 0
-    records_retried: int = 0
-    possible_duplicates: int = 0
-    buffered_bytes: int = 0
-    requests_in_flight: int = 0
 
 
 class Sender:

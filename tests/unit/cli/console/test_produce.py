@@ -11,7 +11,7 @@ import pytest
 
 from penstock.cli.console import produce, produce_lines
 from penstock.cli.console.produce_lines import BadLineError, LineShape, parse_header
-from penstock.client.producer.sender import ProducerStatistics
+from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from penstock.cli.demo.reading import Table
 from penstock.cli.demo.report import Crash, Report
 from penstock.cli.demo.text import Sums, Text
-from penstock.client.producer.sender import ProducerStatistics
+from penstock.client.producer.producer_statistics import ProducerStatistics
 
 KEY = b"a.txt"
 TEXT = [b"one\n", b"one\n", b"two\n", b"three\n"]
