@@ -26,21 +26,22 @@ from broker.kafka.schemas.security import (
     DescribeUserScramCredentialsResult,
 )
 
-NO_AUTHORIZER: Final = "No Authorizer is configured on the broker"
-"""Kafka's words, for which scripts may look."""
+NO_AUTHORIZER: Final = "No Authorizer is configured"
+"""Kafka's words, for which scripts may look. It has two endings for them."""
 
 
 def describe_acls(asked: Asked, body: DescribeAclsRequest) -> Plan:
-    return asks_nothing(DescribeAclsResponse(error_code=Code.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
+    why = f"{NO_AUTHORIZER} on the broker"
+    return asks_nothing(DescribeAclsResponse(error_code=Code.SECURITY_DISABLED, error_message=why))
 
 
 def create_acls(asked: Asked, body: CreateAclsRequest) -> Plan:
-    result = AclCreationResult(error_code=Code.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    result = AclCreationResult(error_code=Code.SECURITY_DISABLED, error_message=f"{NO_AUTHORIZER}.")
     return asks_nothing(CreateAclsResponse(results=[result] * len(body.creations)))
 
 
 def delete_acls(asked: Asked, body: DeleteAclsRequest) -> Plan:
-    result = DeleteAclsFilterResult(error_code=Code.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    result = DeleteAclsFilterResult(error_code=Code.SECURITY_DISABLED, error_message=f"{NO_AUTHORIZER}.")
     return asks_nothing(DeleteAclsResponse(filter_results=[result] * len(body.filters)))
 
 

@@ -32,11 +32,13 @@ def test_lists_of_who_may_do_what_are_off(version: int) -> None:
     listed = answered(security.describe_acls, version, DescribeAclsRequest())
     assert (listed.error_code, listed.error_message, listed.resources) == (
         SECURITY_DISABLED,
-        security.NO_AUTHORIZER,
+        "No Authorizer is configured on the broker",
         [],
     )
     made = answered(security.create_acls, version, CreateAclsRequest(creations=[AclCreation(), AclCreation()]))
-    assert [one.error_code for one in made.results] == [SECURITY_DISABLED] * 2
+    assert [(one.error_code, one.error_message) for one in made.results] == [
+        (SECURITY_DISABLED, "No Authorizer is configured.")
+    ] * 2
     gone = answered(security.delete_acls, version, DeleteAclsRequest(filters=[DeleteAclsFilter()]))
     assert [(one.error_code, one.matching_acls) for one in gone.filter_results] == [(SECURITY_DISABLED, [])]
 

@@ -1,0 +1,65 @@
+"""Records that Kafka's clients produce are in the log as the topic wants them, and the answer says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.replication.leader.record_deletion import delete_below
+from penstock.record.batch import PLACEMENT_BYTES, read_header
+from penstock.record.builder import build_batch
+from penstock.record.codecs import Codec
+from penstock.record.reader import read_records
+from storage.log_config import LogConfig
+from tests.support.kafka_produce import Door, at_door
+
+VALUES = [b"a value %d" % (row % 5) for row in range(200)]
+
+
+def stored(door: Door) -> bytes:
+    return door.at.partition.log.read(0, 1 << 20).records
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_in_any_codec_is_stored_as_it_came(codec: Codec, tmp_path: Path) -> None:
+    async def story(door: Door) -> None:
+        batch = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=codec)
+        part = await door.send(batch)
+        assert (part.error_code, part.base_offset, part.log_append_time_ms, part.log_start_offset) == (0, 0, -1, 0)
+        assert stored(door)[PLACEMENT_BYTES:] == batch[PLACEMENT_BYTES:]
+
+    at_door(tmp_path, story)
+
+
+def test_a_topic_with_a_codec_has_it_and_the_client_does_not_notice(tmp_path: Path) -> None:
+    async def story(door: Door) -> None:
+        assert (await door.send(build_batch(VALUES, timestamps_ms=1, codec=Codec.GZIP))).error_code == 0
+        assert read_header(stored(door)).codec is Codec.ZSTD
+        assert [record.value for record in read_records(stored(door))] == VALUES
+
+    at_door(tmp_path, story, LogConfig(compression_type="zstd"))
+
+
+def test_the_time_of_the_append_is_in_the_answer_and_in_the_log(tmp_path: Path) -> None:
+    async def story(door: Door) -> None:
+        now_ms = door.at.clock.wall_ms()
+        part = await door.send(build_batch([b"v"], timestamps_ms=7))
+        assert (part.error_code, part.log_append_time_ms) == (0, now_ms)
+        assert read_header(stored(door)).max_timestamp_ms == now_ms
+
+    at_door(tmp_path, story, LogConfig(message_timestamp_type="LogAppendTime"))
+
+
+def test_the_log_start_is_in_the_answer_also_of_a_refusal(tmp_path: Path) -> None:
+    """Clients decide by it whether a producer that is not known may begin anew (KIP-360)."""
+
+    async def story(door: Door) -> None:
+        await door.send(build_batch(VALUES, timestamps_ms=1))
+        delete_below(door.at.partition, 150)
+        forgotten = build_batch([b"v"], timestamps_ms=1, producer_id=7, producer_epoch=0, base_sequence=5)
+        part = await door.send(forgotten)
+        assert (part.error_code, part.log_start_offset) == (59, 150)
+        assert (await door.send(build_batch([b"v"], timestamps_ms=1))).log_start_offset == 150
+
+    at_door(tmp_path, story)
