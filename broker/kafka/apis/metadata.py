@@ -73,7 +73,7 @@ class MetadataPlans:
         for some in self._in_turns(None if everything else [self._wanted(asked, topic) for topic in body.topics or ()]):
             found = yield from topics_named(_names(some))
             if creates and not everything:
-                found = yield from _with_new_topics(found)
+                found, creates = yield from _with_new_topics(found)  # without a controller, it waits once
             views = found.topics if some is None else _views(found, some)
             told = (view for view in views if not everything or not is_unknown(view))
             alive = [broker.node_id for broker in found.brokers]
@@ -177,32 +177,31 @@ def _views(found: ours.MetadataResponse, wanted: Sequence[_Wanted]) -> Iterator[
             yield ours.TopicInfo("", topic_id, error=UnknownTopicIdError(f"no topic has the id {topic_id}"))
 
 
-def _with_new_topics(found: ours.MetadataResponse) -> Generator[Ask, Any, ours.MetadataResponse]:
-    """The answer once its unknown topics are made. What was made meanwhile by somebody else is as good."""
+def _with_new_topics(found: ours.MetadataResponse) -> Generator[Ask, Any, tuple[ours.MetadataResponse, bool]]:
+    """The answer once its unknown topics are made, and that a controller was there to make them. What was made
+    meanwhile by somebody else is as good."""
     unknown = [topic.name for topic in found.topics if is_unknown(topic) and _is_legal(topic.name)]
-    errors: dict[str, ApiError] = {}
-    for names in _in_parts(unknown):
-        new = tuple(topics.NewTopic(name) for name in names)
-        try:
-            made = yield Ask("CreateTopics", topics.CreateTopicsRequest(new, timeout_ms=CREATION_MS))
-        except ApiError as error:
-            if not error.retriable:
-                raise
-            continue
-        refused = (topic for topic in made.topics if topic.error is not None)
-        errors |= {topic.name: topic.error for topic in refused if not isinstance(topic.error, TopicExistsError)}
     if not unknown:
-        return found
+        return found, True
+    errors: dict[str, ApiError] = {}
+    is_answered = True
+    new = tuple(topics.NewTopic(name) for name in unknown)
+    try:
+        made = yield Ask("CreateTopics", topics.CreateTopicsRequest(new, timeout_ms=CREATION_MS))
+    except ApiError as error:
+        is_answered = not error.retriable
+        errors = {} if error.retriable else dict.fromkeys(unknown, error)
+    else:
+        refused = (topic for topic in made.topics if topic.error is not None)
+        errors = {topic.name: topic.error for topic in refused if not isinstance(topic.error, TopicExistsError)}
     again = yield from topics_named([topic.name for topic in found.topics])
     not_yet = LeaderNotAvailableError("the topic is being made; ask again")
-    made_now = set(unknown)
-    return replace(
-        again,
-        topics=tuple(
-            replace(topic, error=errors.get(topic.name, not_yet)) if topic.name in made_now and topic.error else topic
-            for topic in again.topics
-        ),
+    asked_for = set(unknown)
+    told = (
+        replace(topic, error=errors.get(topic.name, not_yet)) if topic.error and topic.name in asked_for else topic
+        for topic in again.topics
     )
+    return replace(again, topics=tuple(told)), is_answered
 
 
 def _is_legal(name: str) -> bool:

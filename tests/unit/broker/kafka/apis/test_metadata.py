@@ -9,7 +9,7 @@ import pytest
 from broker.kafka.apis.metadata import MetadataPlans, controller_for, metadata_failed
 from broker.kafka.plan import Asked
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from penstock.errors import InvalidRequestError, NotControllerError, RequestTimedOutError
+from penstock.errors import InvalidRequestError, NotControllerError, PolicyViolationError, RequestTimedOutError
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.topics import NewTopic
 from penstock.types import Endpoint, ListenerEndpoint
@@ -258,6 +258,32 @@ def test_a_topic_whose_making_takes_too_long_is_asked_for_again() -> None:
 
     node.answers["CreateTopics"] = silent
     assert told(metadata(node, named("t"))) == [("t", 5)]
+
+
+def test_an_answer_waits_only_once_for_a_controller_that_is_not_there() -> None:
+    node = AdminNode(auto_create_topics_enable=True)
+    node.cluster.create("t")
+
+    def silent(body: object) -> None:
+        raise RequestTimedOutError("no controller")
+
+    node.answers["CreateTopics"] = silent
+    names = [f"new-{number}" for number in range(3 * NAMES_MAX)]
+    answer = metadata(node, named(*names, "t"))
+    assert [ask.api for ask in node.asks].count("CreateTopics") == 1
+    assert told(answer)[:NAMES_MAX] == [(name, 5) for name in names[:NAMES_MAX]]
+    assert told(answer)[NAMES_MAX:] == [*((name, 3) for name in names[NAMES_MAX:]), ("t", 0)]
+
+
+def test_what_forbids_new_topics_spoils_no_answer_about_others() -> None:
+    node = AdminNode(auto_create_topics_enable=True)
+    node.cluster.create("t")
+
+    def refuses(body: object) -> None:
+        raise PolicyViolationError("no more topics")
+
+    node.answers["CreateTopics"] = refuses
+    assert told(metadata(node, named("new", "t"))) == [("new", 44), ("t", 0)]
 
 
 def test_all_topics_make_none() -> None:
