@@ -2,8 +2,8 @@
 
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
 so the memory of frames does not bound it. A request with few is free. Another one takes a lease, for the time of its
-plan, but no longer than LEASE_MS: who waits long must not hold up all others. While there is no room, its body is not
-kept, but read again later. One address has half of the room at most.
+plan, but no longer than LEASE_MS: who waits long must not hold up all others. While there is no room it is not read
+further than its first array that is too large. One address has half of the room at most.
 
 Not here: how many elements one request may have (`ApiRow.elements_max`).
 """
@@ -38,10 +38,14 @@ class ElementRoom:
         self._account = budget.open(host)
         self._open: set[Lease] = set()
 
-    def take(self, count: int) -> Lease | None:
-        """None if there is no room for so many now."""
-        if not self._account.has_room(count):
-            return None
+    def now(self, most: int) -> int:
+        """How many a request may have now, if it may have so many at most."""
+        if self._account.has_room(most):
+            return most
+        return max(FREE, self._account.room()) if self._account.has_room(1) else FREE
+
+    def take(self, count: int) -> Lease:
+        """For a request that has no more than it may have now."""
         return self._opened(self._account.take(count))
 
     async def wait(self, count: int) -> Lease:

@@ -20,9 +20,10 @@ from broker.kafka.connection.plan_run import KafkaCall, call_of
 from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka.wire.codec import decode_counted, encode, is_flexible
 from broker.kafka.wire.headers import HeaderStart, read_header_rest, read_header_start, response_header
+from broker.kafka.wire.primitives import TooManyElementsError
 from broker.network.connection_loop import Incoming
 from broker.network.request_channel import Caller, Request
-from penstock.errors import ApiError, UnknownServerError
+from penstock.errors import ApiError, InvalidRequestError, UnknownServerError
 
 _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
@@ -63,36 +64,49 @@ class KafkaWire:
         if row is None:
             raise UnservedApiError(start.api_key, start.api_version, f"API key {start.api_key}")
         self._counts.received_bytes[row.name] += len(raw)
+        if not row.serves(start.api_version):
+            return self._of_another_version(row, start)
         try:
-            incoming, elements = self._incoming(row, start.api_version, start.correlation_id, raw)
-        except (ApiError, UnservedApiError):
+            incoming, elements = self._incoming(row, start, raw, self._room.now(row.elements_max))
+        except TooManyElementsError:
+            return self._when_there_is_room(row, start, raw)
+        except ApiError:
             self._counts.refused[row.name] += 1
             raise
         if elements > FREE:
-            lease = self._room.take(elements)
-            if lease is None:
-                del incoming
-                return self._when_there_is_room(elements, row, start, raw)
-            incoming.body.elements = lease
+            incoming.body.elements = self._room.take(elements)
         return incoming
 
-    async def _when_there_is_room(self, elements: int, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
-        lease = await self._room.wait(elements)
-        incoming, _ = self._incoming(row, start.api_version, start.correlation_id, raw)
+    async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
+        """The request read again; or its error, if it has more elements than it ever may have."""
+        lease = await self._room.wait(min(row.elements_max, len(raw)))
+        try:
+            incoming, elements = self._incoming(row, start, raw, row.elements_max)
+        except (ApiError, TooManyElementsError) as wrong:
+            self._room.release(lease)
+            self._counts.refused[row.name] += 1
+            raise InvalidRequestError(str(wrong)) from None
+        lease.resize(elements)
         incoming.body.elements = lease
         return incoming
 
-    def _incoming(self, row: ApiRow, version: int, correlation_id: int, raw: memoryview) -> tuple[Incoming, int]:
-        """And the number of its elements."""
-        if not row.serves(version):
-            if row.other_versions is None:
-                raise UnservedApiError(row.key, version, f"{row.name} ({row.versions[0]} to {row.versions[1]} are)")
-            asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
-            return Incoming(row.name, correlation_id, "", KafkaCall(row, asked, None, row.other_versions)), 0
+    def _of_another_version(self, row: ApiRow, start: HeaderStart) -> Incoming:
+        if row.other_versions is None:
+            self._counts.refused[row.name] += 1
+            first, last = row.versions
+            raise UnservedApiError(row.key, start.api_version, f"{row.name} ({first} to {last} are)")
+        asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
+        return Incoming(row.name, start.correlation_id, "", KafkaCall(row, asked, None, row.other_versions))
+
+    def _incoming(self, row: ApiRow, start: HeaderStart, raw: memoryview, elements_max: int) -> tuple[Incoming, int]:
+        """The request, and the number of its elements."""
+        version = start.api_version
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
-        body, _, elements = decode_counted(row.request, version, raw, at, row.elements_max)
+        body, _, elements = decode_counted(row.request, version, raw, at, elements_max)
         asked = Asked(version, self._caller, client_id or "", self._memory)
-        return Incoming(row.name, correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan)), elements
+        return Incoming(
+            row.name, start.correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan)
+        ), elements
 
     def encode(self, request: Request, answer: Any) -> Frame:
         call = call_of(request)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, TypeVar
 
-from broker.kafka.wire.primitives import EncodeError
+from broker.kafka.wire.primitives import EncodeError, TooManyElementsError
 from broker.kafka.wire.reading import compile_reader
 from broker.kafka.wire.structs import Facts, Reader, Writer, facts_of
 from broker.kafka.wire.writing import compile_writer
@@ -25,12 +25,15 @@ def decode(
     cls: type[T], version: int, view: memoryview, at: int = 0, elements_max: int = ELEMENTS_MAX
 ) -> tuple[T, int]:
     """The message that begins at `at`, and where it ends. Its bytes and records are slices of `view`."""
-    message, end, _ = decode_counted(cls, version, view, at, elements_max)
+    try:
+        message, end, _ = decode_counted(cls, version, view, at, elements_max)
+    except TooManyElementsError as error:
+        raise InvalidRequestError(str(error)) from None
     return message, end
 
 
 def decode_counted(cls: type[T], version: int, view: memoryview, at: int, elements_max: int) -> tuple[T, int, int]:
-    """`decode`, and how many elements the arrays of the message have."""
+    """`decode`, and how many elements the arrays of the message have; TooManyElementsError before it makes more."""
     facts = facts_of(cls)
     reader = facts.readers.get(version) or _reader(cls, facts, version)
     try:

@@ -23,6 +23,10 @@ UVARINTS: Final = tuple(bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7
 """The encodings of the numbers that lengths and counts mostly are."""
 
 
+class TooManyElementsError(Exception):
+    """A message has more elements than its reader was told that it may have. Its text is for the log."""
+
+
 class EncodeError(ValueError):
     """A message of our own that has no encoding: a value of the wrong type, or too large for its field."""
 
@@ -136,8 +140,8 @@ def bad_tag_size(where: str, over: int) -> InvalidRequestError:
     return InvalidRequestError(f"{where} is {abs(over)} bytes {'longer' if over > 0 else 'shorter'} than its tag says")
 
 
-def too_many_elements(where: str) -> InvalidRequestError:
-    return InvalidRequestError(f"{where} has more elements than a request may have in all: ask for less at once")
+def too_many_elements(where: str) -> TooManyElementsError:
+    return TooManyElementsError(f"{where} has more elements than a request may have in all: ask for less at once")
 
 
 def null_to_write(where: str) -> EncodeError:
