@@ -2,17 +2,21 @@
 
 An API never waits. A request that must wait is parked in a purgatory (produce, fetch), goes on in a task (if it is
 forwarded), or in an I/O thread (io_threads.py, if it needs a disk). So a slow partition, a slow disk or an absent
-controller holds up no other request. One dispatcher is enough: the event loop runs one handler at a time anyway.
+controller holds up no other request. One dispatcher is enough: the event loop runs one handler at a time anyway. After
+TURN_MS of requests the loop has its turn with all else: other nodes, acks, connections.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request, RequestChannel
+
+TURN_MS: Final = 5
+"""A queue that is not empty is taken from without a turn for the loop."""
 
 
 class RequestProbe(Protocol):
@@ -60,9 +64,10 @@ class Dispatcher:
 
     async def _run(self) -> None:
         busy, now_ns = self._channel.busy.handlers, self._channel.now_ns
+        turn_ns = 0
         while True:
             request = await self._channel.receive()
-            request.dequeued_ns = now_ns()
+            request.dequeued_ns = began_ns = now_ns()
             self._probe.handling(request)
             try:
                 self._handle(request)
@@ -71,8 +76,12 @@ class Dispatcher:
             self._probe.handled(request)
             self._channel.request_handled(request)
             request.handled_ns = now_ns()
-            busy.add_busy(request.dequeued_ns, request.handled_ns)
+            busy.add_busy(began_ns, request.handled_ns)
+            turn_ns += request.handled_ns - began_ns
             del request  # the next one may come late
+            if turn_ns > TURN_MS * 1_000_000:
+                turn_ns = 0
+                await asyncio.sleep(0)
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

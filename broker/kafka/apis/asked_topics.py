@@ -7,10 +7,25 @@ that nothing is done to the new one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.kafka.schemas.shared import NodeEndpoint
 from metadata.image import MetadataImage, TopicImage
-from penstock.errors import ApiError, NotLeaderOrFollowerError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.messages.client_apis import NAMES_MAX
 from penstock.types import LeaderHint, TopicPartition
+
+
+def check_number(topics: Sequence[object]) -> None:
+    """InvalidRequestError for more topics than the controller changes at once; it is told before any work on them."""
+    if len(topics) > NAMES_MAX:
+        raise InvalidRequestError(f"{len(topics)} topics in one request, at most {NAMES_MAX}: ask for less at once")
 
 
 def topic_named(image: MetadataImage, name: str) -> TopicImage:

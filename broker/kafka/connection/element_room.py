@@ -2,8 +2,8 @@
 
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
 so the memory of frames does not bound it. A request with few is free. Another one takes a lease, for the time of its
-plan, but no longer than LEASE_MS: who waits long must not hold up all others. While there is no room it is not read
-further than its first array that is too large. One address has half of the room at most.
+plan, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
+read no further than its first array that is too large. One address has half of the room at most.
 
 Not here: how many elements one request may have (`ApiRow.elements_max`).
 """
@@ -11,13 +11,15 @@ Not here: how many elements one request may have (`ApiRow.elements_max`).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from broker.network.memory_budget import Lease, MemoryBudget
 from broker.network.request_memory import acquired
 
-OPEN_MAX: Final = 40_000
-"""Some 20 MB of requests, and nearly a second of work; half of that for one address."""
+OPEN_MAX: Final = 20_000
+"""Some 10 MB of requests, and less than half a second of work; half of that for one address. A larger request than that
+has it for itself."""
 CONNECTION_SHARE: Final = 2
 FREE: Final = 16
 """Elements that a request has for nothing: those of most."""
@@ -60,9 +62,16 @@ class ElementRoom:
         self._open.discard(lease)
         lease.release()
 
-    def release_later(self, lease: Lease) -> None:
-        """The plan waits for something."""
-        asyncio.get_running_loop().call_later(LEASE_MS / 1000, self.release, lease)
+    def release_later(self, lease: Lease, has_turn: Callable[[], bool]) -> None:
+        """The plan has asked for something. Its lease lasts until its question has had its turn, in any case."""
+        asyncio.get_running_loop().call_later(LEASE_MS / 1000, self._release_after_turn, lease, has_turn)
+
+    def _release_after_turn(self, lease: Lease, has_turn: Callable[[], bool]) -> None:
+        if lease in self._open:
+            if has_turn():
+                self.release(lease)
+            else:
+                self.release_later(lease, has_turn)
 
     def close(self) -> None:
         """The connection is gone, and its plans with it."""

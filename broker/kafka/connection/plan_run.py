@@ -59,7 +59,7 @@ class PlanDriver:
         self._open[run] = None
         await run.begin()
         if call.elements is not None and run in self._open:
-            self.room.release_later(call.elements)
+            self.room.release_later(call.elements, lambda: call.asked_last is None or call.asked_last.dequeued_ns > 0)
         if not call.row.is_pipelined:
             left = asyncio.get_running_loop().create_future()
             self._alone = request, left

@@ -6,6 +6,7 @@ the metadata of this node, and the controller refuses them if there are more by 
 
 from __future__ import annotations
 
+from broker.kafka.apis.asked_topics import check_number
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -20,6 +21,7 @@ from penstock.messages import topics
 
 
 def create_partitions(parts: DoorParts, asked: Asked, body: CreatePartitionsRequest) -> Plan:
+    check_number(body.topics)
     empty = InvalidReplicaAssignmentError(
         "the assignment names no replicas; leave it out, or name those of every partition"
     )

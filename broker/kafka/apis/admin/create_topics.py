@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from broker.kafka.apis.admin.config_codes import SOURCES
+from broker.kafka.apis.asked_topics import check_number
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -35,6 +36,7 @@ Defaults = Mapping[str, ConfigEntry]
 
 
 def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
+    check_number(body.topics)
     refused = _refused(body)
     wanted = tuple(_new_topic(topic) for topic in body.topics if topic.name not in refused)
     made: Mapping[str, topics.TopicResult] = {}

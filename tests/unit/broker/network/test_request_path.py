@@ -8,10 +8,11 @@ import pytest
 
 from broker.connections.stream_quotas import StreamQuotas
 from broker.load.busy_time import BusyTimes
-from broker.network.dispatcher import Dispatcher
+from broker.network.dispatcher import TURN_MS, Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
+from penstock.clock import ManualClock
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
 from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
@@ -93,6 +94,38 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
     assert isinstance(typed.error, InvalidRequestError)
     assert isinstance(bug.error, UnknownServerError) and "ZeroDivisionError" in str(bug.error)
     assert good.response == "fine"
+
+
+class _Sink:
+    def response_ready(self, request: Request) -> None: ...
+
+    def part_ready(self, request: Request) -> None: ...
+
+
+def test_a_full_queue_of_slow_requests_leaves_the_loop_its_turns() -> None:
+    clock = ManualClock(1)
+    seen: list[str] = []
+
+    def handle(request: Request) -> None:
+        clock.advance(TURN_MS + 1)
+        seen.append("handled")
+
+    async def others() -> None:
+        while len(seen) < 8:
+            seen.append("others")
+            await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        channel = RequestChannel(10, BusyTimes(clock.now_ns), clock.now_ns)
+        for _ in range(4):
+            await channel.send(Request("Any", None, _Sink(), CALLER, clock.now_ns))
+        dispatcher = Dispatcher(channel, handle, FailedRequests(pytest.fail).fail)
+        dispatcher.start()
+        await others()
+        await dispatcher.stop()
+
+    asyncio.run(scenario())
+    assert seen == ["others", "handled"] * 4
 
 
 def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:

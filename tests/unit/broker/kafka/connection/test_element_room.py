@@ -62,19 +62,25 @@ def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by(
     run_to_the_end(scenario)
 
 
-def test_a_request_that_waits_for_something_gives_its_room_to_others_after_a_while() -> None:
+@pytest.mark.parametrize("has_turn", [True, False])
+def test_a_request_that_waits_for_something_gives_its_room_to_others_once_it_had_its_turn(has_turn: bool) -> None:
     async def scenario() -> DoorBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         first, second = bench.connect(port=1), bench.connect(port=2)
+        if not has_turn:
+            await bench.dispatcher.stop()
         first.send(many(1, HALF))
         second.send(many(1, HALF))
         await bench.settle()
-        assert len(held) == 1
-        await asyncio.sleep(LEASE_MS / 1_000 + 0.05)
-        assert len(held) == 2
+        assert len(held) == has_turn
+        await asyncio.sleep(5 * LEASE_MS / 1_000)
+        queued = bench.channel.statistics().request_queue_size
+        assert (len(held), queued) == ((2, 0) if has_turn else (0, 1))
         for far in (first, second):
             far.reset()
+        if not has_turn:
+            bench.dispatcher.start()
         await bench.settle()
         for request in held:
             request.complete(None)
