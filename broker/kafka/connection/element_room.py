@@ -1,9 +1,10 @@
 """Limits the elements of requests that a node works on: those of all arrays, over all connections of Kafka's protocol.
 
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
-so the memory of frames does not bound it. A request with few is free. Another one takes a lease, for the time of its
-plan, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
-read no further than its first array that is too large. One address has half of the room at most.
+so the memory of frames does not bound it. A request with few is free. Another one takes a lease until its answer has
+left, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
+read no further than its first array that is too large. One address has half of the room at most. A lease is given back
+in a later turn of the loop, so that all else has its turns between requests that take long.
 
 Not here: how many elements one request may have (`ApiRow.elements_max`).
 """
@@ -38,7 +39,8 @@ class ElementRoom:
 
     def __init__(self, budget: MemoryBudget, host: str) -> None:
         self._account = budget.open(host)
-        self._open: set[Lease] = set()
+        self._open: dict[Lease, asyncio.TimerHandle | None] = {}
+        """With the timers that end them."""
 
     def now(self, most: int) -> int:
         """How many a request may have now, if it may have so many at most."""
@@ -54,24 +56,31 @@ class ElementRoom:
         return self._opened(await acquired(self._account, count))
 
     def _opened(self, lease: Lease) -> Lease:
-        self._open.add(lease)
+        self._open[lease] = None
         return lease
 
     def release(self, lease: Lease) -> None:
         """A second time does nothing."""
-        self._open.discard(lease)
+        timer = self._open.pop(lease, None)
+        if timer is not None:
+            timer.cancel()
         lease.release()
 
+    def release_soon(self, lease: Lease) -> None:
+        """In the next turn of the loop."""
+        asyncio.get_running_loop().call_soon(self.release, lease)
+
     def release_later(self, lease: Lease, has_turn: Callable[[], bool]) -> None:
-        """The plan has asked for something. Its lease lasts until its question has had its turn, in any case."""
-        asyncio.get_running_loop().call_later(LEASE_MS / 1000, self._release_after_turn, lease, has_turn)
+        """If it is still held by then; but not before the question that it is held for has had its turn."""
+        if lease in self._open:
+            loop = asyncio.get_running_loop()
+            self._open[lease] = loop.call_later(LEASE_MS / 1000, self._release_after_turn, lease, has_turn)
 
     def _release_after_turn(self, lease: Lease, has_turn: Callable[[], bool]) -> None:
-        if lease in self._open:
-            if has_turn():
-                self.release(lease)
-            else:
-                self.release_later(lease, has_turn)
+        if has_turn():
+            self.release(lease)
+        else:
+            self.release_later(lease, has_turn)
 
     def close(self) -> None:
         """The connection is gone, and its plans with it."""

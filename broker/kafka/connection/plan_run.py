@@ -58,7 +58,7 @@ class PlanDriver:
         run, call = PlanRun(self, request), call_of(request)
         self._open[run] = None
         await run.begin()
-        if call.elements is not None and run in self._open:
+        if call.elements is not None:
             self.room.release_later(call.elements, lambda: call.asked_last is None or call.asked_last.dequeued_ns > 0)
         if not call.row.is_pipelined:
             left = asyncio.get_running_loop().create_future()
@@ -70,13 +70,14 @@ class PlanDriver:
         if self._alone is not None and self._alone[0] is request:
             self._alone[1].set_result(None)
             self._alone = None
-        asked = call_of(request).asked_last
+        call = call_of(request)
+        if call.elements is not None:
+            self.room.release_soon(call.elements)
+        asked = call.asked_last
         self.channel.request_sent(request if asked is None or request.error is not None else asked)
 
-    def over(self, run: PlanRun, call: KafkaCall) -> None:
+    def over(self, run: PlanRun) -> None:
         self._open.pop(run, None)
-        if call.elements is not None:
-            self.room.release(call.elements)
 
     def close(self) -> None:
         """The connection is gone: nobody waits for the answers."""
@@ -182,7 +183,7 @@ class PlanRun:
         self._driver.fail(self._theirs, error)
 
     def _over(self) -> None:
-        self._driver.over(self, self._call)
+        self._driver.over(self)
         asked = self._call.asked_last
         if asked is not None:  # its answer's bytes are in ours, and count until they are written
             self._theirs.response_lease, asked.response_lease = asked.response_lease, None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.kafka.connection.element_room import FREE, LEASE_MS, OPEN_MAX
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import Ask, Asked, Plan, asks_nothing
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.network.request_channel import Request
 from tests.support.kafka_door import VERSION, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
@@ -55,6 +55,33 @@ def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by(
             [(1, str(count))] for count in (HALF, FREE + 1, FREE, HALF)
         ]
         for far in (first, second, small, other):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
+    """Also those whose plans ask the node nothing, and end where they begin."""
+    turns, made = [0], list[int]()
+
+    def at_once(asked: Asked, body: Any) -> Plan:
+        made.append(turns[0])
+        return asks_nothing(MetadataResponse(cluster_id="done"))
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of(rows=[metadata_row(at_once)])
+        clients = [bench.connect(port=port) for port in range(5)]
+        for far in clients:
+            far.send(many(1, HALF) * 2)
+        while len(made) < 10:
+            turns[0] += 1
+            await asyncio.sleep(0)
+        assert len(set(made)) == 10, made
+        await bench.settle()
+        for far in clients:
+            assert answers(far) == [(1, "done")] * 2
             far.reset()
         await bench.settle()
         return bench
