@@ -89,6 +89,9 @@ class Driver:
             earliest, latest = await consumer.beginning_offsets([at]), await consumer.end_offsets([at])
             return {"earliest": earliest[at], "latest": latest[at], "at_timestamp": found.offset}
 
+    async def _operate(self, topic: str) -> dict[str, Any]:
+        return {"list topics": topic in await self._admin("list_topics")}
+
     # -- producing -----------------------------------------------------------------------------------------------------
 
     async def _produce(

@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    ElectionType,
     KafkaException,
     Message,
     Producer,
@@ -25,7 +26,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from tests.interop.drivers.serve import WAIT_S, Progress, paced, serve, tell
+from tests.interop.drivers.serve import WAIT_S, Progress, answers, paced, serve, tell
 
 
 class Driver:
@@ -82,6 +83,18 @@ class Driver:
             "at_timestamp": OffsetSpec.for_timestamp(timestamp),
         }
         return {name: self._admin.list_offsets({at: spec})[at].result(WAIT_S).offset for name, spec in specs.items()}
+
+    def operate(self, topic: str) -> dict[str, Any]:
+        admin = self._admin
+        node = ConfigResource(ConfigResource.Type.BROKER, str(next(iter(self.cluster()["nodes"]))))
+        at = TopicPartition(topic, 0)
+        return answers(
+            {
+                "broker configs": lambda: admin.describe_configs([node])[node].result(WAIT_S),
+                "elect leaders": lambda: admin.elect_leaders(ElectionType.PREFERRED, [at]).result(WAIT_S),
+                "list topics": lambda: topic in admin.list_topics(timeout=WAIT_S).topics,
+            }
+        )
 
     # -- producing -----------------------------------------------------------------------------------------------------
 

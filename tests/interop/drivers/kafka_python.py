@@ -9,7 +9,7 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 
-from tests.interop.drivers.serve import WAIT_S, Progress, paced, serve, tell
+from tests.interop.drivers.serve import WAIT_S, Progress, answers, paced, serve, tell
 
 
 class Driver:
@@ -70,6 +70,22 @@ class Driver:
         told = {"earliest": consumer.beginning_offsets([at])[at], "latest": consumer.end_offsets([at])[at]}
         consumer.close()
         return {**told, "at_timestamp": found.offset}
+
+    def operate(self, topic: str) -> dict[str, Any]:
+        admin, at = self._admin, TopicPartition(topic, 0)
+        node = ConfigResource(ConfigResourceType.BROKER, str(admin.describe_cluster()["brokers"][0]["broker_id"]))
+        return answers(
+            {
+                "log dirs": admin.describe_log_dirs,
+                "quorum": admin.describe_metadata_quorum,
+                "features": lambda: admin.describe_features() is not None,
+                "topic partitions": lambda: admin.describe_topic_partitions([topic]),
+                "producers": lambda: admin.describe_producers([at]) is not None,
+                "broker configs": lambda: admin.describe_configs([node], config_filter="all"),
+                "reassignments": lambda: admin.list_partition_reassignments() is not None,
+                "list topics": lambda: topic in admin.list_topics(),
+            }
+        )
 
     # -- producing -----------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 WAIT_S = 20
@@ -64,6 +64,17 @@ def paced(count: int, seconds: float) -> Iterator[int]:
     for number in range(count):
         time.sleep(max(0.0, began + number * seconds / count - time.monotonic()))
         yield number
+
+
+def answers(asked: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """For `operate`: true for each question that has a true answer, or what was wrong."""
+    told: dict[str, Any] = {}
+    for name, ask in asked.items():
+        try:
+            told[name] = bool(ask()) or "empty"
+        except Exception as error:
+            told[name] = f"{type(error).__name__}: {error}"
+    return told
 
 
 class Progress:

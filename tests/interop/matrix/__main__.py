@@ -9,49 +9,14 @@ from its registry into a folder outside the repository (~/.cache/penstock-intero
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.interop.matrix import subjects
-from tests.interop.matrix.checks import CHECKS, Stage
-from tests.interop.matrix.clients import CLIENTS, REFERENCE, Command, MissingError
-from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
+from tests.interop.matrix.checks import CHECKS
+from tests.interop.matrix.clients import CLIENTS
+from tests.interop.matrix.run import outcomes
 from tests.interop.matrix.table import Outcome, print_table
-
-
-def start(command: Command, bootstrap: str) -> DriverProcess:
-    return DriverProcess(command.words, bootstrap, command.folder, command.environment)
-
-
-def run_client(subject: subjects.Subject, name: str, features: list[str]) -> Iterator[Outcome]:
-    """The outcome of each feature, as it comes. After a failure there is a new process: the old one is in its midst."""
-    try:
-        command = CLIENTS[name]()
-    except MissingError as error:
-        yield Outcome(name, "", "missing", str(error))
-        return
-    another_client = functools.partial(start, command, subject.bootstrap)
-    another_reference = functools.partial(start, CLIENTS[REFERENCE](), subject.bootstrap)
-    reference, client = another_reference(), another_client()
-    with reference:
-        for feature in features:
-            began = time.monotonic()
-            stage = Stage(subject, client, reference, another_client, another_reference, f"{name}-{feature}")
-            state, why = "ok", ""
-            try:
-                CHECKS[feature](stage)
-            except NotOfferedError as error:
-                state, why = "not offered", str(error)
-            except Exception as error:
-                is_plain = isinstance(error, ClientError | AssertionError)
-                state, why = "fails", str(error) if is_plain else repr(error)
-                client.__exit__()
-                client = another_client()
-            yield Outcome(name, feature, state, why, command.version, time.monotonic() - began)
-        client.__exit__()
 
 
 def main() -> int:
@@ -64,14 +29,14 @@ def main() -> int:
     for known, given in ((CLIENTS, clients), (CHECKS, features)):
         if unknown := set(given) - set(known):
             parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
-    outcomes: list[Outcome] = []
+    found: list[Outcome] = []
     with subjects.kafka(arguments.kafka) if arguments.kafka else subjects.penstock() as subject:
         for client in clients:
-            for outcome in run_client(subject, client, features):
-                outcomes.append(outcome)
+            for outcome in outcomes(subject, client, features):
+                found.append(outcome)
                 print(outcome, file=sys.stderr, flush=True)
-        print_table(subject.name, clients, features, outcomes)
-    return 1 if any(outcome.state == "fails" for outcome in outcomes) else 0
+        print_table(subject.name, clients, features, found)
+    return 1 if any(outcome.state == "fails" for outcome in found) else 0
 
 
 if __name__ == "__main__":

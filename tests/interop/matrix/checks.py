@@ -61,6 +61,8 @@ class Stage:
     ) -> tuple[str, list[int | None], list[dict[str, Any]]]:
         """The client's records in a topic of their own: its name, the offsets it was told, what the reference reads."""
         topic = self.topic()
+        if acks == "0":  # a leader that has not heard of it yet would lose the records, as acks=0 allows
+            eventually(lambda: self.reference.ask("offsets", topic=topic, partition=0, timestamp=0))
         told = self.client.ask(
             "produce", topic=topic, partition=0, records=records, codec=codec, acks=acks, idempotent=idempotent
         )

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,6 @@ class Command:
     words: list[str]
     version: str
     folder: Path = ROOT
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def _python(package: str, module: str) -> Callable[[], Command]:

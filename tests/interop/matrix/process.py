@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import tempfile
@@ -28,14 +27,11 @@ class NotOfferedError(Exception):
 class DriverProcess:
     """One driver, from `with` to its end. The end of its stderr goes into the error of a driver that died."""
 
-    def __init__(
-        self, command: list[str], bootstrap: str, folder: Path, environment: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, command: list[str], bootstrap: str, folder: Path) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
             [*command, bootstrap],
             cwd=folder,
-            env={**os.environ, **(environment or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

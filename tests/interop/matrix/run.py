@@ -1,0 +1,63 @@
+"""One client in front of one cluster: its driver, the reference client beside it, and the outcome of each check."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator
+
+from tests.interop.matrix.checks import CHECKS, Stage
+from tests.interop.matrix.clients import CLIENTS, REFERENCE, Command, MissingError
+from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
+from tests.interop.matrix.subjects import Subject
+from tests.interop.matrix.table import Outcome
+
+
+def start(command: Command, bootstrap: str) -> DriverProcess:
+    return DriverProcess(command.words, bootstrap, command.folder)
+
+
+class ClientRun:
+    """Used by `with`. A check that failed gets a new process of the client next: the old one is in its midst."""
+
+    def __init__(self, subject: Subject, name: str) -> None:
+        self._command = CLIENTS[name]()
+        self._another_client = functools.partial(start, self._command, subject.bootstrap)
+        self._another_reference = functools.partial(start, CLIENTS[REFERENCE](), subject.bootstrap)
+        self._subject = subject
+        self._name = name
+
+    def __enter__(self) -> ClientRun:
+        self._client, self._reference = self._another_client(), self._another_reference()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.__exit__()
+        self._reference.__exit__()
+
+    def outcome(self, feature: str) -> Outcome:
+        """The check's, within it all that the client said."""
+        prefix, began = f"{self._name}-{feature}", time.monotonic()
+        another = (self._another_client, self._another_reference)
+        state, why = "ok", ""
+        try:
+            CHECKS[feature](Stage(self._subject, self._client, self._reference, *another, prefix))
+        except NotOfferedError as error:
+            state, why = "not offered", str(error)
+        except Exception as error:
+            state, why = "fails", str(error) if isinstance(error, ClientError | AssertionError) else repr(error)
+            self._client.__exit__()
+            self._client = self._another_client()
+        return Outcome(self._name, feature, state, why, self._command.version, time.monotonic() - began)
+
+
+def outcomes(subject: Subject, name: str, features: list[str]) -> Iterator[Outcome]:
+    """Each as it comes; a client that cannot be had here has one."""
+    try:
+        run = ClientRun(subject, name)
+    except MissingError as error:
+        yield Outcome(name, "", "missing", str(error))
+        return
+    with run:
+        for feature in features:
+            yield run.outcome(feature)

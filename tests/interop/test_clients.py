@@ -1,0 +1,114 @@
+"""Real clients against a cluster: those that are installed with the tests, and kcat where it is.
+
+Each feature of the matrix but the slowest; `python -m tests.interop.matrix` has the other clients, too. A client that
+is not here is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer as ConfluentConsumer
+from confluent_kafka import Producer as ConfluentProducer
+from confluent_kafka import TopicPartition as ConfluentPartition
+
+from penstock import Consumer, Producer, TopicPartition
+from penstock.testing import Cluster
+from tests.interop.matrix.checks import CHECKS
+from tests.interop.matrix.clients import MissingError
+from tests.interop.matrix.run import ClientRun
+from tests.interop.matrix.subjects import NODES, Penstock
+
+CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat")
+KILLS = {("confluent-kafka", "kill-idempotent"), ("aiokafka", "kill-idempotent")}
+"""Ten seconds each; the others are left to the whole matrix."""
+NOT_OFFERED = {
+    ("kcat", feature)
+    for feature in (
+        *("create", "configs", "partitions", "delete", "delete-records", "operate"),
+        *("empties", "timestamps", "seek"),
+    )
+}
+PAIRS = [
+    (client, feature)
+    for client in CLIENTS
+    for feature in CHECKS
+    if (client, feature) not in NOT_OFFERED and (not feature.startswith("kill") or (client, feature) in KILLS)
+]
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TIMEOUT_S = 20
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(NODES) as made:
+        yield made
+
+
+class Runs:
+    """One run a client, from its first check on."""
+
+    def __init__(self, subject: Penstock) -> None:
+        self._subject = subject
+        self._runs: dict[str, ClientRun] = {}
+
+    def __getitem__(self, client: str) -> ClientRun:
+        if client not in self._runs:
+            self._runs[client] = ClientRun(self._subject, client).__enter__()
+        return self._runs[client]
+
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.__exit__()
+
+
+@pytest.fixture(scope="module")
+def runs(cluster: Cluster) -> Iterator[Runs]:
+    made = Runs(Penstock(cluster))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("client", "feature"), PAIRS)
+def test_a_real_client_gets_what_it_would_get_from_kafka(runs: Runs, client: str, feature: str) -> None:
+    try:
+        run = runs[client]
+    except MissingError as error:
+        pytest.skip(str(error))
+    outcome = run.outcome(feature)
+    assert outcome.state == "ok", str(outcome)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_that_came_in_by_one_protocol_are_read_by_the_other(cluster: Cluster, codec: str) -> None:
+    topic = cluster.topic(replication_factor=NODES)
+    ours, theirs = [b"grpc %d" % n for n in range(100)], [b"kafka %d" % n for n in range(100)]
+    with Producer(cluster.bootstrap, compression_type=codec) as producer:
+        for value in ours:
+            producer.send(topic, value, key=b"k", headers=[("h", b"1")])
+        producer.flush()
+    other = ConfluentProducer({"bootstrap.servers": cluster.kafka_bootstrap, "compression.type": codec})
+    for value in theirs:
+        other.produce(topic, value, b"k", headers=[("h", b"1")])
+    assert other.flush(TIMEOUT_S) == 0
+
+    how = {"bootstrap.servers": cluster.kafka_bootstrap, "group.id": "g", "enable.auto.commit": False}
+    reader = ConfluentConsumer(how)
+    reader.assign([ConfluentPartition(topic, 0, 0)])
+    by_kafka: list[Any] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(by_kafka) < 200 and time.monotonic() < deadline:
+        found = reader.consume(200, 1.0)  # among them an error for the group, which nobody coordinates
+        by_kafka += [(m.offset(), m.key(), m.value(), m.headers()) for m in found if m.error() is None]
+    reader.close()
+    with Consumer(cluster.bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        consumer.seek_to_beginning()
+        by_grpc: list[Any] = []
+        while len(by_grpc) < 200 and time.monotonic() < deadline:
+            by_grpc += [(r.offset, r.key, r.value, list(r.headers)) for r in consumer.poll(timeout_ms=1000)]
+
+    assert by_kafka == by_grpc == [(n, b"k", value, [("h", b"1")]) for n, value in enumerate([*ours, *theirs])]
