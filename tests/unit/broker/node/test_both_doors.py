@@ -6,7 +6,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from random import Random
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
@@ -43,7 +42,7 @@ def a_free_port() -> int:
 def service_of(config: NodeConfig) -> BrokerService:
     channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
     shared = shared_by_clients(config, 100)
-    return BrokerService(channel, no_session, lambda request: None, memory, memory, 100, 100, shared, random=Random(0))
+    return BrokerService(channel, no_session, lambda request: None, memory, memory, 100, 100, shared)
 
 
 async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
