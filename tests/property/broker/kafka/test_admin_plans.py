@@ -15,7 +15,7 @@ from broker.kafka.wire.structs import facts_of
 from penstock.messages import log_dirs
 from tests.support.kafka_messages import drawn, versions_of
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
-from tests.unit.broker.kafka.apis.test_replicas import TWO_DIRS, quorum_of
+from tests.unit.broker.kafka.apis.test_log_dirs_and_quorum import TWO_DIRS, quorum_of
 
 SEEDS = 30
 NAMES = ("t", "u", "1", "", "__cluster_metadata", "retention.ms", "cleanup.policy", "message.max.bytes", "root", "INFO")

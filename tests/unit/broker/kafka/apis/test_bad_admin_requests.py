@@ -14,6 +14,7 @@ from broker.kafka.wire.codec import decode, encode
 from metadata.image import MetadataImage
 from penstock.errors import InvalidRequestError
 from tests.unit.broker.kafka.apis import test_configs as configs
+from tests.unit.broker.kafka.apis import test_log_dirs_and_quorum as dirs
 from tests.unit.broker.kafka.apis import test_replicas as replicas
 from tests.unit.broker.kafka.apis import test_topics as topics
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
@@ -167,5 +168,5 @@ def enormous() -> dict[int, Any]:
         32: configs.describing(*((configs.TOPIC, name, None) for name in many)),
         INCREMENTAL: configs.incremental(*((configs.TOPIC, name, []) for name in many)),
         ELECT: replicas.electing(("t", list(range(20_001)))),
-        34: replicas.placing(("/a", "t", list(range(20_001)))),
+        34: dirs.placing(("/a", "t", list(range(20_001)))),
     }
