@@ -152,6 +152,17 @@ def test_a_node_answers_what_is_open_before_it_ends_a_connection_that_its_client
     assert len(talk(story)) == (not is_answered)
 
 
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_nothing_is_sent_behind_the_end_of_a_half(is_answered: bool) -> None:
+    async def story(connection: Connection, end: FakeEnd) -> None:
+        connection.end_input()
+        with pytest.raises(Broken):
+            await connection.send(MetadataRequest(), 12, is_answered=is_answered)
+        assert not end.sent
+
+    assert talk(story) == []
+
+
 def test_pieces_are_the_data() -> None:
     draw, counts = random.Random(1), set()
     for size in range(1, 200):

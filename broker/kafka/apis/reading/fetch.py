@@ -85,10 +85,11 @@ class FetchPlans:
 
     def _fetch(self, asked: Asked, body: FetchRequest, session: FetcherSession, *, is_full: bool) -> Answering:
         image, by_ids = self._parts.image(), asked.version >= IDS_FROM
-        partitions = _wanted(image, body, by_ids=by_ids)
+        kept = _Kept(session.partitions)
+        partitions = _wanted(image, body, None if is_full else kept, by_ids=by_ids)
         forgotten: list[TopicPartition] = []
         if not is_full:
-            forgotten = _forgotten(image, body.forgotten_topics_data, session.partitions, by_ids=by_ids)
+            forgotten = _forgotten(image, body.forgotten_topics_data, kept, by_ids=by_ids)
             partitions = _found_again(image, session.partitions, forgotten, by_ids=by_ids) + partitions
         if body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_bytes {body.max_bytes} is negative")
@@ -109,7 +110,22 @@ class FetchPlans:
         return answer_to(asked, body, told.partitions, self._parts)
 
 
-def _wanted(image: MetadataImage, body: FetchRequest, *, by_ids: bool) -> list[ours.FetchPartition]:
+class _Kept:
+    """The partitions of a session by topic id. One whose topic was deleted has the name under which it came."""
+
+    __slots__ = ("_by_id", "view")
+
+    def __init__(self, view: SessionView) -> None:
+        self.view = view
+        self._by_id: dict[tuple[str, int], TopicPartition] | None = None
+
+    def find(self, topic_id: str, partition: int) -> TopicPartition | None:
+        if self._by_id is None:
+            self._by_id = {(one.topic_id, one.partition.partition): one.partition for one in self.view.wanted()}
+        return self._by_id.get((topic_id, partition))
+
+
+def _wanted(image: MetadataImage, body: FetchRequest, kept: _Kept | None, *, by_ids: bool) -> list[ours.FetchPartition]:
     """The partitions that the request names. A limit of 0 bytes lets the first batch of an answer through."""
     wanted = []
     for topic in body.topics:
@@ -124,9 +140,12 @@ def _wanted(image: MetadataImage, body: FetchRequest, *, by_ids: bool) -> list[o
                 raise InvalidRequestError(
                     f"fetch: partition_max_bytes {one.partition_max_bytes} of {name}-{one.partition} is negative"
                 )
+            key = TopicPartition(name, one.partition)
+            if by_ids and kept is not None and name.startswith(NO_TOPIC):
+                key = kept.find(topic_id, one.partition) or key
             wanted.append(
                 ours.FetchPartition(
-                    TopicPartition(name, one.partition),
+                    key,
                     topic_id,
                     one.fetch_offset,
                     one.current_leader_epoch,
@@ -139,22 +158,19 @@ def _wanted(image: MetadataImage, body: FetchRequest, *, by_ids: bool) -> list[o
 
 
 def _forgotten(
-    image: MetadataImage, topics: list[FetchRequestForgottenTopic], view: SessionView, *, by_ids: bool
+    image: MetadataImage, topics: list[FetchRequestForgottenTopic], kept: _Kept, *, by_ids: bool
 ) -> list[TopicPartition]:
     """The partitions that leave the session. An id may be that of a topic which was deleted, or has become known."""
     if not by_ids:
         return [TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions]
     forgotten: list[TopicPartition] = []
-    by_id: dict[tuple[str, int], TopicPartition] | None = None
     for topic in topics:
         name = image.topic_name(topic.topic_id) or NO_TOPIC + topic.topic_id
         for partition in topic.partitions:
             key: TopicPartition | None = TopicPartition(name, partition)
-            found = view.find(TopicPartition(name, partition))
+            found = kept.view.find(TopicPartition(name, partition))
             if found is None or found.topic_id != topic.topic_id:
-                if by_id is None:
-                    by_id = {(one.topic_id, one.partition.partition): one.partition for one in view.wanted()}
-                key = by_id.get((topic.topic_id, partition))
+                key = kept.find(topic.topic_id, partition)
             if key is not None:
                 forgotten.append(key)
     return forgotten

@@ -76,8 +76,9 @@ class Connection:
     def send(self, message: Any, version: int, *, is_answered: bool = True) -> asyncio.Future[Any]:
         """Writes the request; its answer comes in the future, or Broken. It has none if it is not answered."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        if self._why:
-            answer.set_exception(Broken(self._why))
+        if self.is_broken:
+            answer.set_exception(Broken(self._why or "its client has ended its half"))
+            answer.exception()  # nobody may ask for it
             return answer
         self._number = (self._number + 1) & 0x7FFF_FFFF
         if is_answered:

@@ -471,6 +471,25 @@ def test_a_topic_that_was_made_anew_is_served_by_its_name_and_not_by_the_old_id(
     assert list(answer) == [("t", 0)] and answer["t", 0].records
 
 
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_deleted_topic_that_is_named_again_by_its_id_stays_one_partition(
+    node: ReadingNode, is_made_anew: bool
+) -> None:
+    old_id = node.create("t")
+    client = Client(node, 13)
+    client.wants_session()
+    client.ids["old"] = old_id
+    client.ids["other"] = node.create("other")
+    client.fetches({"old": [part()], "other": [part()]}, max_wait_ms=0)
+    node.delete("t")
+    if is_made_anew:
+        node.create("t")
+    assert only(client.fetches({"old": [part(5)]}, max_wait_ms=0)).error_code == UNKNOWN_ID
+    assert only(client.fetches(max_wait_ms=0)).error_code == UNKNOWN_ID
+    forgotten = client.sends({}, forgets={"old": [0]}, max_wait_ms=0).answer
+    assert forgotten.error_code == 0 and forgotten.responses == []
+
+
 def test_an_id_that_is_forgotten_late_takes_nothing_from_the_new_topic_of_the_name(node: ReadingNode) -> None:
     old_id = node.create("t")
     client = Client(node, 13)
