@@ -151,7 +151,7 @@ def look(cluster: Cluster, processor: int) -> Look:
         python_threads_s=sum(seconds for thread, seconds in ran_and_waited.items() if thread in unnamed),
         processor_idle_s=_processor_idle_s(processor),
         process_cpu_s=_sum_of(scrape, "process_cpu_seconds_total"),
-        in_apis_s=_sum_of(scrape, 'penstock_request_seconds_sum{.*phase="local"}'),
+        in_apis_s=_sum_of(scrape, 'penstock_request_seconds_sum{.*phase="local".*}'),
         kinds_cpu_s=_sum_of(scrape, "penstock_cpu_seconds_total{.*}"),
         handler_idle=_sum_of(scrape, "penstock_request_handler_avg_idle_percent"),
         network_idle=_sum_of(scrape, "penstock_network_processor_avg_idle_percent"),
