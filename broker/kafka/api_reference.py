@@ -28,7 +28,10 @@ tells versions that Kafka 4 tells, too, and answers with an error below 3: by th
 that they may compress.
 
 *Elements* are those of all arrays of one request together, nested ones too. A request with more ends its connection
-before it costs work. `socket.request.max.bytes` bounds every request ([configuration](configuration.md)).
+before it costs work; of those that are worked on at once a node has 20,000, one address half of them, and others wait.
+`socket.request.max.bytes` bounds every request ([configuration](configuration.md)), and 8 MiB one without records. The
+next request of a connection is read when this one is answered, as in Kafka; after Produce at once. A request that comes
+slower than 1 kB a second for half a minute loses its connection, because its memory is held from its size on.
 
 | key | API | versions | Kafka's | elements |
 | --- | --- | --- | --- | --- |

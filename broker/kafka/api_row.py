@@ -11,6 +11,7 @@ from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
 from broker.kafka.wire.structs import facts_of
 from penstock.errors import ApiError
 
+PRODUCE_KEY: Final = 0
 ELEMENTS_MAX: Final = 20_000
 """The partitions of the largest topic twice."""
 Failed = Callable[[Asked, Any, ApiError], Any]

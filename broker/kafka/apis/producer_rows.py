@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.api_row import ApiRow, Failed
+from broker.kafka.api_row import PRODUCE_KEY, ApiRow, Failed
 from broker.kafka.apis import delete_records as deletion
 from broker.kafka.apis import describe_producers as description
 from broker.kafka.apis import init_producer_id as producer_ids
@@ -15,7 +15,6 @@ from broker.kafka.parts import DoorParts
 from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
 
-PRODUCE: Final = 0
 ELEMENTS_MAX: Final = 30_000
 """Topics and partitions of one request together. A request of 1 MiB, which is the Java producer's largest, holds 14,000
 of the smallest batches. An append takes 20 µs, and the next request has its turn after all of them."""
@@ -25,7 +24,7 @@ def producer_rows(parts: DoorParts) -> list[ApiRow]:
     """In the order of their keys. Produce below version 3 is answered with an error: see its plan."""
     producers = description.describe_producers_plan(parts)
     return [
-        _row(PRODUCE, "Produce", (0, 13), producing.produce_plan(parts), producing.produce_failed),
+        _row(PRODUCE_KEY, "Produce", (0, 13), producing.produce_plan(parts), producing.produce_failed),
         _row(10, "FindCoordinator", (0, 6), find_coordinator, find_coordinator_failed),
         _row(21, "DeleteRecords", (0, 2), deletion.delete_records_plan(parts), deletion.delete_records_failed),
         _row(
@@ -53,5 +52,5 @@ def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed:
         plan,
         failed=failed,
         elements_max=ELEMENTS_MAX,
-        is_pipelined=key == PRODUCE,
+        is_pipelined=key == PRODUCE_KEY,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 5.0
 WRITE_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 20.0
+SLOW_S = 5.0
+"""An answer that takes longer is counted."""
 FRAME_MAX = 1 << 28
 ELEMENTS_MAX = 1 << 30
 EXAMPLE_BYTES = 400
@@ -153,6 +156,7 @@ class Link:
         """Until all is answered, or the node has ended the connection (False). Silence is reported."""
         while self._expected:
             request, number = self._expected[0]
+            began = time.monotonic()
             try:
                 frame = await asyncio.wait_for(self._frame(), timeout_s)
             except TimeoutError:
@@ -161,6 +165,8 @@ class Link:
             except (OSError, asyncio.IncompleteReadError):
                 self._answers.statuses["damaged: ended" if number is None else f"ended at {request.name}"] += 1
                 return False
+            if time.monotonic() - began > SLOW_S:
+                self._answers.statuses[f"slow: {request.name}"] += 1
             self._expected.popleft()
             self._answers.answer(request, number, frame)
         return True

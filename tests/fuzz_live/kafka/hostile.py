@@ -43,6 +43,7 @@ WAITS: Final = frozenset({"timeout_ms", "max_wait_ms"})
 INDEXES: Final = frozenset({"partition", "partition_index", "index", "partitions", "partition_indexes", "acks"})
 BROKERS: Final = frozenset({"broker_id"})
 WAIT_ANSWERED_MS: Final = 100
+SHORT: Final = 100
 
 
 class Drawing:
@@ -51,6 +52,8 @@ class Drawing:
     def __init__(self, source: Random, known: Known) -> None:
         self._source, self._known = source, known
         self._reads = self._waits = False
+        self._is_short = False
+        """True within one of many elements: a request of hundreds of megabytes is refused by its size."""
 
     def request(self, key: int, version: int, *, may_wait: bool = False) -> Any:
         """One of an API. `may_wait`: for as long as it says, which may be for ever."""
@@ -73,7 +76,10 @@ class Drawing:
             element = wired.element if wired.kind == "struct" else wired.kind
             return self._value(name, element, version, depth)
         if depth == 0 and source.random() < MANY:
-            return [self._value(name, wired.element, version, 9)] * source.choice(REPEATS_MANY)
+            self._is_short = True
+            one = self._value(name, wired.element, version, 1)
+            self._is_short = False
+            return [one] * source.choice(REPEATS_MANY)
         count = source.choice(REPEATS if depth == 0 else REPEATS_WITHIN)
         return [self._value(name, wired.element, version, depth + 1) for _ in range(count)]
 
@@ -83,7 +89,7 @@ class Drawing:
         if kind == "string":
             return self._text(name)
         if kind in ("records", "bytes"):
-            return draw_batch(self._source)
+            return draw_batch(self._source)[: SHORT if self._is_short else None]
         if kind == "boolean":
             return self._source.random() < 0.5
         if kind == "float64":
@@ -100,7 +106,7 @@ class Drawing:
             return source.choice((*TOPICS, *TOPICS, *NAMES, *self._honest()))
         if name in ("key", "config_name", "configuration_keys"):
             return source.choice(KEYS)
-        return source.choice((*TEXTS, *KEYS))
+        return source.choice((*TEXTS, *KEYS))[: SHORT if self._is_short else None]
 
     def _honest(self) -> tuple[str, ...]:
         return (HONEST_TOPIC, HONEST_TOPIC, BULK_TOPIC) if self._reads else ()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from broker.kafka.connection.kafka_wire import BYTES_MAX
 from broker.kafka.schemas.metadata import MetadataResponse
+from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse, TopicProduceData
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvalidRequestError
 from tests.support.kafka_door import (
@@ -16,6 +19,7 @@ from tests.support.kafka_door import (
     DoorBench,
     answers,
     bench_of,
+    frame,
     metadata,
     run_to_the_end,
 )
@@ -162,3 +166,26 @@ def test_a_half_closed_client_whose_answer_never_comes_is_closed_when_it_was_sil
         return bench
 
     run_to_the_end(scenario)
+
+
+def test_a_request_without_records_has_its_own_largest_size(caplog: pytest.LogCaptureFixture) -> None:
+    text = "x" * 30_000 + "🙂"
+    large = BYTES_MAX // len(text.encode())
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of(limits=replace(LIMITS, message_bytes_max=2 * BYTES_MAX))
+        far, other = bench.connect(port=1), bench.connect(port=2)
+        far.send(metadata(1, *[text] * (large + 1)))
+        other.send(frame(ProduceRequest(acks=1, transactional_id=text, topic_data=_topics(text, large + 1)), 9))
+        await bench.settle()
+        assert far.is_closed and not far.written and "without records has at most" in caplog.text
+        assert len(other.answers(ProduceResponse, 9)) == 1
+        other.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def _topics(name: str, count: int) -> list[TopicProduceData]:
+    return [TopicProduceData(name=name) for _ in range(count)]
