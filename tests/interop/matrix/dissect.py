@@ -31,6 +31,11 @@ FEATURES = (
 MESSAGE = re.compile(r"^Kafka \((\S+) v(\d+) (?:Request|Response)\)")
 UNKNOWN = re.compile(r"API Version (\S+) \(\S+\) \[Unsupported API version\. Supports v\d+-(\d+)\]")
 TOO_NEW = re.compile(r"\[(?:Unsupported|Unknown) .*(?:version|API key)")
+OWN_FAULTS = {
+    "DeleteTopics v1": "no throttle time is read",
+    "ListPartitionReassignments v0": "a compact array of partitions is not read to its end",
+}
+"""Faults of tshark 4.0: it finds the same in sessions with Apache Kafka, and by Kafka's definitions the bytes are right."""
 
 
 @dataclass
@@ -51,7 +56,7 @@ def dissected(text: str) -> Dissection:
     def end() -> None:
         if message:
             (found.newer if is_newer else found.known)[message] += 1
-            if is_malformed and not is_newer:
+            if is_malformed and not is_newer and message not in OWN_FAULTS:
                 found.malformed[message] += 1
 
     for line in text.splitlines():
