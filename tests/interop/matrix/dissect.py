@@ -35,7 +35,7 @@ OWN_FAULTS = {
     "DeleteTopics v1": "no throttle time is read",
     "ListPartitionReassignments v0": "a compact array of partitions is not read to its end",
 }
-"""Faults of tshark 4.0: it finds the same in sessions with Apache Kafka, and by Kafka's definitions the bytes are right."""
+"""Faults of tshark 4.0: it finds the same in sessions with Apache Kafka, where the bytes follow Kafka's definitions."""
 
 
 @dataclass
