@@ -1,4 +1,4 @@
-"""What connections of Kafka's clients cost a node: many idle ones, and whether active ones share it fairly.
+"""The cost of connections of Kafka's clients: many idle ones, and whether active ones share a node fairly.
 
     python -m benchmarks.kafka_connections [--idle 2000] [--active 200] [--seconds 5]
 

@@ -192,9 +192,14 @@ def offsets(stage: Stage) -> None:
 
 def operate(stage: Stage) -> None:
     topic = stage.topic()
-    wrong = {name: value for name, value in stage.client.ask("operate", topic=topic).items() if value is not True}
-    if wrong:
-        raise AssertionError(", ".join(f"{name}: {value}" for name, value in wrong.items()))
+
+    def answers() -> None:
+        told = stage.client.ask("operate", topic=topic)
+        wrong = [f"{name}: {value}" for name, value in told.items() if value is not True]
+        if wrong:
+            raise AssertionError(", ".join(wrong))
+
+    eventually(answers)
 
 
 # -- producing ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What another implementation of the protocol sees: tshark dissects a recorded session of each client.
+"""Another implementation of the protocol looks on: tshark dissects a recorded session of each client.
 
     python -m tests.interop.matrix.dissect [--clients kcat,kafkajs] [--features produce-none,consume] [--kafka DIR]
 
