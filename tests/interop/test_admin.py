@@ -143,6 +143,10 @@ def test_topics_and_configuration_by_librdkafka(cluster: Cluster, confluent: lib
     done(admin.create_topics([librdkafka.NewTopic(name, 2, 2, config={"retention.ms": "60000"})]))
     with pytest.raises(confluent_kafka.KafkaException, match="TOPIC_ALREADY_EXISTS"):
         done(admin.create_topics([librdkafka.NewTopic(name, 2, 2)]))
+    asked = admin.create_topics([librdkafka.NewTopic(one, 1, 1) for one in ("cf-twice", "cf-once", "cf-twice")])
+    asked["cf-once"].result(WAIT_S)
+    with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REQUEST"):
+        asked["cf-twice"].result(WAIT_S)
     eventually(lambda: len(admin.list_topics(timeout=WAIT_S).topics[name].partitions), 2)
     done(admin.create_partitions([librdkafka.NewPartitions(name, 4)]))
     eventually(lambda: len(admin.list_topics(timeout=WAIT_S).topics[name].partitions), 4)

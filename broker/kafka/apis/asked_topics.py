@@ -7,7 +7,8 @@ that nothing is done to the new one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from broker.kafka.schemas.shared import NodeEndpoint
 from metadata.image import MetadataImage, TopicImage
@@ -21,11 +22,22 @@ from penstock.errors import (
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.types import LeaderHint, TopicPartition
 
+T = TypeVar("T")
+
 
 def check_number(topics: Sequence[object]) -> None:
     """InvalidRequestError for more topics than the controller changes at once; it is told before any work on them."""
     if len(topics) > NAMES_MAX:
         raise InvalidRequestError(f"{len(topics)} topics in one request, at most {NAMES_MAX}: ask for less at once")
+
+
+def each_once(items: Iterable[T], name: Callable[[T], Hashable]) -> list[T]:
+    """The items without those whose name came before. An answer has each name once, as Kafka's: librdkafka refuses a
+    whole answer that has one twice."""
+    found: dict[Hashable, T] = {}
+    for item in items:
+        found.setdefault(name(item), item)
+    return list(found.values())
 
 
 def topic_named(image: MetadataImage, name: str) -> TopicImage:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from broker.config.config_table import KEYS
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
 from broker.kafka.apis.admin.config_codes import OURS, ResourceType
+from broker.kafka.apis.asked_topics import each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -186,7 +187,7 @@ def _asked(
 
 def _rows(asked: Asked, api: str, resources: Sequence[Any], outcomes: Outcomes) -> list[AlterConfigsResourceResponse]:
     rows = []
-    for resource in resources:
+    for resource in each_once(resources, lambda one: (one.resource_type, one.resource_name)):
         error = outcomes[_Resource(resource.resource_type, resource.resource_name)]
         rows.append(
             AlterConfigsResourceResponse(

@@ -1,4 +1,4 @@
-"""CreatePartitions 0 to 3: more partitions for topics. One answer for each topic, in the order of the request.
+"""CreatePartitions 0 to 3: more partitions for topics. One answer for each name, in the order of the request.
 
 Kafka's assignment has the replicas of the new partitions without their numbers: they begin behind the last partition in
 the metadata of this node, and the controller refuses them if there are more by now.
@@ -6,7 +6,9 @@ the metadata of this node, and the controller refuses them if there are more by 
 
 from __future__ import annotations
 
-from broker.kafka.apis.asked_topics import check_number
+from collections import Counter
+
+from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -16,7 +18,7 @@ from broker.kafka.schemas.topics import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from penstock.errors import ApiError, InvalidReplicaAssignmentError
+from penstock.errors import ApiError, InvalidReplicaAssignmentError, InvalidRequestError
 from penstock.messages import topics
 
 
@@ -25,7 +27,10 @@ def create_partitions(parts: DoorParts, asked: Asked, body: CreatePartitionsRequ
     empty = InvalidReplicaAssignmentError(
         "the assignment names no replicas; leave it out, or name those of every partition"
     )
-    refused = {topic.name for topic in body.topics if topic.assignments == []}
+    refused: dict[str, ApiError] = {topic.name: empty for topic in body.topics if topic.assignments == []}
+    for name, times in Counter(topic.name for topic in body.topics).items():
+        if times > 1:
+            refused[name] = InvalidRequestError(f"topic {name[:64]!r} is named {times} times in the request")
     wanted = tuple(_wanted(parts, topic) for topic in body.topics if topic.name not in refused)
     results: list[topics.TopicResult] = []
     if wanted:
@@ -34,13 +39,19 @@ def create_partitions(parts: DoorParts, asked: Asked, body: CreatePartitionsRequ
     answers = iter(results)
     return CreatePartitionsResponse(
         results=[
-            _row(asked, topic.name, empty if topic.name in refused else next(answers).error) for topic in body.topics
+            _row(asked, topic.name, refused[topic.name] if topic.name in refused else next(answers).error)
+            for topic in _topics(body)
         ]
     )
 
 
 def create_partitions_failed(asked: Asked, body: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(results=[_row(asked, topic.name, error) for topic in body.topics])
+    return CreatePartitionsResponse(results=[_row(asked, topic.name, error) for topic in _topics(body)])
+
+
+def _topics(body: CreatePartitionsRequest) -> list[CreatePartitionsTopic]:
+    """Each topic that the answer has."""
+    return each_once(body.topics, lambda topic: topic.name)
 
 
 def _wanted(parts: DoorParts, topic: CreatePartitionsTopic) -> topics.NewPartitions:

@@ -1,4 +1,4 @@
-"""CreateTopics 2 to 7: one answer for each topic of the request, in its order.
+"""CreateTopics 2 to 7: one answer for each name in the request, in its order.
 
 A number of partitions or replicas of -1 is the cluster's default, in every version: Kafka's clients send it from
 version 4 on. From version 5 on the answer has the configuration of each topic: what the request sets, and this broker's
@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from broker.kafka.apis.admin.config_codes import SOURCES
-from broker.kafka.apis.asked_topics import check_number
+from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -53,13 +53,18 @@ def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> 
             _failed(asked, topic.name, refused[topic.name])
             if topic.name in refused
             else _result(asked, topic, made[topic.name], defaults)
-            for topic in body.topics
+            for topic in _topics(body)
         ]
     )
 
 
 def create_topics_failed(asked: Asked, body: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[_failed(asked, topic.name, error) for topic in body.topics])
+    return CreateTopicsResponse(topics=[_failed(asked, topic.name, error) for topic in _topics(body)])
+
+
+def _topics(body: CreateTopicsRequest) -> list[CreatableTopic]:
+    """Each topic that the answer has."""
+    return each_once(body.topics, lambda topic: topic.name)
 
 
 def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:

@@ -26,8 +26,8 @@ class _Named(NamedTuple):
 
 
 def delete_topics(parts: DoorParts, asked: Asked, body: DeleteTopicsRequest) -> Plan:
-    named = _named(asked, body)
-    times = Counter(named)
+    times = Counter(_named(asked, body))
+    named = tuple(times)
     resolved = [_resolved(parts, one, times[one]) for one in named]
     ids = Counter(one for one in resolved if isinstance(one, str))
     wanted = tuple(topic_id for topic_id, number in ids.items() if number == 1)
@@ -49,7 +49,7 @@ def delete_topics(parts: DoorParts, asked: Asked, body: DeleteTopicsRequest) -> 
 
 
 def delete_topics_failed(asked: Asked, body: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(responses=[_row(asked, *one, error) for one in _named(asked, body)])
+    return DeleteTopicsResponse(responses=[_row(asked, *one, error) for one in dict.fromkeys(_named(asked, body))])
 
 
 def _named(asked: Asked, body: DeleteTopicsRequest) -> Sequence[_Named]:

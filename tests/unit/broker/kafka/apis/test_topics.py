@@ -118,7 +118,7 @@ def test_each_topic_of_a_request_has_its_own_outcome_in_order() -> None:
     asked = creating(new("twice"), new("there"), new("ok"), new("twice"), new("null", retention_ms=None), new("a b"))
     answer = node.call(CREATE, asked, 5)
     assert [(t.name, t.error_code) for t in answer.topics] == [
-        ("twice", 42), ("there", 36), ("ok", 0), ("twice", 42), ("null", 40), ("a b", 17),
+        ("twice", 42), ("there", 36), ("ok", 0), ("null", 40), ("a b", 17),
     ]  # fmt: skip
     assert all(t.error_message for t in answer.topics if t.error_code)
     assert set(node.cluster.image.topics_by_name) == {"there", "ok"}
@@ -191,7 +191,8 @@ def test_a_topic_is_named_once_and_by_its_name_or_its_id() -> None:
         [DeleteTopicState()],
     ):
         answer = node.call(DELETE, DeleteTopicsRequest(topics=topics), 6)
-        assert [row.error_code for row in answer.responses] == [42] * len(topics)
+        names = {(topic.name, topic.topic_id) for topic in topics}
+        assert [row.error_code for row in answer.responses] == [42] * len(names)
     assert node.parts.topic_id("t") == topic_id and not node.asks
 
 
@@ -240,3 +241,16 @@ def test_validation_alone_adds_no_partition() -> None:
     body.validate_only = True
     assert node.call(ADD, body, 3).results[0].error_code == 0
     assert len(node.cluster.image.topics_by_name["t"].partitions) == 1
+
+
+def test_a_topic_that_is_named_twice_gets_no_partitions_and_one_answer() -> None:
+    node = AdminNode()
+    node.cluster.create("t")
+    node.cluster.create("u")
+    topics = [
+        CreatePartitionsTopic(name=name, count=count, assignments=None)
+        for name, count in (("t", 2), ("u", 3), ("t", 4))
+    ]
+    answer = node.call(ADD, CreatePartitionsRequest(topics=topics), 3)
+    assert [(row.name, row.error_code) for row in answer.results] == [("t", 42), ("u", 0)]
+    assert [len(node.cluster.image.topics_by_name[name].partitions) for name in ("t", "u")] == [1, 3]
