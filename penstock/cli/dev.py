@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
-from penstock.cli.options import AsJson
+from penstock.cli.options import AsJson, parse_pairs
 from penstock.cli.output import note, print_json
 from penstock.standard_streams import give_up_unwritten
 
@@ -31,6 +33,16 @@ PORT_IN_USE = os.strerror(errno.EADDRINUSE).lower()
 KAFKA_PORT_REMEDY = "; `penstock dev --kafka-port PORT` takes another, and 0 leaves it out"
 LOOK_EVERY_S = 0.5
 """How often the nodes are checked for one that ended by itself."""
+NodeKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="KEY=VALUE",
+        help="A key of the nodes' configuration, like auto.create.topics.enable=true, for this start: each start"
+        " writes their files anew. May be repeated.",
+    ),
+]
 
 
 def dev(
@@ -62,6 +74,7 @@ def dev(
             show_default="127.0.0.1",
         ),
     ] = None,
+    config: NodeKeys = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the nodes' configuration files, and start nothing.")
     ] = False,
@@ -79,10 +92,11 @@ def dev(
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
     nodes, port = as_before(data, nodes, port)
     host = checked_host(host)
+    keys = node_keys(config or ())
     choose = partial(choose_kafka_ports, data, nodes, port, host, kafka_port)
 
     def with_ports(kafka: KafkaPorts) -> Cluster:
-        return Cluster(nodes, directory=data, port=port, host=host, kafka_ports=kafka.chosen, defaults={})
+        return Cluster(nodes, keys, data, port=port, host=host, kafka_ports=kafka.chosen, defaults={})
 
     if print_config:
         _print_configs(with_ports(choose()).planned_configs(), as_json)
@@ -99,6 +113,25 @@ def dev(
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def node_keys(pairs: Iterable[str]) -> dict[str, object]:
+    """The keys of `-c key=value …` with their values as a configuration file has them: a value that is none in TOML, or
+    of a kind that no key has, is text. The node says what it cannot be."""
+    return {key: _toml_value(text) for key, text in parse_pairs(pairs).items()}
+
+
+def _toml_value(text: str) -> object:
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    items = value if isinstance(value, list) else [value]
+    return value if all(isinstance(item, str) or _is_finite(item) for item in items) else text
+
+
+def _is_finite(item: object) -> bool:
+    return isinstance(item, bool | int | float) and math.isfinite(item)
 
 
 def _opened(

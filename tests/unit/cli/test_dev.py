@@ -17,6 +17,7 @@ from penstock.cli.dev import (
     checked_host,
     dev,
     how_ended,
+    node_keys,
     note_ended,
     require_stopped,
     why_not_started,
@@ -134,3 +135,28 @@ def test_the_configuration_is_printed_and_nothing_is_started(
     assert "node.id = 1" in files[f"{tmp_path}/data/node-1/node.toml"]
     assert '"KAFKA://127.0.0.1:' in files[f"{tmp_path}/data/node-1/node.toml"]
     assert not (tmp_path / "data").exists()
+
+
+def test_keys_of_the_nodes_have_the_values_that_a_file_would_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [
+        "a=true",
+        "b=7",
+        "c=0.5",
+        'd=["x", "y"]',
+        "e=plain text",
+        "f=2026-01-01",
+        "g=",
+        'h="7"',
+        "i=[2026-01-01]",
+        "j=inf",
+    ]
+    assert node_keys(pairs) == {
+        "a": True, "b": 7, "c": 0.5, "d": ["x", "y"], "e": "plain text", "f": "2026-01-01", "g": "", "h": "7",
+        "i": "[2026-01-01]", "j": "inf",
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="must be key=value"):
+        node_keys(["auto.create.topics.enable"])
+    dev(1, tmp_path / "data", 20_000, 0, config=["auto.create.topics.enable=true"], print_config=True)
+    assert "auto.create.topics.enable = true\n" in capsys.readouterr().out
