@@ -165,10 +165,11 @@ KAFKAS = Row(
         ),
         graph(
             "Fetch sessions",
-            "Sessions that outlive a connection, and those that lost their places to others. With many of these, raise "
-            "max.incremental.fetch.session.cache.slots.",
+            "Sessions that outlive a connection, their partitions, and those that lost their places to others. With "
+            "many of these, raise max.incremental.fetch.session.cache.slots.",
             Unit.COUNT,
             Query(selected("penstock_kafka_fetch_sessions"), "{{instance}}"),
+            Query(selected("penstock_kafka_fetch_session_partitions"), "partitions {{instance}}"),
             rise("penstock_kafka_fetch_session_evictions_total", "evicted {{instance}}"),
         ),
     ),

@@ -50,9 +50,16 @@ def two_log_dirs(directory: Path, disk: Path | None = None) -> Iterator[tuple[Cl
         with Admin(cluster.bootstrap) as admin:
             for topic in ("orders", "other"):
                 admin.create_topic(topic, 1)
+                wait_until(lambda topic=topic: is_open(cluster, topic))
                 assert write(cluster, topic, 3) is None
         assert (second / "orders-0").is_dir()
         yield cluster, second
+
+
+def is_open(cluster: Cluster, topic: str) -> bool:
+    """True once the broker has made the topic's log, which it does in the log dir's own thread."""
+    (answer,) = raw_broker.fetch(cluster.endpoint(0), raw_broker.position(topic, 0))
+    return not answer.partitions[0].error.code
 
 
 def write(cluster: Cluster, topic: str, count: int = 1) -> KafkaStorageError | None:

@@ -225,9 +225,9 @@ def test_batches_that_are_too_large_only_together_come_in_parts() -> None:
 
 
 class NoMemory(bytes):
-    """Fetched bytes of which no part can be copied."""
+    """Fetched bytes that cannot be copied."""
 
-    def __getitem__(self, part: object) -> Any:
+    def __bytes__(self) -> bytes:
         raise MemoryError
 
 
