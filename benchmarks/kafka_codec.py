@@ -20,8 +20,8 @@ from typing import Any
 from kio.serial import entity_reader, entity_writer
 
 from broker.kafka.schemas import fetch, metadata, produce
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.structs import facts_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -4,8 +4,8 @@ The wire table is the set of `ApiError` subclasses below. Numbers and names are 
 codes") and never change, so that a listener for Kafka's protocol can send them as they are. An error that crosses a
 wire is a code, a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are
 mapped to these once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
-What an error with a wire code has is api_error.py's. Names of base_error.py, client_errors.py and position_errors.py
-stand here too.
+What an error with a wire code has is api_error.py's. Names of base_error.py, client_errors.py, position_errors.py
+and wire_errors stand here too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,33 @@ from penstock.client_errors import TimedOutError as TimedOutError
 from penstock.position_errors import LogTruncationError as LogTruncationError
 from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
 from penstock.position_errors import UndecodableBatchError as UndecodableBatchError
+from penstock.wire_errors.groups import CoordinatorLoadInProgressError as CoordinatorLoadInProgressError
+from penstock.wire_errors.groups import CoordinatorNotAvailableError as CoordinatorNotAvailableError
+from penstock.wire_errors.groups import FencedInstanceIdError as FencedInstanceIdError
+from penstock.wire_errors.groups import FencedMemberEpochError as FencedMemberEpochError
+from penstock.wire_errors.groups import GroupIdNotFoundError as GroupIdNotFoundError
+from penstock.wire_errors.groups import GroupMaxSizeReachedError as GroupMaxSizeReachedError
+from penstock.wire_errors.groups import GroupSubscribedToTopicError as GroupSubscribedToTopicError
+from penstock.wire_errors.groups import IllegalGenerationError as IllegalGenerationError
+from penstock.wire_errors.groups import InconsistentGroupProtocolError as InconsistentGroupProtocolError
+from penstock.wire_errors.groups import InvalidCommitOffsetSizeError as InvalidCommitOffsetSizeError
+from penstock.wire_errors.groups import InvalidGroupIdError as InvalidGroupIdError
+from penstock.wire_errors.groups import InvalidRegularExpressionError as InvalidRegularExpressionError
+from penstock.wire_errors.groups import InvalidSessionTimeoutError as InvalidSessionTimeoutError
+from penstock.wire_errors.groups import MemberIdRequiredError as MemberIdRequiredError
+from penstock.wire_errors.groups import NonEmptyGroupError as NonEmptyGroupError
+from penstock.wire_errors.groups import NotCoordinatorError as NotCoordinatorError
+from penstock.wire_errors.groups import OffsetMetadataTooLargeError as OffsetMetadataTooLargeError
+from penstock.wire_errors.groups import RebalanceInProgressError as RebalanceInProgressError
+from penstock.wire_errors.groups import StaleMemberEpochError as StaleMemberEpochError
+from penstock.wire_errors.groups import UnknownMemberIdError as UnknownMemberIdError
+from penstock.wire_errors.groups import UnreleasedInstanceIdError as UnreleasedInstanceIdError
+from penstock.wire_errors.groups import UnstableOffsetCommitError as UnstableOffsetCommitError
+from penstock.wire_errors.groups import UnsupportedAssignorError as UnsupportedAssignorError
+from penstock.wire_errors.registration import BrokerIdNotRegisteredError as BrokerIdNotRegisteredError
+from penstock.wire_errors.registration import DuplicateBrokerRegistrationError as DuplicateBrokerRegistrationError
+from penstock.wire_errors.registration import InvalidRegistrationError as InvalidRegistrationError
+from penstock.wire_errors.registration import StaleBrokerEpochError as StaleBrokerEpochError
 
 
 class CleaningAbortedError(PenstockError):
@@ -204,10 +231,6 @@ class UnsupportedCompressionTypeError(ApiError, code=76, name="UNSUPPORTED_COMPR
     """The compression codec is not known."""
 
 
-class StaleBrokerEpochError(ApiError, code=77, name="STALE_BROKER_EPOCH"):
-    """The broker epoch of the request is not the current one: the broker was registered anew."""
-
-
 class OffsetNotAvailableError(ApiError, code=78, name="OFFSET_NOT_AVAILABLE", retriable=True):
     """A new leader does not know its high watermark yet."""
 
@@ -240,14 +263,6 @@ class UnknownTopicIdError(ApiError, code=100, name="UNKNOWN_TOPIC_ID", retriable
     """This node does not know the topic id."""
 
 
-class DuplicateBrokerRegistrationError(ApiError, code=101, name="DUPLICATE_BROKER_REGISTRATION", retriable=True):
-    """Another live process is registered with this node id."""
-
-
-class BrokerIdNotRegisteredError(ApiError, code=102, name="BROKER_ID_NOT_REGISTERED"):
-    """The broker is not registered."""
-
-
 class InconsistentTopicIdError(ApiError, code=103, name="INCONSISTENT_TOPIC_ID", retriable=True):
     """The topic id of the request is not the one that this node has for the name."""
 
@@ -278,7 +293,3 @@ class NewLeaderElectedError(ApiError, code=108, name="NEW_LEADER_ELECTED"):
 
 class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"):
     """The partition epoch of an AlterPartition is not the current one."""
-
-
-class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
-    """The broker may not register like this; the text gives the reason and the remedy."""

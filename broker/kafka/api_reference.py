@@ -14,7 +14,7 @@ from broker.kafka.api_row import ApiRow
 from broker.kafka.api_rows import api_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.schemas.table import REQUESTS
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from broker.network.doors import BrokerService
 
 INTRODUCTION = """# APIs of Kafka's protocol

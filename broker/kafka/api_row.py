@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import ApiError
 
 PRODUCE_KEY: Final = 0

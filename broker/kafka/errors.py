@@ -33,8 +33,6 @@ class Code(IntEnum):
     """Kafka's codes without a class of ours."""
 
     NONE = 0
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
     TOPIC_AUTHORIZATION_FAILED = 29
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     INVALID_TXN_STATE = 48
@@ -106,10 +104,10 @@ IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
     },
     # Kafka's answer while a broker waits for a block of ids; Java gives up after any other one but a coordinator's.
     "InitProducerId": {
-        errors.RequestTimedOutError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
-        errors.NetworkError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
-        errors.NotControllerError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
-        errors.ResourceExhaustedError: Older(ALWAYS, Code.COORDINATOR_LOAD_IN_PROGRESS),
+        errors.RequestTimedOutError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
+        errors.NetworkError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
+        errors.NotControllerError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
+        errors.ResourceExhaustedError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
     },
 }
 

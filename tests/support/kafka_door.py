@@ -23,9 +23,9 @@ from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
-from broker.kafka.wire.codec import decode, encode, is_flexible
-from broker.kafka.wire.headers import HeaderStart, read_response_header, request_header
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode, is_flexible
+from broker.kafka_codec.headers import HeaderStart, read_response_header, request_header
+from broker.kafka_codec.structs import facts_of
 from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
 from broker.network.doors import BrokerService

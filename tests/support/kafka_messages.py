@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from broker.kafka.schemas.table import MESSAGES
-from broker.kafka.wire.fields import WireField
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.fields import WireField
+from broker.kafka_codec.structs import facts_of
 
 INTEGERS = {"int8": (8, True), "int16": (16, True), "int32": (32, True), "int64": (64, True), "uint16": (16, False)}
 TEXT = "abcXYZ.-_019 äß中🙂"

@@ -8,7 +8,7 @@ import pytest
 
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
-from broker.kafka.wire.codec import decode, encode
+from broker.kafka_codec.codec import decode, encode
 from broker.network.request_channel import Caller
 from metadata.image import MetadataImage, TopicImage
 from metadata.registrations import BrokerRegistration, PartitionRegistration

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 
 from broker.grpc import quorum_codec as quorum
 from broker.kafka.schemas.table import REQUESTS
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import CorruptMessageError
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Sized
 from typing import Final, NamedTuple, Protocol
 
 from broker.kafka.schemas.metadata import MetadataResponse, MetadataResponseTopic
-from broker.kafka.wire.codec import encode_element
+from broker.kafka_codec.codec import encode_element
 from penstock.messages.metadata import TopicInfo
 
 CACHE_BYTES_MAX: Final = 32 << 20

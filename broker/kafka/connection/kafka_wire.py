@@ -18,9 +18,9 @@ from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.plan_run import KafkaCall, call_of
 from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
-from broker.kafka.wire.codec import decode_counted, encode, is_flexible
-from broker.kafka.wire.headers import HeaderStart, read_header_rest, read_header_start, response_header
-from broker.kafka.wire.primitives import TooManyElementsError
+from broker.kafka_codec.codec import decode_counted, encode, is_flexible
+from broker.kafka_codec.headers import HeaderStart, read_header_rest, read_header_start, response_header
+from broker.kafka_codec.primitives import TooManyElementsError
 from broker.network.connection_loop import Incoming
 from broker.network.request_channel import Caller, Request
 from penstock.errors import ApiError, InvalidRequestError, UnknownServerError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sized
 
 from broker.kafka.schemas.shared import NodeEndpoint
-from broker.kafka.wire.fields import array, int8, int16, int32, int64, nested, records_, string, uuid
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import array, int8, int16, int32, int64, nested, records_, string, uuid
+from broker.kafka_codec.structs import message, struct
 
 
 @struct

@@ -6,8 +6,8 @@ Versions 0 to 2 are here so that their clients get an error in their own terms; 
 from __future__ import annotations
 
 from broker.kafka.schemas.shared import NodeEndpoint
-from broker.kafka.wire.fields import Bytes, array, int16, int32, int64, nested, records_, string, uuid
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import Bytes, array, int16, int32, int64, nested, records_, string, uuid
+from broker.kafka_codec.structs import message, struct
 
 
 @struct

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.kafka.wire.fields import array, boolean, int16, int32, int64, string
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import array, boolean, int16, int32, int64, string
+from broker.kafka_codec.structs import message, struct
 
 
 @message(key=22, versions="0-6", flexible="2+")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.kafka.wire.fields import array, boolean, int16, int32, int64, string, uint16, uuid
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import array, boolean, int16, int32, int64, string, uint16, uuid
+from broker.kafka_codec.structs import message, struct
 
 
 @struct

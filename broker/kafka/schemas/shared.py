@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.kafka.wire.fields import array, int32, string
-from broker.kafka.wire.structs import struct
+from broker.kafka_codec.fields import array, int32, string
+from broker.kafka_codec.structs import struct
 
 
 @struct

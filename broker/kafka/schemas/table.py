@@ -26,7 +26,7 @@ from broker.kafka.schemas import (
 )
 from broker.kafka.schemas.groups import classic, consumer, coordinators, share, share_fetch, streams
 from broker.kafka.schemas.groups import offsets as group_offsets
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 
 _MODULES: Final[tuple[ModuleType, ...]] = (
     api_versions,

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
-from broker.kafka.wire.codec import decode, encode, is_flexible
-from broker.kafka.wire.headers import HeaderStart, read_response_header, request_header
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode, is_flexible
+from broker.kafka_codec.headers import HeaderStart, read_response_header, request_header
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import InvalidRequestError, UnknownServerError
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from random import Random
 from typing import Any, Final
 
 from broker.kafka.schemas.table import REQUESTS
-from broker.kafka.wire.fields import MISSING_STRUCT, WireField
-from broker.kafka.wire.primitives import STRING_BYTES_MAX
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.fields import MISSING_STRUCT, WireField
+from broker.kafka_codec.primitives import STRING_BYTES_MAX
+from broker.kafka_codec.structs import facts_of
 from tests.fuzz_live.hostile import (
     BULK_TOPIC,
     FORGED_NODE_ID,

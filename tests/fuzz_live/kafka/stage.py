@@ -13,7 +13,7 @@ from broker.kafka.schemas.fetch import FetchRequest, FetchRequestFetchPartition,
 from broker.kafka.schemas.metadata import MetadataRequest
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from broker.kafka.schemas.table import REQUESTS
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from tests.fuzz_live.hostile import TOPICS, Known
 from tests.fuzz_live.kafka.client import Answers, Link, Sent, sent
 from tests.fuzz_live.kafka.hostile import Drawing

@@ -13,9 +13,9 @@ import pytest
 
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
-from broker.kafka.wire.codec import encode, is_flexible
-from broker.kafka.wire.headers import response_header
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import encode, is_flexible
+from broker.kafka_codec.headers import response_header
+from broker.kafka_codec.structs import facts_of
 from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.kafka.connection import Broken, Connection
 from tests.simulation.cluster.kafka.fetch_session import NOT_FOUND, FetchSession, Place, Wanted

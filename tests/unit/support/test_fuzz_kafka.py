@@ -11,9 +11,9 @@ import pytest
 from broker.kafka.schemas.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from broker.kafka.schemas.produce import ProduceRequest
 from broker.kafka.schemas.table import REQUESTS
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.headers import read_header_rest, response_header
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.headers import read_header_rest, response_header
+from broker.kafka_codec.structs import facts_of
 from tests.fuzz_live.hostile import HONEST_TOPIC, TOPICS, Known
 from tests.fuzz_live.kafka.client import Answers, sent
 from tests.fuzz_live.kafka.hostile import READS, Drawing, empty_arrays

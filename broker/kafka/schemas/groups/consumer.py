@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.kafka.schemas.shared import TopicPartition
-from broker.kafka.wire.fields import Bytes, array, boolean, bytes_, int8, int16, int32, nested, string, uuid
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import Bytes, array, boolean, bytes_, int8, int16, int32, nested, string, uuid
+from broker.kafka_codec.structs import message, struct
 
 
 @struct

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.kafka.schemas.shared import TopicPartition
-from broker.kafka.wire.fields import array, boolean, int8, int16, int32, int64, nested, string, uint16
-from broker.kafka.wire.structs import message, struct
+from broker.kafka_codec.fields import array, boolean, int8, int16, int32, int64, nested, string, uint16
+from broker.kafka_codec.structs import message, struct
 
 
 @struct

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from penstock.messages import log_dirs
 from tests.support.kafka_messages import drawn, versions_of
 from tests.unit.broker.kafka.apis.admin_node import AdminNode

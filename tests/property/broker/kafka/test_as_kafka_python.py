@@ -8,7 +8,7 @@ import warnings
 from random import Random
 from typing import Any
 
-from broker.kafka.wire.codec import decode, encode
+from broker.kafka_codec.codec import decode, encode
 from tests.support.kafka_messages import PAIRS, differences, drawn, spelled
 
 DRAWN = 2

@@ -14,8 +14,8 @@ from typing import Any
 from kio.serial import entity_reader, entity_writer
 
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.structs import facts_of
 from tests.support.kafka_messages import PAIRS, differences, drawn, spelled
 
 DRAWN = 2

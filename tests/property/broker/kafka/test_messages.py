@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from broker.kafka.schemas.table import MESSAGES
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import InvalidRequestError
 from tests.support.kafka_messages import PAIRS, drawn, versions_of
 

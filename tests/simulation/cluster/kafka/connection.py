@@ -20,9 +20,9 @@ from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from broker.kafka.schemas.offsets import ListOffsetsRequest, ListOffsetsResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
-from broker.kafka.wire.codec import decode, encode, is_flexible
-from broker.kafka.wire.headers import HeaderStart, read_response_header, request_header
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode, is_flexible
+from broker.kafka_codec.headers import HeaderStart, read_response_header, request_header
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import InvalidRequestError
 from tests.simulation.cluster.kafka.sockets import ClientEnd, ClosedByNode
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.kafka.schemas.api_versions import ApiVersionsRequest
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from penstock.types import Endpoint
 from tests.simulation.cluster.kafka.connection import Broken, Connection
 from tests.simulation.cluster.kafka.sockets import ClientEnd

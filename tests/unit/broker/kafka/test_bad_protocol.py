@@ -16,7 +16,7 @@ import pytest
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka.schemas.metadata import MetadataRequest
 from broker.kafka.schemas.produce import ProduceRequest
-from broker.kafka.wire.headers import HeaderStart, request_header
+from broker.kafka_codec.headers import HeaderStart, request_header
 from broker.network.request_channel import Request
 from tests.support.kafka_door import (
     LIMITS,

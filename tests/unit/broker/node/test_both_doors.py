@@ -15,7 +15,7 @@ from broker.kafka.api_rows import api_rows
 from broker.kafka.kafka_doors import KafkaListeners
 from broker.kafka.parts import DoorParts
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.structs import facts_of
 from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerListeners, BrokerService
 from broker.network.request_channel import RequestChannel

@@ -20,7 +20,7 @@ from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, MakePlan
-from broker.kafka.wire.codec import decode, encode
+from broker.kafka_codec.codec import decode, encode
 from broker.network.client_names import ClientNames
 from broker.network.request_channel import Caller, Request
 from metadata.controller.config import ControllerConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.wire.codec import decode, encode
+from broker.kafka_codec.codec import decode, encode
 from metadata.image import MetadataImage
 from penstock.errors import InvalidRequestError
 from tests.unit.broker.kafka.apis import test_configs as configs

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from broker.kafka.apis.encoded_topics import EncodedTopics, Form
 from broker.kafka.apis.topic_structs import topic_struct
 from broker.kafka.schemas.metadata import MetadataResponse, MetadataResponseTopic
-from broker.kafka.wire.codec import encode, encode_element
+from broker.kafka_codec.codec import encode, encode_element
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.messages.metadata import PartitionInfo, TopicInfo
 

@@ -11,7 +11,7 @@ from broker.kafka.apis.produce import produce_failed, produce_plan
 from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.plan import ConnectionEnds, Plan
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from broker.kafka.wire.codec import decode, encode
+from broker.kafka_codec.codec import decode, encode
 from penstock.errors import (
     ApiError,
     InvalidRequestError,

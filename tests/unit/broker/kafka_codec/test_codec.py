@@ -9,9 +9,9 @@ from broker.kafka.schemas.fetch import FetchableTopicResponse, FetchResponse, Fe
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from broker.kafka.schemas.produce import ProduceRequest
 from broker.kafka.schemas.table import MESSAGES, REQUESTS, RESPONSES
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.primitives import EncodeError
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.primitives import EncodeError
+from broker.kafka_codec.structs import facts_of
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.kafka.wire.primitives import uuid_bytes, uuid_text, uvarint, uvarint_bytes
+from broker.kafka_codec.primitives import uuid_bytes, uuid_text, uvarint, uvarint_bytes
 
 KNOWN = [
     (0, "00"),

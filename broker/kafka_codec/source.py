@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
-from broker.kafka.wire.fields import FIXED, WireField
-from broker.kafka.wire.structs import facts_of
+from broker.kafka_codec.fields import FIXED, WireField
+from broker.kafka_codec.structs import facts_of
 
 NUMBERS_AT_ONCE: Final = 16
 """An array with fewer numbers is packed together with what stands before it."""

@@ -8,7 +8,7 @@ from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsRes
 from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
 from broker.kafka.schemas.groups.classic import SyncGroupResponse
 from broker.kafka.schemas.metadata import DescribeTopicPartitionsRequest, MetadataRequest
-from broker.kafka.wire.codec import decode
+from broker.kafka_codec.codec import decode
 from penstock.errors import InvalidRequestError
 
 TOO_LONG_VARINT = "80 80 80 80 80 01"

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, dataclass_transform
 
-from broker.kafka.wire.fields import ALL, MISSING, MISSING_STRUCT, NONE, Versions, WireField
-from broker.kafka.wire.fields import versions as _range
+from broker.kafka_codec.fields import ALL, MISSING, MISSING_STRUCT, NONE, Versions, WireField
+from broker.kafka_codec.fields import versions as _range
 
 T = TypeVar("T")
 Reader = Callable[[memoryview, int, int], tuple[Any, int, int]]

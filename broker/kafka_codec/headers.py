@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from broker.kafka.wire.primitives import bad_length, skip_tags
+from broker.kafka_codec.primitives import bad_length, skip_tags
 from penstock.errors import InvalidRequestError
 
 API_VERSIONS_KEY: Final = 18

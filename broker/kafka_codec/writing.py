@@ -12,10 +12,10 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from broker.kafka.wire import primitives
-from broker.kafka.wire.fields import FIXED, MISSING_STRUCT, WireField
-from broker.kafka.wire.source import NUMBERS_AT_ONCE, Source
-from broker.kafka.wire.structs import Writer, facts_of
+from broker.kafka_codec import primitives
+from broker.kafka_codec.fields import FIXED, MISSING_STRUCT, WireField
+from broker.kafka_codec.source import NUMBERS_AT_ONCE, Source
+from broker.kafka_codec.structs import Writer, facts_of
 
 _NAMES: Final[dict[str, Any]] = {
     "pack": struct.pack,

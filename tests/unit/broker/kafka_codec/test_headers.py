@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.kafka.wire.headers import (
+from broker.kafka_codec.headers import (
     HeaderStart,
     read_header_rest,
     read_header_start,

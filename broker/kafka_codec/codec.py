@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, TypeVar
 
-from broker.kafka.wire.primitives import EncodeError, TooManyElementsError
-from broker.kafka.wire.reading import compile_reader
-from broker.kafka.wire.structs import Facts, Reader, Writer, facts_of
-from broker.kafka.wire.writing import compile_writer
+from broker.kafka_codec.primitives import EncodeError, TooManyElementsError
+from broker.kafka_codec.reading import compile_reader
+from broker.kafka_codec.structs import Facts, Reader, Writer, facts_of
+from broker.kafka_codec.writing import compile_writer
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from broker.kafka.schemas.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from broker.kafka.wire.codec import decode, encode
-from broker.kafka.wire.headers import response_header
+from broker.kafka_codec.codec import decode, encode
+from broker.kafka_codec.headers import response_header
 
 KAFKA_PYTHON = ApiVersionsRequest(client_software_name="kafka-python", client_software_version="3.0")
 ANSWER = ApiVersionsResponse(

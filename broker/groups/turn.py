@@ -1,0 +1,85 @@
+"""One turn of a coordinator's core: what it knows when it decides, and what it decides.
+
+A core decides at one moment about one request, one timer or one change of the metadata. What it decides is records,
+which are the coordinator's state, and answers. `write` takes a record into the state at once (`Shard.replay`, which
+loading uses too) and keeps it for the log: the state is always what the log will say, and whoever decides next decides
+on it. The driver appends the records of many turns at once, and sends no answer before all that its decision could see
+is committed. If the append fails, it throws the shard away and loads the log again.
+
+So a core checks everything BEFORE its first `write`: after that it must not raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from penstock.errors import ApiError
+
+Ticket = Any
+"""A request that waits for its answer. The core only keeps it and gives it back, once."""
+
+
+class Client(NamedTuple):
+    """The sender of a request, as members are described."""
+
+    client_id: str
+    client_host: str
+
+
+class TopicFacts(NamedTuple):
+    """A topic, as assignment sees it. `racks` has the racks of each partition's replicas."""
+
+    topic_id: str
+    name: str
+    partitions: int
+    racks: Sequence[frozenset[str]]
+
+
+class KnownTopics(Protocol):
+    """The topics of this node's image of the metadata."""
+
+    def by_name(self, name: str) -> TopicFacts | None: ...
+
+    def by_id(self, topic_id: str) -> TopicFacts | None: ...
+
+    def names(self) -> Sequence[str]:
+        """Sorted; without the cluster's own topics."""
+        ...
+
+
+class Replays(Protocol):
+    """The state, as records change it."""
+
+    def replay(self, key: Any, value: Any | None) -> None: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """See the module. `now_ms` is monotonic; `wall_ms` the calendar."""
+
+    now_ms: int
+    wall_ms: int
+    topics: KnownTopics
+    state: Replays
+    new_id: Callable[[], str]
+    """A new member id, in Kafka's 22 characters of a UUID."""
+    records: list[tuple[Any, Any | None]] = field(default_factory=list)
+    """Keys and values, as classes of `broker.groups.records`; a value of None is a tombstone."""
+    answers: list[tuple[Ticket, Any | ApiError]] = field(default_factory=list)
+
+    def write(self, key: Any, value: Any | None) -> None:
+        """Take a record into the state, and keep it for the log."""
+        self.state.replay(key, value)
+        self.records.append((key, value))
+
+    def answer(self, ticket: Ticket, answer: Any | ApiError) -> None:
+        """Once for each ticket."""
+        self.answers.append((ticket, answer))
+
+
+GroupHandler = Callable[[Turn, Ticket, Any, Client], None]
+"""A core's decision about one request: it answers the ticket in this turn or in a later one, or raises its ApiError."""
+GroupHandlers = Mapping[type[Any], GroupHandler]
+"""By the type of the request (`penstock.messages.groups`)."""

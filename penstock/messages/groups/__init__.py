@@ -1,0 +1,1 @@
+"""The requests of consumer groups, by protocol and subject."""
