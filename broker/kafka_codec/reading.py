@@ -33,6 +33,10 @@ _NAMES: Final[dict[str, Any]] = {
     "too_many": primitives.too_many_elements,
 }
 
+_NULL: Final = (-1,)
+_NULL_TAGGED: Final = (-1, 0)
+"""The markers of a struct that is null. Kafka writes 0 in a tagged field; it could leave the field out, as we do."""
+
 
 def compile_reader(cls: type, version: int, flexible: bool) -> Reader:
     made = _Reading(version, flexible)
@@ -196,7 +200,7 @@ class _Reading:
             self.struct(declared.element, one)
             self.finish()
             self.source.add(f"{target} = {one}")
-        with self.source.block(f"elif {marker} == -1:"):
+        with self.source.block(f"elif {marker} in {_NULL_TAGGED if declared.tag is not None else _NULL}:"):
             self.source.add(f"{target} = None")
         with self.source.block("else:"):
             self.source.add(f"raise bad_marker({where!r}, {marker})")

@@ -1,4 +1,5 @@
-"""Messages of Kafka's protocol with drawn values, and every pair of a message and a version that is declared."""
+"""Messages of Kafka's protocol and of groups' records with drawn values, and every pair of a message and a version that
+is declared."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from broker.groups.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from broker.groups.records.record_codec import RECORD_CLASSES
 from broker.kafka.schemas.table import MESSAGES
 from broker.kafka_codec.fields import WireField
 from broker.kafka_codec.structs import facts_of
@@ -28,7 +31,8 @@ def versions_of(cls: type) -> range:
     return range(first, last + 1)
 
 
-PAIRS = [(cls, version) for cls in MESSAGES for version in versions_of(cls)]
+ALL_MESSAGES = (*MESSAGES, ConsumerProtocolAssignment, ConsumerProtocolSubscription, *RECORD_CLASSES)
+PAIRS = [(cls, version) for cls in ALL_MESSAGES for version in versions_of(cls)]
 
 
 def drawn(cls: type, version: int, random: Random) -> Any:

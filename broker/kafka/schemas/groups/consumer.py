@@ -1,9 +1,8 @@
-"""The consumer protocol of groups (KIP-848), and the classic protocol's subscriptions and assignments."""
+"""The consumer protocol of groups (KIP-848)."""
 
 from __future__ import annotations
 
-from broker.kafka.schemas.shared import TopicPartition
-from broker.kafka_codec.fields import Bytes, array, boolean, bytes_, int8, int16, int32, nested, string, uuid
+from broker.kafka_codec.fields import array, boolean, int8, int16, int32, nested, string, uuid
 from broker.kafka_codec.structs import message, struct
 
 
@@ -107,18 +106,3 @@ class ConsumerGroupDescribeResponseDescribedGroup:
 class ConsumerGroupDescribeResponse:
     throttle_time_ms: int = int32()
     groups: list[ConsumerGroupDescribeResponseDescribedGroup] = array(ConsumerGroupDescribeResponseDescribedGroup)
-
-
-@message(versions="0-3")
-class ConsumerProtocolAssignment:
-    assigned_partitions: list[TopicPartition] = array(TopicPartition)
-    user_data: Bytes | None = bytes_(null="0+", default=None)
-
-
-@message(versions="0-3")
-class ConsumerProtocolSubscription:
-    topics: list[str] = array(string)
-    user_data: Bytes | None = bytes_(null="0+", default=None)
-    owned_partitions: list[TopicPartition] = array(TopicPartition, "1+", ignorable=True)
-    generation_id: int = int32("2+", ignorable=True, default=-1)
-    rack_id: str | None = string("3+", null="0+", ignorable=True, default=None)

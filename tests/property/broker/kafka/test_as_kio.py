@@ -13,6 +13,7 @@ from typing import Any
 
 from kio.serial import entity_reader, entity_writer
 
+from broker.groups.records.record_codec import RECORD_CLASSES
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.kafka_codec.codec import decode, encode
 from broker.kafka_codec.structs import facts_of
@@ -53,7 +54,8 @@ def same_name(ours: str, theirs: str) -> bool:
 
 def test_every_version_of_every_message_has_the_bytes_and_the_values_that_kio_has() -> None:
     compared = set()
-    for cls, version in sorted(set(PAIRS) - NOT_THERE, key=str):
+    there = [(cls, version) for cls, version in PAIRS if cls not in RECORD_CLASSES]
+    for cls, version in sorted(set(there) - NOT_THERE, key=str):
         theirs_cls = their_class(cls, version)
         read, write = entity_reader(theirs_cls), entity_writer(theirs_cls)
         for seed in range(DRAWN):

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.schemas.table import MESSAGES
 from broker.kafka_codec.codec import decode, encode
 from broker.kafka_codec.structs import facts_of
 from penstock.errors import InvalidRequestError
-from tests.support.kafka_messages import PAIRS, drawn, versions_of
+from tests.support.kafka_messages import ALL_MESSAGES, PAIRS, drawn, versions_of
 
 DRAWN = 3
 """Messages of each version."""
@@ -25,7 +24,7 @@ CUT_MAX = 400
 ELEMENTS = 1_000
 BYTES_OF_AN_ELEMENT_MAX = 500
 """Memory; the empty element with most has four slices of the frame."""
-by_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
+by_message = pytest.mark.parametrize("cls", ALL_MESSAGES, ids=lambda cls: cls.__name__)
 
 
 def written(cls: type, version: int, seed: object) -> tuple[Any, bytes]:
@@ -43,8 +42,8 @@ def read_or_refused(cls: type, version: int, body: bytes) -> Any:
 
 
 def test_every_version_of_every_message_is_tried() -> None:
-    assert len(MESSAGES) == 154
-    assert len(PAIRS) == 565
+    assert len(ALL_MESSAGES) == 174
+    assert len(PAIRS) == 593
 
 
 @by_message

@@ -1,0 +1,62 @@
+"""Records of `__consumer_offsets` as Kafka's DumpLogSegments --offsets-decoder tells them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from broker.groups.records.consumer_protocol import decode_assignment, decode_subscription
+from broker.groups.records.record_codec import RECORD_TYPES
+from broker.kafka_codec.structs import facts_of
+
+ZERO_ID = "A" * 22
+TYPE_BY_KEY = {kind.key: kind for kind in RECORD_TYPES}
+
+
+def told_record(key: Any, value: Any | None) -> list[Any]:
+    """The key and the value, each with its type or version; None for a tombstone."""
+    kind = TYPE_BY_KEY[type(key)]
+    told: dict[str, Any] | None = None
+    if value is not None:
+        version = kind.version(value)
+        told = {"version": str(version), "data": _struct(value, version)}
+    return [{"type": str(kind.number), "data": _struct(key, 0)}, told]
+
+
+def _struct(one: Any, version: int) -> dict[str, Any]:
+    found = {}
+    for name, field in facts_of(type(one)).fields:
+        value = getattr(one, name)
+        if version not in field.versions or (field.kind == "uuid" and field.tag is not None and value == ""):
+            continue
+        if type(one).__name__ == "MemberMetadata" and name in ("subscription", "assignment"):
+            found[name] = _consumer_protocol(name, value)
+            continue
+        if field.tag is not None and field.kind in ("int64", "array") and value == field.default:
+            continue
+        found[_camel(name)] = _value(value, field.element if field.kind in ("array", "struct") else field.kind, version)
+    return found
+
+
+def _consumer_protocol(name: str, data: bytes) -> Any:
+    """The dump reads members' bytes as well."""
+    if not data:
+        return ""
+    return _struct(decode_subscription(data) if name == "subscription" else decode_assignment(data), 3)
+
+
+def _value(value: Any, kind: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_value(one, kind, version) for one in value]
+    if isinstance(kind, type):
+        return _struct(value, version)
+    if kind == "bytes":
+        return base64.b64encode(value).decode()
+    return ZERO_ID if kind == "uuid" and value == "" else value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)

@@ -1,0 +1,77 @@
+"""A log that Kafka 4.3.1 wrote: its groups were classic, new, and moved from the one to the other and back.
+
+`kafka_4_3_1.log` is the segment, `kafka_4_3_1.jsonl` what Kafka's own DumpLogSegments tells of each of its records.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.groups.records.consumer_records import ConsumerGroupMemberMetadataValue
+from broker.groups.records.record_codec import decode_group_record, encode_group_record
+from broker.groups.records.record_log import group_batches, read_group_records
+from penstock.errors import CorruptMessageError
+from penstock.record.reader import read_records
+from tests.support.kafka_json import told_record
+
+HERE = Path(__file__).parent
+LOG = (HERE / "kafka_4_3_1.log").read_bytes()
+TOLD = [json.loads(line) for line in (HERE / "kafka_4_3_1.jsonl").read_text().splitlines()]
+WRITTEN = read_records(LOG)
+
+
+def leaves_out_a_null(value: Any) -> bool:
+    """Kafka writes the null of this tagged field; we leave the field out, which means the same."""
+    return isinstance(value, ConsumerGroupMemberMetadataValue) and value.classic_member_metadata is None
+
+
+def test_each_record_says_what_kafkas_own_tool_reads_in_it() -> None:
+    found = read_group_records(LOG, 0)
+
+    assert [told_record(*record) for record in found.records] == TOLD
+    assert (found.next_offset, found.unknown, found.transactional) == (len(TOLD), 0, 0)
+
+
+def test_each_record_is_written_again_with_the_same_bytes() -> None:
+    same = 0
+    for written in WRITTEN:
+        record = decode_group_record(written.key, written.value)
+        assert record is not None
+        again = encode_group_record(*record)
+        if leaves_out_a_null(record[1]):
+            assert decode_group_record(*again) == record
+        else:
+            assert again == (written.key, written.value)
+            same += 1
+    assert same == 64
+
+
+def test_reading_begins_inside_of_a_batch_and_leaves_a_partial_one() -> None:
+    assert [told_record(*record) for record in read_group_records(LOG, 9).records] == TOLD[9:]
+
+    part = read_group_records(LOG[:-1], 0)
+    assert 0 < part.next_offset < len(TOLD)
+    assert len(part.records) == part.next_offset
+
+
+def test_a_damaged_batch_is_told() -> None:
+    damaged = bytearray(LOG)
+    damaged[100] ^= 1
+    with pytest.raises(CorruptMessageError):
+        read_group_records(bytes(damaged), 0)
+
+
+@pytest.mark.parametrize("batch_bytes_max", [1_000, 2_000, 1_000_000])
+def test_batches_hold_the_records_in_their_order_and_none_is_too_large(batch_bytes_max: int) -> None:
+    records = read_group_records(LOG, 0).records
+
+    batches = group_batches(records, 1_000, batch_bytes_max)
+
+    assert [record for batch, _ in batches for record in read_group_records(batch, 0).records] == records
+    assert [count for _, count in batches] == [len(read_records(batch)) for batch, _ in batches]
+    assert max(len(batch) for batch, _ in batches) <= batch_bytes_max
+    assert (len(batches) == 1) == (batch_bytes_max == 1_000_000)
