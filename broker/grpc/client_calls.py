@@ -56,7 +56,8 @@ def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate) -> Call:
         except ApiError as error:
             await abort(context, error)
         sink = _OneShot()
-        request = Request(api.name, body, sink, Caller(peer_of(context.peer()), gate.listener), channel.now_ns)
+        caller, client_id = Caller(peer_of(context.peer()), gate.listener), getattr(body, "client_id", "")
+        request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)
         try:
             await channel.send(request)
             await sink.wait()

@@ -64,6 +64,7 @@ class Resource(Enum):
 
     CLUSTER = "cluster"
     TOPIC = "topic"
+    GROUP = "group"
     NAMED = "the topic or broker that the request names"
 
 

@@ -1,6 +1,7 @@
 from penstock.pb import common_pb2 as _common_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
+from penstock.pb import groups_pb2 as _groups_pb2
 from penstock.pb import log_dirs_pb2 as _log_dirs_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from google.protobuf.internal import containers as _containers

@@ -10,6 +10,7 @@ name: a node or a client with such a record does not start.
     tuple[T, ...], Mapping    repeated fields and maps
     a record, or None         a message, or its absence
     a NamedTuple              also the message's own fields that it names: TopicPartition is `topic` and `partition`
+    int, str, bool, or None   a field with presence (`optional`)
     a StrEnum                 an enum whose values have the members' names; the first member stands for an unknown one
     ApiError | None           the message Error
 
@@ -200,8 +201,11 @@ def _code(field: _Field, descriptor: Descriptor, names: dict[str, Any]) -> _Code
         names[f"_to_{wire}"], names[f"_of_{wire}"] = numbers, {number: one for one, number in numbers.items()}
         names[f"_else_{wire}"] = next(iter(kind))
         return _Code((f"{wire!r}: _to_{wire}[{mine}]",), f"_of_{wire}.get(m.{wire}, _else_{wire})", (wire,))
-    if not field.is_optional and not found.is_repeated and found.cpp_type in _SCALARS.get(kind, ()):
-        return _Code((f"{wire!r}: {mine}",), f"m.{wire}", (wire,))
+    if not found.is_repeated and found.cpp_type in _SCALARS.get(kind, ()):
+        if not field.is_optional:
+            return _Code((f"{wire!r}: {mine}",), f"m.{wire}", (wire,))
+        if found.has_presence:  # a None in the arguments leaves it unset
+            return _Code((f"{wire!r}: {mine}",), f"m.{wire} if m.HasField({wire!r}) else None", (wire,))
     raise InvariantViolation(f"{descriptor.full_name}.{wire} is no {kind}")
 
 

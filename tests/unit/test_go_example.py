@@ -11,7 +11,15 @@ from types import ModuleType
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from penstock.pb import broker_pb2, common_pb2, configs_pb2, elections_pb2, log_dirs_pb2, reassignments_pb2
+from penstock.pb import (
+    broker_pb2,
+    common_pb2,
+    configs_pb2,
+    elections_pb2,
+    groups_pb2,
+    log_dirs_pb2,
+    reassignments_pb2,
+)
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "go"
 FILES = {
@@ -19,6 +27,7 @@ FILES = {
     "common": common_pb2,
     "configs": configs_pb2,
     "elections": elections_pb2,
+    "groups": groups_pb2,
     "log_dirs": log_dirs_pb2,
     "reassignments": reassignments_pb2,
 }

@@ -3934,7 +3934,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xee\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xee\x01\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -4297,7 +4297,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\x8e\x0f\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\x8d\x17\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4319,7 +4319,21 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
 	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponse\x12\\\n" +
 	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponse\x12h\n" +
-	"\x13AlterReplicaLogDirs\x12'.penstock.v1.AlterReplicaLogDirsRequest\x1a(.penstock.v1.AlterReplicaLogDirsResponseb\x06proto3"
+	"\x13AlterReplicaLogDirs\x12'.penstock.v1.AlterReplicaLogDirsRequest\x1a(.penstock.v1.AlterReplicaLogDirsResponse\x12\\\n" +
+	"\x0fFindCoordinator\x12#.penstock.v1.FindCoordinatorRequest\x1a$.penstock.v1.FindCoordinatorResponse\x12q\n" +
+	"\x16ConsumerGroupHeartbeat\x12*.penstock.v1.ConsumerGroupHeartbeatRequest\x1a+.penstock.v1.ConsumerGroupHeartbeatResponse\x12J\n" +
+	"\tJoinGroup\x12\x1d.penstock.v1.JoinGroupRequest\x1a\x1e.penstock.v1.JoinGroupResponse\x12J\n" +
+	"\tSyncGroup\x12\x1d.penstock.v1.SyncGroupRequest\x1a\x1e.penstock.v1.SyncGroupResponse\x12J\n" +
+	"\tHeartbeat\x12\x1d.penstock.v1.HeartbeatRequest\x1a\x1e.penstock.v1.HeartbeatResponse\x12M\n" +
+	"\n" +
+	"LeaveGroup\x12\x1e.penstock.v1.LeaveGroupRequest\x1a\x1f.penstock.v1.LeaveGroupResponse\x12S\n" +
+	"\fOffsetCommit\x12 .penstock.v1.OffsetCommitRequest\x1a!.penstock.v1.OffsetCommitResponse\x12P\n" +
+	"\vOffsetFetch\x12\x1f.penstock.v1.OffsetFetchRequest\x1a .penstock.v1.OffsetFetchResponse\x12S\n" +
+	"\fOffsetDelete\x12 .penstock.v1.OffsetDeleteRequest\x1a!.penstock.v1.OffsetDeleteResponse\x12M\n" +
+	"\n" +
+	"ListGroups\x12\x1e.penstock.v1.ListGroupsRequest\x1a\x1f.penstock.v1.ListGroupsResponse\x12Y\n" +
+	"\x0eDescribeGroups\x12\".penstock.v1.DescribeGroupsRequest\x1a#.penstock.v1.DescribeGroupsResponse\x12S\n" +
+	"\fDeleteGroups\x12 .penstock.v1.DeleteGroupsRequest\x1a!.penstock.v1.DeleteGroupsResponseb\x06proto3"
 
 var (
 	file_penstock_v1_broker_proto_rawDescOnce sync.Once
@@ -4406,12 +4420,36 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeConfigsRequest)(nil),              // 67: penstock.v1.DescribeConfigsRequest
 	(*DescribeLogDirsRequest)(nil),              // 68: penstock.v1.DescribeLogDirsRequest
 	(*AlterReplicaLogDirsRequest)(nil),          // 69: penstock.v1.AlterReplicaLogDirsRequest
-	(*AlterConfigsResponse)(nil),                // 70: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 71: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 72: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 73: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 74: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 75: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorRequest)(nil),              // 70: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),       // 71: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                    // 72: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                    // 73: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                    // 74: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                   // 75: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                 // 76: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                  // 77: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                 // 78: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                   // 79: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),               // 80: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                 // 81: penstock.v1.DeleteGroupsRequest
+	(*AlterConfigsResponse)(nil),                // 82: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 83: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 84: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 85: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 86: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 87: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),             // 88: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),      // 89: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                   // 90: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                   // 91: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                   // 92: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                  // 93: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                // 94: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                 // 95: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                // 96: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                  // 97: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),              // 98: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                // 99: penstock.v1.DeleteGroupsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -4485,29 +4523,53 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	55, // 68: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
 	68, // 69: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
 	69, // 70: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	3,  // 71: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 72: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 73: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 74: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 75: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 76: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 77: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 78: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 79: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 80: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41, // 81: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	70, // 82: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	71, // 83: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	72, // 84: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	45, // 85: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	73, // 86: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	47, // 87: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	53, // 88: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	56, // 89: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	74, // 90: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	75, // 91: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	71, // [71:92] is the sub-list for method output_type
-	50, // [50:71] is the sub-list for method input_type
+	70, // 71: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	71, // 72: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	72, // 73: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	73, // 74: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	74, // 75: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	75, // 76: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	76, // 77: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	77, // 78: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	78, // 79: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	79, // 80: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	80, // 81: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	81, // 82: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	3,  // 83: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,  // 84: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	13, // 85: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	17, // 86: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	20, // 87: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	26, // 88: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	30, // 89: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	32, // 90: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	35, // 91: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	38, // 92: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41, // 93: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	82, // 94: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	83, // 95: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	84, // 96: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	45, // 97: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	85, // 98: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	47, // 99: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	53, // 100: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	56, // 101: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	86, // 102: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	87, // 103: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	88, // 104: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	89, // 105: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	90, // 106: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	91, // 107: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	92, // 108: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	93, // 109: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	94, // 110: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	95, // 111: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	96, // 112: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	97, // 113: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	98, // 114: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	99, // 115: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	83, // [83:116] is the sub-list for method output_type
+	50, // [50:83] is the sub-list for method input_type
 	50, // [50:50] is the sub-list for extension type_name
 	50, // [50:50] is the sub-list for extension extendee
 	0,  // [0:50] is the sub-list for field type_name
@@ -4521,6 +4583,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
 	file_penstock_v1_elections_proto_init()
+	file_penstock_v1_groups_proto_init()
 	file_penstock_v1_log_dirs_proto_init()
 	file_penstock_v1_reassignments_proto_init()
 	type x struct{}

@@ -48,6 +48,18 @@ const (
 	Broker_DescribeMetadata_FullMethodName            = "/penstock.v1.Broker/DescribeMetadata"
 	Broker_DescribeLogDirs_FullMethodName             = "/penstock.v1.Broker/DescribeLogDirs"
 	Broker_AlterReplicaLogDirs_FullMethodName         = "/penstock.v1.Broker/AlterReplicaLogDirs"
+	Broker_FindCoordinator_FullMethodName             = "/penstock.v1.Broker/FindCoordinator"
+	Broker_ConsumerGroupHeartbeat_FullMethodName      = "/penstock.v1.Broker/ConsumerGroupHeartbeat"
+	Broker_JoinGroup_FullMethodName                   = "/penstock.v1.Broker/JoinGroup"
+	Broker_SyncGroup_FullMethodName                   = "/penstock.v1.Broker/SyncGroup"
+	Broker_Heartbeat_FullMethodName                   = "/penstock.v1.Broker/Heartbeat"
+	Broker_LeaveGroup_FullMethodName                  = "/penstock.v1.Broker/LeaveGroup"
+	Broker_OffsetCommit_FullMethodName                = "/penstock.v1.Broker/OffsetCommit"
+	Broker_OffsetFetch_FullMethodName                 = "/penstock.v1.Broker/OffsetFetch"
+	Broker_OffsetDelete_FullMethodName                = "/penstock.v1.Broker/OffsetDelete"
+	Broker_ListGroups_FullMethodName                  = "/penstock.v1.Broker/ListGroups"
+	Broker_DescribeGroups_FullMethodName              = "/penstock.v1.Broker/DescribeGroups"
+	Broker_DeleteGroups_FullMethodName                = "/penstock.v1.Broker/DeleteGroups"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -78,6 +90,19 @@ type BrokerClient interface {
 	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(ctx context.Context, in *AlterReplicaLogDirsRequest, opts ...grpc.CallOption) (*AlterReplicaLogDirsResponse, error)
+	FindCoordinator(ctx context.Context, in *FindCoordinatorRequest, opts ...grpc.CallOption) (*FindCoordinatorResponse, error)
+	// A join and a sync are answered when all members have done the same: give them a time limit of minutes.
+	ConsumerGroupHeartbeat(ctx context.Context, in *ConsumerGroupHeartbeatRequest, opts ...grpc.CallOption) (*ConsumerGroupHeartbeatResponse, error)
+	JoinGroup(ctx context.Context, in *JoinGroupRequest, opts ...grpc.CallOption) (*JoinGroupResponse, error)
+	SyncGroup(ctx context.Context, in *SyncGroupRequest, opts ...grpc.CallOption) (*SyncGroupResponse, error)
+	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
+	LeaveGroup(ctx context.Context, in *LeaveGroupRequest, opts ...grpc.CallOption) (*LeaveGroupResponse, error)
+	OffsetCommit(ctx context.Context, in *OffsetCommitRequest, opts ...grpc.CallOption) (*OffsetCommitResponse, error)
+	OffsetFetch(ctx context.Context, in *OffsetFetchRequest, opts ...grpc.CallOption) (*OffsetFetchResponse, error)
+	OffsetDelete(ctx context.Context, in *OffsetDeleteRequest, opts ...grpc.CallOption) (*OffsetDeleteResponse, error)
+	ListGroups(ctx context.Context, in *ListGroupsRequest, opts ...grpc.CallOption) (*ListGroupsResponse, error)
+	DescribeGroups(ctx context.Context, in *DescribeGroupsRequest, opts ...grpc.CallOption) (*DescribeGroupsResponse, error)
+	DeleteGroups(ctx context.Context, in *DeleteGroupsRequest, opts ...grpc.CallOption) (*DeleteGroupsResponse, error)
 }
 
 type brokerClient struct {
@@ -304,6 +329,126 @@ func (c *brokerClient) AlterReplicaLogDirs(ctx context.Context, in *AlterReplica
 	return out, nil
 }
 
+func (c *brokerClient) FindCoordinator(ctx context.Context, in *FindCoordinatorRequest, opts ...grpc.CallOption) (*FindCoordinatorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindCoordinatorResponse)
+	err := c.cc.Invoke(ctx, Broker_FindCoordinator_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) ConsumerGroupHeartbeat(ctx context.Context, in *ConsumerGroupHeartbeatRequest, opts ...grpc.CallOption) (*ConsumerGroupHeartbeatResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConsumerGroupHeartbeatResponse)
+	err := c.cc.Invoke(ctx, Broker_ConsumerGroupHeartbeat_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) JoinGroup(ctx context.Context, in *JoinGroupRequest, opts ...grpc.CallOption) (*JoinGroupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JoinGroupResponse)
+	err := c.cc.Invoke(ctx, Broker_JoinGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) SyncGroup(ctx context.Context, in *SyncGroupRequest, opts ...grpc.CallOption) (*SyncGroupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SyncGroupResponse)
+	err := c.cc.Invoke(ctx, Broker_SyncGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HeartbeatResponse)
+	err := c.cc.Invoke(ctx, Broker_Heartbeat_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) LeaveGroup(ctx context.Context, in *LeaveGroupRequest, opts ...grpc.CallOption) (*LeaveGroupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaveGroupResponse)
+	err := c.cc.Invoke(ctx, Broker_LeaveGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) OffsetCommit(ctx context.Context, in *OffsetCommitRequest, opts ...grpc.CallOption) (*OffsetCommitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OffsetCommitResponse)
+	err := c.cc.Invoke(ctx, Broker_OffsetCommit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) OffsetFetch(ctx context.Context, in *OffsetFetchRequest, opts ...grpc.CallOption) (*OffsetFetchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OffsetFetchResponse)
+	err := c.cc.Invoke(ctx, Broker_OffsetFetch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) OffsetDelete(ctx context.Context, in *OffsetDeleteRequest, opts ...grpc.CallOption) (*OffsetDeleteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OffsetDeleteResponse)
+	err := c.cc.Invoke(ctx, Broker_OffsetDelete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) ListGroups(ctx context.Context, in *ListGroupsRequest, opts ...grpc.CallOption) (*ListGroupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListGroupsResponse)
+	err := c.cc.Invoke(ctx, Broker_ListGroups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DescribeGroups(ctx context.Context, in *DescribeGroupsRequest, opts ...grpc.CallOption) (*DescribeGroupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeGroupsResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeGroups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DeleteGroups(ctx context.Context, in *DeleteGroupsRequest, opts ...grpc.CallOption) (*DeleteGroupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteGroupsResponse)
+	err := c.cc.Invoke(ctx, Broker_DeleteGroups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -332,6 +477,19 @@ type BrokerServer interface {
 	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error)
+	FindCoordinator(context.Context, *FindCoordinatorRequest) (*FindCoordinatorResponse, error)
+	// A join and a sync are answered when all members have done the same: give them a time limit of minutes.
+	ConsumerGroupHeartbeat(context.Context, *ConsumerGroupHeartbeatRequest) (*ConsumerGroupHeartbeatResponse, error)
+	JoinGroup(context.Context, *JoinGroupRequest) (*JoinGroupResponse, error)
+	SyncGroup(context.Context, *SyncGroupRequest) (*SyncGroupResponse, error)
+	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)
+	LeaveGroup(context.Context, *LeaveGroupRequest) (*LeaveGroupResponse, error)
+	OffsetCommit(context.Context, *OffsetCommitRequest) (*OffsetCommitResponse, error)
+	OffsetFetch(context.Context, *OffsetFetchRequest) (*OffsetFetchResponse, error)
+	OffsetDelete(context.Context, *OffsetDeleteRequest) (*OffsetDeleteResponse, error)
+	ListGroups(context.Context, *ListGroupsRequest) (*ListGroupsResponse, error)
+	DescribeGroups(context.Context, *DescribeGroupsRequest) (*DescribeGroupsResponse, error)
+	DeleteGroups(context.Context, *DeleteGroupsRequest) (*DeleteGroupsResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -404,6 +562,42 @@ func (UnimplementedBrokerServer) DescribeLogDirs(context.Context, *DescribeLogDi
 }
 func (UnimplementedBrokerServer) AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AlterReplicaLogDirs not implemented")
+}
+func (UnimplementedBrokerServer) FindCoordinator(context.Context, *FindCoordinatorRequest) (*FindCoordinatorResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method FindCoordinator not implemented")
+}
+func (UnimplementedBrokerServer) ConsumerGroupHeartbeat(context.Context, *ConsumerGroupHeartbeatRequest) (*ConsumerGroupHeartbeatResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ConsumerGroupHeartbeat not implemented")
+}
+func (UnimplementedBrokerServer) JoinGroup(context.Context, *JoinGroupRequest) (*JoinGroupResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method JoinGroup not implemented")
+}
+func (UnimplementedBrokerServer) SyncGroup(context.Context, *SyncGroupRequest) (*SyncGroupResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method SyncGroup not implemented")
+}
+func (UnimplementedBrokerServer) Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Heartbeat not implemented")
+}
+func (UnimplementedBrokerServer) LeaveGroup(context.Context, *LeaveGroupRequest) (*LeaveGroupResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method LeaveGroup not implemented")
+}
+func (UnimplementedBrokerServer) OffsetCommit(context.Context, *OffsetCommitRequest) (*OffsetCommitResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method OffsetCommit not implemented")
+}
+func (UnimplementedBrokerServer) OffsetFetch(context.Context, *OffsetFetchRequest) (*OffsetFetchResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method OffsetFetch not implemented")
+}
+func (UnimplementedBrokerServer) OffsetDelete(context.Context, *OffsetDeleteRequest) (*OffsetDeleteResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method OffsetDelete not implemented")
+}
+func (UnimplementedBrokerServer) ListGroups(context.Context, *ListGroupsRequest) (*ListGroupsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListGroups not implemented")
+}
+func (UnimplementedBrokerServer) DescribeGroups(context.Context, *DescribeGroupsRequest) (*DescribeGroupsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeGroups not implemented")
+}
+func (UnimplementedBrokerServer) DeleteGroups(context.Context, *DeleteGroupsRequest) (*DeleteGroupsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DeleteGroups not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -782,6 +976,222 @@ func _Broker_AlterReplicaLogDirs_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_FindCoordinator_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindCoordinatorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).FindCoordinator(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_FindCoordinator_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).FindCoordinator(ctx, req.(*FindCoordinatorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_ConsumerGroupHeartbeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConsumerGroupHeartbeatRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).ConsumerGroupHeartbeat(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_ConsumerGroupHeartbeat_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).ConsumerGroupHeartbeat(ctx, req.(*ConsumerGroupHeartbeatRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_JoinGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JoinGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).JoinGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_JoinGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).JoinGroup(ctx, req.(*JoinGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_SyncGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SyncGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).SyncGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_SyncGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).SyncGroup(ctx, req.(*SyncGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_Heartbeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HeartbeatRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).Heartbeat(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_Heartbeat_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).Heartbeat(ctx, req.(*HeartbeatRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_LeaveGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaveGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).LeaveGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_LeaveGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).LeaveGroup(ctx, req.(*LeaveGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_OffsetCommit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OffsetCommitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).OffsetCommit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_OffsetCommit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).OffsetCommit(ctx, req.(*OffsetCommitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_OffsetFetch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OffsetFetchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).OffsetFetch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_OffsetFetch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).OffsetFetch(ctx, req.(*OffsetFetchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_OffsetDelete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OffsetDeleteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).OffsetDelete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_OffsetDelete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).OffsetDelete(ctx, req.(*OffsetDeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_ListGroups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListGroupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).ListGroups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_ListGroups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).ListGroups(ctx, req.(*ListGroupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeGroups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeGroupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeGroups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeGroups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeGroups(ctx, req.(*DescribeGroupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DeleteGroups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteGroupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DeleteGroups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DeleteGroups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DeleteGroups(ctx, req.(*DeleteGroupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -864,6 +1274,54 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AlterReplicaLogDirs",
 			Handler:    _Broker_AlterReplicaLogDirs_Handler,
+		},
+		{
+			MethodName: "FindCoordinator",
+			Handler:    _Broker_FindCoordinator_Handler,
+		},
+		{
+			MethodName: "ConsumerGroupHeartbeat",
+			Handler:    _Broker_ConsumerGroupHeartbeat_Handler,
+		},
+		{
+			MethodName: "JoinGroup",
+			Handler:    _Broker_JoinGroup_Handler,
+		},
+		{
+			MethodName: "SyncGroup",
+			Handler:    _Broker_SyncGroup_Handler,
+		},
+		{
+			MethodName: "Heartbeat",
+			Handler:    _Broker_Heartbeat_Handler,
+		},
+		{
+			MethodName: "LeaveGroup",
+			Handler:    _Broker_LeaveGroup_Handler,
+		},
+		{
+			MethodName: "OffsetCommit",
+			Handler:    _Broker_OffsetCommit_Handler,
+		},
+		{
+			MethodName: "OffsetFetch",
+			Handler:    _Broker_OffsetFetch_Handler,
+		},
+		{
+			MethodName: "OffsetDelete",
+			Handler:    _Broker_OffsetDelete_Handler,
+		},
+		{
+			MethodName: "ListGroups",
+			Handler:    _Broker_ListGroups_Handler,
+		},
+		{
+			MethodName: "DescribeGroups",
+			Handler:    _Broker_DescribeGroups_Handler,
+		},
+		{
+			MethodName: "DeleteGroups",
+			Handler:    _Broker_DeleteGroups_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -5,10 +5,11 @@ Subscriptions and assignments are bytes that the members write and read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.errors import ApiError
+from penstock.messages.fields import NOT_ON_WIRE
 
 NO_GENERATION: Final = -1
 
@@ -33,9 +34,11 @@ class JoinGroupRequest:
     protocols: tuple[JoinGroupProtocol, ...]
     group_instance_id: str | None = None
     reason: str = ""
-    requires_known_member_id: bool = True
+    client_id: str = ""
+    """The name that its members are described with. Kafka's protocol has it in the header of every request."""
+    requires_known_member_id: bool = field(default=True, metadata=NOT_ON_WIRE)
     """A member without an id gets one in the error MEMBER_ID_REQUIRED (KIP-394; version 4 of Kafka's API and later)."""
-    may_skip_assignment: bool = True
+    may_skip_assignment: bool = field(default=True, metadata=NOT_ON_WIRE)
     """The client knows `skip_assignment` (version 9)."""
 
 

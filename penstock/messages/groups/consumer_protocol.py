@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from penstock.messages.fields import NOT_ON_WIRE, none_if
 
 JOINS: Final = 0
 """The member epoch of a member that joins (KIP-848)."""
@@ -33,12 +35,16 @@ class ConsumerGroupHeartbeatRequest:
     instance_id: str | None = None
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
-    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_names: tuple[str, ...] | None = field(default=None, metadata=none_if("same_topic_names"))
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
-    owned_partitions: tuple[TopicIdPartitions, ...] | None = None
+    owned_partitions: tuple[TopicIdPartitions, ...] | None = field(
+        default=None, metadata=none_if("same_owned_partitions")
+    )
     """The partitions that the member holds now: so it acknowledges an assignment, and that it gave partitions up."""
-    may_make_member_id: bool = False
+    client_id: str = ""
+    """The name that its members are described with. Kafka's protocol has it in the header of every request."""
+    may_make_member_id: bool = field(default=False, metadata=NOT_ON_WIRE)
     """The coordinator makes an id for a member that joins without one (version 0 of Kafka's API)."""
 
 
@@ -47,5 +53,5 @@ class ConsumerGroupHeartbeatResponse:
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int = 0
-    assignment: tuple[TopicIdPartitions, ...] | None = None
+    assignment: tuple[TopicIdPartitions, ...] | None = field(default=None, metadata=none_if("same_assignment"))
     """None: as before."""

@@ -5,9 +5,10 @@ A partition comes with its topic's id where the client knows it; an empty id mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.errors import ApiError
+from penstock.messages.fields import NOT_ON_WIRE
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 
 
@@ -33,9 +34,9 @@ class OffsetCommitRequest:
     member_epoch: int = NO_EPOCH
     """The generation of a classic member."""
     group_instance_id: str | None = None
-    retention_ms: int = -1
+    retention_ms: int = field(default=-1, metadata=NOT_ON_WIRE)
     """Told by versions 2 to 4 of Kafka's API; -1: offsets.retention.minutes."""
-    knows_stale_epoch: bool = True
+    knows_stale_epoch: bool = field(default=True, metadata=NOT_ON_WIRE)
     """The client knows STALE_MEMBER_EPOCH (version 9 of Kafka's API and later)."""
 
 

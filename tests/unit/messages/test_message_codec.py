@@ -17,6 +17,9 @@ from penstock.messages.apis import APIS
 from penstock.messages.client_apis import METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
 from penstock.messages.fields import none_if, on_wire
+from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
+from penstock.messages.groups.classic_protocol import HeartbeatRequest
+from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2
@@ -35,6 +38,15 @@ COMPILED = [api for api in APIS.values() if api.kind not in (ApiKind.STREAM, Api
 CODECS: dict[str, MessageCodec[Any]] = {
     one.message.DESCRIPTOR.name: one for api in COMPILED for one in (request_codec(api), response_codec(api))
 }
+FLAGS = (
+    ("all_topics", "topics"),
+    ("all_partitions", "topics"),
+    ("cancel", "replicas"),
+    ("same_topic_names", "subscribed_topic_names"),
+    ("same_owned_partitions", "owned_partitions"),
+    ("same_assignment", "assignment"),
+)
+"""With each the list that is empty where it is set."""
 
 
 def as_sent(message: Any) -> Any:
@@ -48,8 +60,8 @@ def as_sent(message: Any) -> Any:
                 as_sent(one)
     if "standing" in message.DESCRIPTOR.fields_by_name:
         message.standing.SetInParent()
-    for flag, beside in (("all_topics", "topics"), ("all_partitions", "topics"), ("cancel", "replicas")):
-        if getattr(message, flag, False):
+    for flag, beside in FLAGS:
+        if beside in message.DESCRIPTOR.fields_by_name and getattr(message, flag, False):
             message.ClearField(beside)
     return message
 
@@ -81,6 +93,23 @@ def test_no_topics_and_all_topics_are_told_apart() -> None:
     assert asked.to_message(MetadataRequest(None)) == pb.MetadataRequest(all_topics=True)
     assert asked.to_message(MetadataRequest(())) == pb.MetadataRequest()
     assert asked.of_message(pb.MetadataRequest(topics=["t"], all_topics=True)) == MetadataRequest(None)
+
+
+def test_an_empty_text_and_none_are_told_apart() -> None:
+    asked = request_codec(HEARTBEAT)
+    for instance in (None, "", "i"):
+        record = HeartbeatRequest("g", 1, "m", instance)
+        assert asked.decode(asked.encode(record)) == record
+    assert not asked.to_message(HeartbeatRequest("g", 1, "m")).HasField("group_instance_id")
+
+
+def test_no_subscription_and_the_one_of_before_are_told_apart() -> None:
+    asked = request_codec(CONSUMER_GROUP_HEARTBEAT)
+    first = ConsumerGroupHeartbeatRequest(
+        "g", "m", 0, subscribed_topic_names=(), owned_partitions=(TopicIdPartitions("id", (0, 1)),)
+    )
+    later = ConsumerGroupHeartbeatRequest("g", "m", 3)
+    assert [asked.decode(asked.encode(one)) for one in (first, later)] == [first, later]
 
 
 def test_an_enum_of_a_newer_node_is_unknown_and_the_rest_is_read() -> None:

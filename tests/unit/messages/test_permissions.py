@@ -31,6 +31,18 @@ KAFKAS = {
     "DescribeLogDirs": (Operation.DESCRIBE, Resource.CLUSTER),
     "AlterReplicaLogDirs": (Operation.ALTER, Resource.CLUSTER),
     "DescribeProducers": (Operation.READ, Resource.TOPIC),
+    "FindCoordinator": (Operation.DESCRIBE, Resource.GROUP),
+    "ConsumerGroupHeartbeat": (Operation.READ, Resource.GROUP),
+    "JoinGroup": (Operation.READ, Resource.GROUP),
+    "SyncGroup": (Operation.READ, Resource.GROUP),
+    "Heartbeat": (Operation.READ, Resource.GROUP),
+    "LeaveGroup": (Operation.READ, Resource.GROUP),
+    "OffsetCommit": (Operation.READ, Resource.GROUP),
+    "OffsetFetch": (Operation.DESCRIBE, Resource.GROUP),
+    "OffsetDelete": (Operation.DELETE, Resource.GROUP),
+    "ListGroups": (Operation.DESCRIBE, Resource.CLUSTER),
+    "DescribeGroups": (Operation.DESCRIBE, Resource.GROUP),
+    "DeleteGroups": (Operation.DELETE, Resource.GROUP),
     "UpdateFeatures": (Operation.ALTER, Resource.CLUSTER),
 }
 OURS = {"DescribeMetadata"}
