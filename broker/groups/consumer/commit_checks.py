@@ -1,0 +1,58 @@
+"""Commits and fetches of offsets by members: who may, in which epoch. Looks only, and raises Kafka's error. Pure.
+
+A member may commit in an epoch that it has left behind, for a partition that it had in that epoch already and owns
+still: it only has not heard of the new epoch yet (KIP-1251).
+"""
+
+from __future__ import annotations
+
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.member import Member
+from broker.groups.consumer.membership import member_of
+from broker.groups.turn import KnownTopics
+from penstock.errors import IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError
+from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchGroup
+
+
+def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: KnownTopics) -> None:
+    if request.member_epoch < 0 and not group.members:
+        return  # an administrator's, or of a consumer that assigns its partitions itself
+    member = member_of(group, request.member_id)
+    if member.classic is None and not request.knows_stale_epoch:
+        raise UnsupportedVersionError(
+            "OffsetCommit version 9 or above must be used by members using the consumer group protocol."
+        )
+    if request.member_epoch == member.epoch:
+        return
+    stale = _other_epoch(member, request.member_epoch)
+    if member.classic is not None or not 0 <= request.member_epoch < member.epoch:
+        raise stale
+    for partition in request.partitions:
+        given = member.epoch_of(_topic_id(partition, topics), partition.partition.partition)
+        if given is None or given > request.member_epoch:
+            raise stale
+
+
+def check_fetch(group: ConsumerGroup, request: OffsetFetchGroup) -> None:
+    if request.member_epoch < 0 and not request.member_id:
+        return
+    member = member_of(group, request.member_id)
+    if request.member_epoch != member.epoch:
+        raise _other_epoch(member, request.member_epoch)
+
+
+def _other_epoch(member: Member, received: int) -> IllegalGenerationError | StaleMemberEpochError:
+    if member.classic is not None:
+        return IllegalGenerationError(
+            f"The received generation id {received} does not match the expected member epoch {member.epoch}."
+        )
+    return StaleMemberEpochError(
+        f"The received member epoch {received} does not match the expected member epoch {member.epoch}."
+    )
+
+
+def _topic_id(partition: OffsetCommitPartition, topics: KnownTopics) -> str:
+    if partition.topic_id:
+        return partition.topic_id
+    topic = topics.by_name(partition.partition.topic)
+    return "" if topic is None else topic.topic_id

@@ -1,0 +1,88 @@
+"""The epochs of a group: a new one when members, subscriptions or topics change, and a target for it.
+
+Topics are looked at when a member's heartbeat comes, and only if news of them came since the last look: an idle group
+costs nothing, and a deleted topic does not wake ten thousand groups at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from broker.groups.consumer import changes, targets
+from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
+from broker.groups.consumer.record_room import names_fit, targets_fit
+from broker.groups.consumer.regex import matching
+from broker.groups.consumer.subscribed_topics import SubscribedTopics
+from broker.groups.group_config import GroupConfig
+from broker.groups.turn import Turn
+
+_log = logging.getLogger(__name__)
+NO_VERSION: Final = 0
+"""Kafka keeps the version of the metadata that a pattern was resolved against; here, the changed names are kept."""
+
+
+class GroupEpochs:
+    def __init__(self, config: GroupConfig, views: SubscribedTopics) -> None:
+        self._config = config
+        self._views = views
+
+    def refresh(self, turn: Turn, group: ConsumerGroup, changed: bool) -> None:
+        """Begin a new epoch if the members `changed`, or if the topics that they read did; assign what is not assigned
+        yet."""
+        if changed or group.is_stale:
+            changed = self._resolve_again(turn, group) or changed
+            found = self._views.hash_of(group, turn.topics)
+            if changed or found != group.metadata_hash:
+                changes.write_epoch(turn, group.group_id, group.epoch + 1, found)
+            group.stale = False
+            group.changed = set()
+        if group.epoch > group.assignment_epoch and group.epoch != group.epoch_without_target:
+            self._assign(turn, group)
+
+    def bump(self, turn: Turn, group: ConsumerGroup) -> None:
+        """Begin a new epoch: a member is gone. The next heartbeat of another one assigns."""
+        for regex in [regex for regex in group.regexes if regex not in group.patterns]:
+            changes.drop_regex(turn, group.group_id, regex)
+        changes.write_epoch(turn, group.group_id, group.epoch + 1, self._views.hash_of(group, turn.topics))
+
+    def write_regex(self, turn: Turn, group: ConsumerGroup, regex: str, topics: frozenset[str]) -> None:
+        changes.write_regex(turn, group.group_id, regex, ResolvedRegex(topics, NO_VERSION, turn.wall_ms))
+
+    def _resolve_again(self, turn: Turn, group: ConsumerGroup) -> bool:
+        """Look at names that came or went; drop patterns that nobody has any more. True if one means other topics."""
+        different = False
+        names = None if group.changed is not None else turn.topics.names()
+        for regex, resolved in list(group.regexes.items()):
+            if regex not in group.patterns:
+                changes.drop_regex(turn, group.group_id, regex)
+                continue
+            if names is not None:
+                topics = matching(regex, names)
+            elif group.changed:
+                there = [name for name in group.changed if turn.topics.by_name(name) is not None]
+                topics = (resolved.topics - group.changed) | matching(regex, there)
+            else:
+                continue
+            if topics == resolved.topics:
+                continue
+            if names_fit(self._config, group.group_id, regex, topics):
+                different = True
+                self.write_regex(turn, group, regex, topics)
+            else:
+                _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
+        return different
+
+    def _assign(self, turn: Turn, group: ConsumerGroup) -> None:
+        assignor = targets.assignor_of(group, self._config.group_consumer_assignors)
+        found = targets.new_targets(group, turn.topics, assignor)
+        if targets_fit(self._config, group.group_id, found):
+            changes.write_targets(turn, group, found, group.epoch)
+        else:
+            group.epoch_without_target = group.epoch
+            _log.error(
+                "group %s: a member's partitions of epoch %d fit into no record: its assignment stays; add members, or"
+                " raise max.message.bytes of __consumer_offsets",
+                group.group_id,
+                group.epoch,
+            )

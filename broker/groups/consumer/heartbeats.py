@@ -1,0 +1,137 @@
+"""ConsumerGroupHeartbeat of members that join and stay. One heartbeat may change, in this order:
+
+    looked at            nothing is written; every error of the request comes from here
+    said                 the member's metadata, and what its pattern stands for
+    epoch                a new one if members, subscriptions or topics changed
+    target               computed for the new epoch
+    reconciled           the member goes one step towards its target (reconciliation.py)
+
+Not here: leaving (departures.py), classic members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker.groups.consumer import changes, record_forms
+from broker.groups.consumer.deadlines import Deadlines
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.group_epochs import GroupEpochs
+from broker.groups.consumer.member import Member, assignment_of, told
+from broker.groups.consumer.membership import Found, joining, staying
+from broker.groups.consumer.reconciliation import reconciled
+from broker.groups.consumer.record_room import check_records_fit
+from broker.groups.consumer.regex import matching
+from broker.groups.consumer.request_checks import check_heartbeat
+from broker.groups.group_config import GroupConfig
+from broker.groups.turn import Client, Turn
+from penstock.errors import GroupIdNotFoundError
+from penstock.messages.groups.consumer_protocol import (
+    JOINS,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+class Heartbeats:
+    def __init__(
+        self, config: GroupConfig, groups: Mapping[str, Any], epochs: GroupEpochs, deadlines: Deadlines
+    ) -> None:
+        self._config = config
+        self._groups = groups
+        self._epochs = epochs
+        self._deadlines = deadlines
+
+    def beat(
+        self, turn: Turn, request: ConsumerGroupHeartbeatRequest, client: Client
+    ) -> ConsumerGroupHeartbeatResponse:
+        check_heartbeat(request, self._config)
+        held = None if request.owned_partitions is None else assignment_of(request.owned_partitions)
+        group = self._group(request)
+        if request.member_epoch == JOINS:
+            found = joining(group, request.member_id or turn.new_id(), request, self._config)
+        else:
+            found = staying(group, request, held)
+        said = found.member.said(request, *client)
+        resolved = self._resolved(turn, group, said)
+        subscribes_anew = found.is_new or said.names != found.member.names or said.regex != found.member.regex
+        if subscribes_anew or said != found.member:
+            check_records_fit(self._config, group, said, resolved if subscribes_anew else (), turn.topics)
+        # Nothing below raises.
+        group = self._write_said(turn, group, found, said, resolved)
+        self._epochs.refresh(turn, group, _changes_group(found, said))
+        member = self._step(turn, group, said.member_id, held)
+        self._deadlines.heard(
+            turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms
+        )
+        self._deadlines.follow(turn.now_ms, group.group_id, found.member, member)
+        shows = _says_everything(request) or member.assigned != found.member.assigned
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._config.group_consumer_heartbeat_interval_ms,
+            assignment=told(member.assigned) if shows else None,
+        )
+
+    def _group(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup:
+        """A new one for a member that joins; it is the shard's with its first record."""
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if group is not None:
+            raise GroupIdNotFoundError(f"Group {request.group_id} is not a consumer group.")
+        if request.member_epoch != JOINS:
+            raise GroupIdNotFoundError(f"Consumer group {request.group_id} not found.")
+        return ConsumerGroup(request.group_id)
+
+    def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member) -> frozenset[str]:
+        """The topics that the member's pattern stands for; an error if it is none."""
+        if said.regex is None:
+            return frozenset()
+        known = group.regexes.get(said.regex)
+        return known.topics if known is not None else matching(said.regex, turn.topics.names())
+
+    def _write_said(
+        self, turn: Turn, group: ConsumerGroup, found: Found, said: Member, resolved: frozenset[str]
+    ) -> ConsumerGroup:
+        """The member, as it says that it is, in its group."""
+        if found.replaces is not None:
+            self._deadlines.forget(group.group_id, found.replaces.member_id)
+            changes.replace_member(turn, group, found.replaces, said)
+        elif found.is_new or record_forms.metadata_fields(said) != record_forms.metadata_fields(found.member):
+            changes.write_metadata(turn, group.group_id, said)
+        group = self._groups[group.group_id]
+        if said.regex is not None and said.regex not in group.regexes:
+            self._epochs.write_regex(turn, group, said.regex, resolved)
+        return group
+
+    def _step(
+        self, turn: Turn, group: ConsumerGroup, member_id: str, held: Mapping[str, frozenset[int]] | None
+    ) -> Member:
+        before = group.members[member_id]
+        member = reconciled(before, group.target_of(member_id), group.assignment_epoch, held, group.owners)
+        if member != before:
+            changes.write_current(turn, group.group_id, member)
+        return group.members[member_id]
+
+
+def _changes_group(found: Found, said: Member) -> bool:
+    """True if the group must assign anew for what the member says."""
+    was = found.member
+    return (
+        (found.is_new and found.replaces is None)
+        or said.names != was.names
+        or said.regex != was.regex
+        or said.rack_id != was.rack_id
+        or said.server_assignor != was.server_assignor
+    )
+
+
+def _says_everything(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """A member that joins, or that may have missed an answer, says everything and is told everything."""
+    return request.member_epoch == JOINS or (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and request.owned_partitions is not None
+    )

@@ -1,0 +1,98 @@
+"""The member that a heartbeat speaks for, and whether it may: epochs, static instances, the group's size.
+
+Looks only, and raises Kafka's error. Pure. Not here: writing anything (heartbeats.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.member import Assignment, Member, is_within
+from broker.groups.group_config import GroupConfig
+from penstock.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupMaxSizeReachedError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+)
+from penstock.messages.groups.consumer_protocol import JOINS, LEAVES_FOR_A_WHILE, ConsumerGroupHeartbeatRequest
+
+
+class Found(NamedTuple):
+    """The member as the group has it, or as it is to be written. A new one that `replaces` a static member's former
+    self changes nothing for the others; any other new one does."""
+
+    member: Member
+    is_new: bool = False
+    replaces: Member | None = None
+
+
+def joining(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbeatRequest, config: GroupConfig) -> Found:
+    """The member of a heartbeat of epoch 0."""
+    known = group.members.get(member_id)
+    instance_id = request.instance_id
+    holder_id = None if instance_id is None else group.instances.get(instance_id)
+    if holder_id is None or holder_id == member_id:
+        if known is not None:
+            return Found(known)
+        check_places(group, config)
+        return Found(Member(member_id), is_new=True)
+    holder = group.members[holder_id]
+    if holder.epoch != LEAVES_FOR_A_WHILE or known is not None:
+        raise UnreleasedInstanceIdError(
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
+            f" owned by member {holder_id}."
+        )
+    return Found(replace(holder, member_id=member_id, epoch=JOINS, previous_epoch=-1), True, holder)
+
+
+def staying(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, held: Assignment | None) -> Found:
+    """The member of a heartbeat of a later epoch, which must be the group's, or the one before it (an answer was
+    lost)."""
+    member = known_member(group, request)
+    received = request.member_epoch
+    if received > member.epoch:
+        raise FencedMemberEpochError(
+            f"The consumer group member has a greater member epoch ({received}) than the one known by the group"
+            f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+        )
+    if received < member.epoch and not (
+        received == member.previous_epoch and held is not None and is_within(held, member.assigned, member.revoking)
+    ):
+        raise FencedMemberEpochError(
+            f"The consumer group member has a smaller member epoch ({received}) than the one known by the group"
+            f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+        )
+    return Found(member)
+
+
+def known_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
+    """By its id; a static one by its instance's, which must be its own still."""
+    if request.instance_id is not None:
+        holder_id = group.instances.get(request.instance_id)
+        if holder_id is None:
+            raise UnknownMemberIdError(f"Instance id {request.instance_id} is unknown.")
+        if holder_id != request.member_id:
+            raise FencedInstanceIdError(
+                f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member"
+                f" {holder_id}."
+            )
+    return member_of(group, request.member_id)
+
+
+def member_of(group: ConsumerGroup, member_id: str) -> Member:
+    member = group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberIdError(f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def check_places(group: ConsumerGroup, config: GroupConfig) -> None:
+    """For one more member."""
+    if len(group.members) >= config.group_consumer_max_size:
+        raise GroupMaxSizeReachedError(
+            f"The consumer group has reached its maximum capacity of {config.group_consumer_max_size} members."
+        )

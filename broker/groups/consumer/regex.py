@@ -1,0 +1,50 @@
+"""Patterns of subscriptions, in RE2's syntax (KIP-848): a topic is meant if its whole name matches.
+
+RE2 takes time linear in a name's length, whatever the pattern. The factor is the size of the compiled program, so that
+is bounded too: a pattern that a client wrote holds the coordinator for milliseconds at most. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import re2
+
+from penstock.errors import InvalidRegularExpressionError
+
+PATTERN_CHARACTERS_MAX: Final = 1_000
+PROGRAM_SIZE_MAX: Final = 1_000
+"""Instructions of the compiled pattern: a name, or an alternative of some names, has one a character."""
+_MEMORY_BYTES_MAX: Final = 1 << 20
+"""For a pattern's program and the states that matching caches; RE2's smallest sensible bound."""
+
+
+def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    fullmatch = _compiled(pattern).fullmatch
+    return frozenset(name for name in names if fullmatch(name.encode()))
+
+
+def _compiled(pattern: str) -> Any:
+    if len(pattern) > PATTERN_CHARACTERS_MAX:
+        raise _invalid(pattern[:100] + "...", f"it has {len(pattern)} characters; {PATTERN_CHARACTERS_MAX} at most")
+    options = re2.Options()
+    options.max_mem = _MEMORY_BYTES_MAX
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else error
+        raise _invalid(pattern, reason.decode(errors="replace") if isinstance(reason, bytes) else reason) from None
+    except UnicodeEncodeError:
+        raise _invalid(ascii(pattern), "it is not UTF-8") from None
+    if compiled.programsize > PROGRAM_SIZE_MAX:
+        raise _invalid(pattern, "its compiled form is too large: repeat less, or name the topics")
+    return compiled
+
+
+def _invalid(pattern: str, reason: object) -> InvalidRegularExpressionError:
+    return InvalidRegularExpressionError(
+        f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}."
+    )

@@ -1,0 +1,44 @@
+"""The topics that consumer groups subscribe to: their hashes (KIP-1101) by name, each kept until the topic changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.targets import metadata_hash, topic_hash
+from broker.groups.turn import KnownTopics
+
+CHANGED_MAX: Final = 10_000
+"""A group remembers so many changed names; with more, any may have changed."""
+
+
+class SubscribedTopics:
+    def __init__(self) -> None:
+        self._hashes: dict[str, bytes] = {}
+
+    def changed(self, groups: Iterable[ConsumerGroup], names: Iterable[str]) -> None:
+        """These topics came, went or changed: the groups that may read them look again at their next heartbeat."""
+        gone = set(names)
+        for name in gone:
+            self._hashes.pop(name, None)
+        for group in groups:
+            if group.changed is not None and group.patterns:
+                group.changed |= gone
+                if len(group.changed) > CHANGED_MAX:
+                    group.changed = None
+            if not group.stale:
+                group.stale = group.changed is None or any(group.is_subscribed(name) for name in gone)
+
+    def hash_of(self, group: ConsumerGroup, topics: KnownTopics) -> int:
+        """The metadata hash of all topics that the group subscribes to and that there are."""
+        hashes: list[bytes] = []
+        for name in group.subscribed():
+            found = self._hashes.get(name)
+            if found is None:
+                topic = topics.by_name(name)
+                if topic is None:
+                    continue
+                found = self._hashes[name] = topic_hash(topic)
+            hashes.append(found)
+        return metadata_hash(hashes)

@@ -1,0 +1,189 @@
+"""A shard of consumer groups without its driver: topics, time and ids are the test's; every record goes through its
+encoding, and the log of all of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.groups.consumer.consumer_groups import ConsumerGroups
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.group_config import GroupConfig
+from broker.groups.records.record_codec import decode_group_record, encode_group_record
+from broker.groups.timers import Timers
+from broker.groups.turn import Client, TopicFacts, Turn
+from penstock.errors import ApiError
+from penstock.messages.groups.consumer_protocol import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicIdPartitions,
+)
+
+REBALANCE_MS = 60_000
+CLIENT = Client("client", "/127.0.0.1")
+
+
+class TopicsHere:
+    """`KnownTopics` of a test."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.made = 0
+        self.facts: dict[str, TopicFacts] = {}
+        for name, count in partitions.items():
+            self.add(name, count)
+
+    def add(self, name: str, partitions: int, racks: Sequence[frozenset[str]] | None = None) -> str:
+        """Make it, or make it anew with another id."""
+        self.made += 1
+        topic_id = f"{self.made:021d}A"
+        self.facts[name] = TopicFacts(topic_id, name, partitions, racks or [frozenset()] * partitions)
+        return topic_id
+
+    def grow(self, name: str, partitions: int) -> None:
+        self.facts[name] = self.facts[name]._replace(partitions=partitions, racks=[frozenset()] * partitions)
+
+    def by_name(self, name: str) -> TopicFacts | None:
+        return self.facts.get(name)
+
+    def by_id(self, topic_id: str) -> TopicFacts | None:
+        return next((topic for topic in self.facts.values() if topic.topic_id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return sorted(self.facts)
+
+
+class ConsumerShard:
+    """`Replays` of a test."""
+
+    def __init__(self, topics: TopicsHere, **config: Any) -> None:
+        self.topics = topics
+        self.config = GroupConfig(**config)
+        self.now_ms = 1_000_000
+        self.ids = 0
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self._start()
+
+    def _start(self) -> None:
+        self.groups: dict[str, Any] = {}
+        self.timers: Timers[Turn] = Timers()
+        self.core = ConsumerGroups(self.config, self.groups, self.timers)
+
+    def reload(self) -> None:
+        """Throw everything away, and read the log again: once, and once compacted."""
+        self.groups = self.read(self.log)
+        kept = self.groups
+        self._start()
+        self.groups.update(kept)
+        self.core.loaded(self.turn())
+
+    def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
+        groups: dict[str, Any] = {}
+        replays = ConsumerGroups(self.config, groups, Timers()).replays
+        for record in log:
+            decoded = decode_group_record(*record)
+            assert decoded is not None
+            replays[type(decoded[0])](*decoded)
+        return groups
+
+    def compacted(self) -> list[tuple[bytes, bytes | None]]:
+        last = {key: index for index, (key, _) in enumerate(self.log)}
+        return [(key, value) for index, (key, value) in enumerate(self.log) if last[key] == index and value is not None]
+
+    def turn(self) -> Turn:
+        return Turn(self.now_ms, 1_700_000_000_000 + self.now_ms, self.topics, self, self._new_id)
+
+    def _new_id(self) -> str:
+        self.ids += 1
+        return f"made-{self.ids}"
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        record = encode_group_record(key, value)
+        self.log.append(record)
+        decoded = decode_group_record(*record)
+        assert decoded is not None
+        self.core.replays[type(key)](*decoded)
+
+    def send(self, request: Any, client: Client = CLIENT) -> Any:
+        """The answer; its error raised. A refused request has written nothing."""
+        turn = self.turn()
+        try:
+            self.core.handlers[type(request)](turn, "ticket", request, client)
+        except ApiError:
+            assert not turn.records
+            raise
+        ((ticket, answer),) = turn.answers
+        assert ticket == "ticket"
+        return answer
+
+    def pass_time(self, ms: int) -> None:
+        """Timers run when they are due."""
+        end = self.now_ms + ms
+        while (next_ms := self.timers.next_ms) is not None and next_ms <= end:
+            self.now_ms = max(self.now_ms, next_ms)
+            for action in self.timers.take_due(self.now_ms):
+                action(self.turn())
+        self.now_ms = end
+
+    def topics_changed(self, *names: str) -> None:
+        self.core.image_changed(self.turn(), names)
+
+    def group(self, group_id: str = "g") -> ConsumerGroup:
+        group = self.groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+
+class ConsumerHere:
+    """A member that does as its answers say: it gives up what it lost at once, and tells so with its next heartbeat."""
+
+    def __init__(self, shard: ConsumerShard, member_id: str, *names: str, group_id: str = "g", **fields: Any) -> None:
+        self.shard = shard
+        self.group_id = group_id
+        self.member_id = member_id
+        self.epoch = 0
+        self.fields: dict[str, Any] = {"subscribed_topic_names": tuple(names), **fields}
+        self.owned: tuple[TopicIdPartitions, ...] = ()
+        self.told = False
+        """True if the coordinator knows `owned`."""
+
+    def request(self, full: bool = False, **other: Any) -> ConsumerGroupHeartbeatRequest:
+        fields: dict[str, Any] = {"instance_id": self.fields.get("instance_id")}
+        if full or self.epoch == 0:
+            fields = {"rebalance_timeout_ms": REBALANCE_MS, "owned_partitions": self.owned, **self.fields}
+        elif not self.told:
+            fields["owned_partitions"] = self.owned
+        return ConsumerGroupHeartbeatRequest(
+            **{"group_id": self.group_id, "member_id": self.member_id, "member_epoch": self.epoch, **fields, **other}
+        )
+
+    def beat(self, full: bool = False, **other: Any) -> ConsumerGroupHeartbeatResponse:
+        answer: ConsumerGroupHeartbeatResponse = self.shard.send(self.request(full, **other))
+        self.told = True
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None and answer.assignment != self.owned:
+            self.owned = answer.assignment
+            self.told = False
+        return answer
+
+    def subscribe(self, *names: str) -> ConsumerGroupHeartbeatResponse:
+        self.fields["subscribed_topic_names"] = names
+        return self.beat(subscribed_topic_names=names)
+
+    def leave(self, epoch: int = -1) -> None:
+        self.shard.send(self.request(member_epoch=epoch, owned_partitions=None))
+        self.epoch, self.owned, self.told = 0, (), False
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        return {(topic.topic_id, partition) for topic in self.owned for partition in topic.partitions}
+
+
+def settle(*members: ConsumerHere, rounds: int = 6) -> int:
+    """Heartbeats of all in turn, until nobody's epoch or partitions change; how many rounds that took."""
+    for count in range(rounds):
+        before = [(member.epoch, member.owned, member.told) for member in members]
+        for member in members:
+            member.beat()
+        if before == [(member.epoch, member.owned, member.told) for member in members]:
+            return count
+    raise AssertionError(f"not settled after {rounds} rounds")
