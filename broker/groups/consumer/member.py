@@ -36,7 +36,7 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicMember:
+class ClassicSession:
     """A member that speaks the classic protocol in this group: its session, and its protocols with their metadata."""
 
     session_timeout_ms: int
@@ -55,7 +55,7 @@ class Member:
     regex: str | None = None
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
-    classic: ClassicMember | None = None
+    classic: ClassicSession | None = None
     epoch: int = JOINS
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE

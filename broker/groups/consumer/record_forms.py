@@ -9,7 +9,7 @@ from broker.groups.consumer.group import ResolvedRegex
 from broker.groups.consumer.member import (
     UNKNOWN_EPOCH,
     Assignment,
-    ClassicMember,
+    ClassicSession,
     Member,
     MemberState,
     Owned,
@@ -38,7 +38,7 @@ class MetadataFields(NamedTuple):
     regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    classic: ClassicMember | None
+    classic: ClassicSession | None
 
 
 def metadata_fields(member: Member) -> MetadataFields:
@@ -80,7 +80,7 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
         server_assignor=value.server_assignor,
         classic=None
         if classic is None
-        else ClassicMember(
+        else ClassicSession(
             classic.session_timeout_ms,
             tuple((protocol.name, bytes(protocol.metadata)) for protocol in classic.supported_protocols),
         ),
