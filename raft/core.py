@@ -32,8 +32,8 @@ from raft.messages import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     Inbound,
@@ -214,7 +214,7 @@ class RaftCore:
         match request:
             case VoteRequest():
                 self._on_vote(request_id, request, now_ms)
-            case FetchRequest() | FetchSnapshotRequest():
+            case FetchMetadataRequest() | FetchSnapshotRequest():
                 self._on_fetch(request_id, request, now_ms)
             case BeginQuorumEpochRequest():
                 self._states.learn_leader(request.leader_id, request.leader_epoch, now_ms)
@@ -234,7 +234,7 @@ class RaftCore:
             self._election.arm(now_ms)
         self._outbox.reply(request_id, self._election.answer(request, granted, self._following.has_fetched))
 
-    def _on_fetch(self, request_id: int, request: FetchRequest | FetchSnapshotRequest, now_ms: int) -> None:
+    def _on_fetch(self, request_id: int, request: FetchMetadataRequest | FetchSnapshotRequest, now_ms: int) -> None:
         if self.leadership is None:
             why = f"node {self.config.node_id} is {self.state.value}"
             self._shared.refuse(request_id, request, NotLeaderOrFollowerError, why)
@@ -255,7 +255,7 @@ class RaftCore:
                     self._on_epoch_told(question.to, answer, now_ms)
                 elif asked.candidate_epoch == self.epoch and self.state in (State.PROSPECTIVE, State.CANDIDATE):
                     self._states.on_outcome(self._election.on_response(question.to, asked, answer, now_ms), now_ms)
-            case FetchRequest() as fetch, FetchResponse() as answer:
+            case FetchMetadataRequest() as fetch, FetchMetadataResponse() as answer:
                 self._on_fetch_answer(question.to, fetch, answer, now_ms)
             case FetchSnapshotRequest() as fetch, FetchSnapshotResponse() as answer:
                 self._on_fetch_answer(question.to, fetch, answer, now_ms)
@@ -270,8 +270,8 @@ class RaftCore:
     def _on_fetch_answer(
         self,
         sender: int,
-        asked: FetchRequest | FetchSnapshotRequest,
-        answer: FetchResponse | FetchSnapshotResponse,
+        asked: FetchMetadataRequest | FetchSnapshotRequest,
+        answer: FetchMetadataResponse | FetchSnapshotResponse,
         now_ms: int,
     ) -> None:
         if self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms):
@@ -291,7 +291,7 @@ class RaftCore:
                 self._following.on_failure(now_ms)
         elif isinstance(asked, FetchSnapshotRequest) and isinstance(answer, FetchSnapshotResponse):
             self._following.on_snapshot_bytes(asked, answer, now_ms)
-        elif not (isinstance(asked, FetchRequest) and isinstance(answer, FetchResponse)):
+        elif not (isinstance(asked, FetchMetadataRequest) and isinstance(answer, FetchMetadataResponse)):
             self._following.on_failure(now_ms)
         elif self._following.on_success(asked, answer, now_ms):
             self._rejoining.on_fetched(asked, answer)
@@ -309,7 +309,7 @@ class RaftCore:
                 self._rejoining.on_failure(question.to, now_ms)
             case VoteRequest():
                 self._election.on_failure(question.to, now_ms)
-            case FetchRequest() | FetchSnapshotRequest():
+            case FetchMetadataRequest() | FetchSnapshotRequest():
                 self._following.on_failure(now_ms)
             case BeginQuorumEpochRequest() if self.leadership is not None:
                 self.leadership.on_begin_failed(question.to, now_ms)

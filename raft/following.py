@@ -17,8 +17,8 @@ from penstock.record.batch import iter_headers, verify_crc
 from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset
 from raft.messages import (
     SNAPSHOT_BYTES_MAX,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
@@ -85,7 +85,7 @@ class Following:
                 quorum.leader_id, FetchSnapshotRequest(config.cluster_id, config.node_id, quorum.epoch, *place)
             )
             return
-        request = FetchRequest(
+        request = FetchMetadataRequest(
             config.cluster_id,
             config.node_id,
             quorum.epoch,
@@ -105,7 +105,7 @@ class Following:
         self._failures += 1
         self._fetch_at_ms = now_ms + self._shared.backoff_ms(self._failures)
 
-    def on_success(self, request: FetchRequest, response: FetchResponse, now_ms: int) -> bool:
+    def on_success(self, request: FetchMetadataRequest, response: FetchMetadataResponse, now_ms: int) -> bool:
         """An answer of the leader to the present question; whether it made sense."""
         if not self._apply(request, response):
             self._shared.counters.answers_malformed += 1
@@ -180,7 +180,7 @@ class Following:
         self._asked = self._shared.random.choice([voter for voter in voters if voter != self._asked] or voters)
         return self._asked
 
-    def _apply(self, request: FetchRequest, response: FetchResponse) -> bool:
+    def _apply(self, request: FetchMetadataRequest, response: FetchMetadataResponse) -> bool:
         """Applies a good answer. False if the answer made no sense; nothing was changed then. False if the answer made
         no sense; nothing was changed then."""
         log = self._shared.log

@@ -22,8 +22,8 @@ from penstock.types import NO_EPOCH, EpochEndOffset
 from raft import progress
 from raft.messages import (
     BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     leader_change_value,
@@ -43,7 +43,7 @@ BATCH_OVERHEAD_BYTES = 64
 @dataclass(frozen=True, slots=True)
 class ParkedFetch:
     request_id: int
-    request: FetchRequest
+    request: FetchMetadataRequest
     deadline_ms: int
 
 
@@ -118,7 +118,7 @@ class Leadership:
         self._answer_parked()
         return self._shared.log.log_end_offset - 1
 
-    def on_fetch(self, request_id: int, request: FetchRequest, now_ms: int) -> None:
+    def on_fetch(self, request_id: int, request: FetchMetadataRequest, now_ms: int) -> None:
         """A replica's fetch in this epoch: note its ack, then answer or park."""
         wrong = self._objection(request)
         if wrong is not None:
@@ -212,7 +212,7 @@ class Leadership:
 
     def close(self) -> None:
         """Leadership has ended: no parked fetch gets records of this epoch's leader any more."""
-        answer = FetchResponse(
+        answer = FetchMetadataResponse(
             leader_id=self._shared.quorum.leader_id,
             leader_epoch=self._shared.quorum.epoch,
             error_code=NotLeaderOrFollowerError.code,
@@ -236,7 +236,7 @@ class Leadership:
         self._uncommitted.append((log.log_end_offset, size))
         self._uncommitted_bytes += size
 
-    def _objection(self, request: FetchRequest) -> Objection | None:
+    def _objection(self, request: FetchMetadataRequest) -> Objection | None:
         """The fault in the position of a fetch, or None; validation.py has checked before that its fields make sense at
         all."""
         if request.last_fetched_epoch == NO_EPOCH and request.fetch_offset > 0:
@@ -264,20 +264,20 @@ class Leadership:
         known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
         return self._observers.setdefault(replica_id, known)
 
-    def _has_news(self, replica: ReplicaProgress, request: FetchRequest) -> bool:
+    def _has_news(self, replica: ReplicaProgress, request: FetchMetadataRequest) -> bool:
         log = self._shared.log
         return log.log_end_offset > request.fetch_offset or log.high_watermark > replica.sent_high_watermark
 
     def _answer(
         self,
         request_id: int,
-        request: FetchRequest,
+        request: FetchMetadataRequest,
         replica: ReplicaProgress,
         diverging: EpochEndOffset | None = None,
         snapshot_id: EpochEndOffset | None = None,
     ) -> None:
         shared, log = self._shared, self._shared.log
-        response = FetchResponse(
+        response = FetchMetadataResponse(
             shared.config.node_id,
             self.epoch,
             log.high_watermark,
@@ -311,7 +311,9 @@ class Leadership:
         parked = self._parked.pop(replica_id, None)
         if parked is not None:
             log = self._shared.log
-            answer = FetchResponse(self._shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset)
+            answer = FetchMetadataResponse(
+                self._shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset
+            )
             self._shared.outbox.reply(parked.request_id, answer)
 
     def _quorum_deadline_ms(self) -> int:

@@ -77,7 +77,7 @@ class EndQuorumEpochResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRequest:
+class FetchMetadataRequest:
     """Asks for the records from `fetch_offset` on. It says at the same time that all below is durable at the sender."""
 
     cluster_id: str
@@ -91,7 +91,7 @@ class FetchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchResponse:
+class FetchMetadataResponse:
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
     high_watermark: int = NO_OFFSET
@@ -135,8 +135,10 @@ class FetchSnapshotResponse:
     error_message: str = ""
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchMetadataRequest | FetchSnapshotRequest
+Response = (
+    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchMetadataResponse | FetchSnapshotResponse
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import InvariantViolation
 from penstock.types import EpochEndOffset
-from raft.messages import FetchResponse, FetchSnapshotResponse, Outbound, Request, Response
+from raft.messages import FetchMetadataResponse, FetchSnapshotResponse, Outbound, Request, Response
 from raft.quorum_state import ElectionState
 from raft.ready import (
     FetchReply,
@@ -75,18 +75,18 @@ class Outbox:
         self._open.clear()
 
     def reply(self, request_id: int, response: Response) -> None:
-        if isinstance(response, FetchResponse):
+        if isinstance(response, FetchMetadataResponse):
             self._fetch_replies.append(FetchReply(request_id, response, None))
         else:
             self._replies.append(Reply(request_id, response))
 
-    def reply_with_records(self, request_id: int, response: FetchResponse, read: ReadRange) -> None:
+    def reply_with_records(self, request_id: int, response: FetchMetadataResponse, read: ReadRange) -> None:
         self._fetch_replies.append(FetchReply(request_id, response, read))
 
     def reply_with_snapshot(self, request_id: int, response: FetchSnapshotResponse, max_bytes: int) -> None:
         self._snapshot_replies.append(SnapshotReply(request_id, response, max_bytes))
 
-    def withdraw_records(self, response: FetchResponse) -> None:
+    def withdraw_records(self, response: FetchMetadataResponse) -> None:
         """Leadership has ended: fetch answers not yet handed over carry `response` in place of records."""
         self._fetch_replies = [replace(reply, response=response, read=None) for reply in self._fetch_replies]
 

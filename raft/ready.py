@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.types import EpochEndOffset
-from raft.messages import FetchResponse, FetchSnapshotResponse, Outbound, Response
+from raft.messages import FetchMetadataResponse, FetchSnapshotResponse, Outbound, Response
 from raft.quorum_state import ElectionState
 
 
@@ -52,7 +52,7 @@ class FetchReply:
     """The answer to a fetch; the driver puts the bytes of `read` into `response.records`."""
 
     request_id: int
-    response: FetchResponse
+    response: FetchMetadataResponse
     read: ReadRange | None
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from penstock.errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from penstock.types import NO_LEADER
-from raft.messages import NO_ERROR, FetchRequest, FetchResponse, VoteResponse
+from raft.messages import NO_ERROR, FetchMetadataRequest, FetchMetadataResponse, VoteResponse
 from raft.quorum_state import Forgotten
 from raft.shared import NEVER_MS, Shared
 
@@ -79,12 +79,12 @@ class Rejoining:
         self._failures[voter] = self._failures.get(voter, 0) + 1
         self._ask_at_ms[voter] = now_ms + self._shared.backoff_ms(self._failures[voter])
 
-    def on_fetched(self, request: FetchRequest, response: FetchResponse) -> None:
+    def on_fetched(self, request: FetchMetadataRequest, response: FetchMetadataResponse) -> None:
         """The leader has given a good answer."""
         if self._shared.quorum.forgotten is Forgotten.RECORDS and self.has_caught_up(request, response):
             self._shared.quorum.remembers(Forgotten.NOTHING)
 
-    def has_caught_up(self, request: FetchRequest, response: FetchResponse) -> bool:
+    def has_caught_up(self, request: FetchMetadataRequest, response: FetchMetadataResponse) -> bool:
         """True if this good answer of the leader shows that every record that may have been acked is durable here."""
         differs = response.diverging_epoch is not None or response.snapshot_id is not None
         if response.log_end_offset <= 0 or differs:

@@ -18,8 +18,8 @@ from raft.messages import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     Request,
@@ -38,7 +38,7 @@ _RESPONSE_OF: dict[type[Request], type[Response]] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
-    FetchRequest: FetchResponse,
+    FetchMetadataRequest: FetchMetadataResponse,
     FetchSnapshotRequest: FetchSnapshotResponse,
 }
 

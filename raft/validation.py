@@ -20,7 +20,7 @@ from raft.messages import (
     SNAPSHOT_BYTES_MAX,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
+    FetchMetadataRequest,
     FetchSnapshotRequest,
     Request,
     VoteRequest,
@@ -41,7 +41,7 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
     asked = request_epoch(request)
     if asked < epoch:
         return FencedLeaderEpochError, f"epoch {asked} is over, this node is in epoch {epoch}"
-    if asked > epoch and isinstance(request, FetchRequest | FetchSnapshotRequest):
+    if asked > epoch and isinstance(request, FetchMetadataRequest | FetchSnapshotRequest):
         return UnknownLeaderEpochError, f"epoch {asked} is not known here, this node is in epoch {epoch}"
     if is_epoch_jump(request, epoch):
         why = f"epoch {asked} is more than {EPOCH_JUMP_MAX} above epoch {epoch} of this node, which does not follow"
@@ -53,7 +53,7 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
 
 def is_epoch_jump(request: Request, epoch: int) -> bool:
     """True if the request would raise the epoch by more than is plausible."""
-    is_fetch = isinstance(request, FetchRequest | FetchSnapshotRequest)
+    is_fetch = isinstance(request, FetchMetadataRequest | FetchSnapshotRequest)
     return not is_fetch and request_epoch(request) > epoch + EPOCH_JUMP_MAX
 
 
@@ -62,7 +62,7 @@ def request_epoch(request: Request) -> int:
     match request:
         case VoteRequest():
             return request.candidate_epoch
-        case FetchRequest() | FetchSnapshotRequest():
+        case FetchMetadataRequest() | FetchSnapshotRequest():
             return request.current_leader_epoch
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader_epoch
@@ -88,7 +88,7 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             meant = _from_voter_to_me(request.leader_id, config.node_id, config)
             successors = len(request.preferred_successors) <= VOTERS_MAX
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
-        case FetchRequest():
+        case FetchMetadataRequest():
             position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
             return position and _from_another(request, config)
         case FetchSnapshotRequest():
@@ -96,7 +96,7 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             return position and _from_another(request, config)
 
 
-def _from_another(request: FetchRequest | FetchSnapshotRequest, config: RaftConfig) -> bool:
+def _from_another(request: FetchMetadataRequest | FetchSnapshotRequest, config: RaftConfig) -> bool:
     named = len(request.incarnation_id) <= INCARNATION_ID_MAX
     return named and request.replica_id >= 0 and request.replica_id != config.node_id
 

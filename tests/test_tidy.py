@@ -59,10 +59,6 @@ IMPURE = {
 PYTHONS_OWN = {"json/decoder.py"}
 HEADER_COLUMNS = 120
 NAMED_TWICE = {
-    "FetchRequest": "Kafka's name of the request, which the quorum's log and the partitions both have",
-    "FetchResponse": "likewise",
-    "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
-    "Position": "where reading goes on: of a program that keeps it, and in the offset of a Spark stream",
     "boolean": "a kind of configuration key, and of field in Kafka's messages",
     "main": "where a process begins",
     "string": "likewise",

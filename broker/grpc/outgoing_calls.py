@@ -73,7 +73,7 @@ class Peers:
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
         self._channels.clear()
 
-    # -- quorum: raft's Transport --------------------------------------------------------------------------------------
+    # -- quorum: raft's QuorumTransport --------------------------------------------------------------------------------
 
     async def send(self, node_id: int, request: raft.Request, timeout_ms: int) -> raft.Response:
         """One quorum call; NetworkError or another typed error when there is no answer."""

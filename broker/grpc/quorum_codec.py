@@ -24,8 +24,8 @@ def end_from_pb(m: quorum_pb2.EndQuorumEpochRequest) -> raft.EndQuorumEpochReque
     return raft.EndQuorumEpochRequest(m.cluster_id, m.leader_id, m.leader_epoch, tuple(m.preferred_successors))
 
 
-def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchRequest:
-    return raft.FetchRequest(
+def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchMetadataRequest:
+    return raft.FetchMetadataRequest(
         m.cluster_id,
         m.replica_id,
         m.current_leader_epoch,
@@ -70,7 +70,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 leader_epoch=request.leader_epoch,
                 preferred_successors=request.preferred_successors,
             )
-        case raft.FetchRequest():
+        case raft.FetchMetadataRequest():
             return quorum_pb2.FetchMetadataRequest(
                 cluster_id=request.cluster_id,
                 replica_id=request.replica_id,
@@ -113,7 +113,7 @@ def end_to_pb(r: raft.EndQuorumEpochResponse) -> quorum_pb2.EndQuorumEpochRespon
     return quorum_pb2.EndQuorumEpochResponse(error=error, leader_id=r.leader_id, leader_epoch=r.leader_epoch)
 
 
-def fetch_to_pb(r: raft.FetchResponse) -> quorum_pb2.FetchMetadataResponse:
+def fetch_to_pb(r: raft.FetchMetadataResponse) -> quorum_pb2.FetchMetadataResponse:
     message = quorum_pb2.FetchMetadataResponse(
         error=_raft_error(r.error_code, r.error_message),
         leader_id=r.leader_id,
@@ -159,7 +159,7 @@ def response_from_pb(message: Any) -> raft.Response:
             place = (found, message.size_bytes, message.position, message.data)
             return raft.FetchSnapshotResponse(message.leader_id, message.leader_epoch, *place, code, text)
         case _:
-            return raft.FetchResponse(
+            return raft.FetchMetadataResponse(
                 message.leader_id,
                 message.leader_epoch,
                 message.high_watermark,
@@ -213,7 +213,7 @@ _NAMES: Final = {
     raft.VoteRequest: "Vote",
     raft.BeginQuorumEpochRequest: "BeginQuorumEpoch",
     raft.EndQuorumEpochRequest: "EndQuorumEpoch",
-    raft.FetchRequest: "FetchMetadata",
+    raft.FetchMetadataRequest: "FetchMetadata",
     raft.FetchSnapshotRequest: "FetchSnapshot",
 }
 

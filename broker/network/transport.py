@@ -14,8 +14,8 @@ from penstock.types import Endpoint
 from raft.messages import Request, Response
 
 
-class Transport(Protocol):
-    """All ways out of one node. Its `send` is raft's `Transport`."""
+class NodeTransport(Protocol):
+    """All ways out of one node. Its `send` is raft's `QuorumTransport`."""
 
     async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
         """One quorum call of a voter; NetworkError or another typed error when there is no answer."""
@@ -43,6 +43,6 @@ class MakeTransport(Protocol):
         broker_endpoint: Callable[[int], Endpoint | None],
         message_bytes_max: int,
         /,
-    ) -> Transport:
+    ) -> NodeTransport:
         """`controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
         ...

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
 from penstock.types import Endpoint
-from raft.driver.protocols import Transport
+from raft.driver.protocols import QuorumTransport
 from raft.messages import Request, Response
 
 
 class ClusterGuard:
-    """A `raft.driver.protocols.Transport` over another one."""
+    """A `raft.driver.protocols.QuorumTransport` over another one."""
 
     def __init__(
         self,
-        transport: Transport,
+        transport: QuorumTransport,
         node_id: int,
         cluster_id: str,
         voters: Mapping[int, Endpoint],

@@ -18,7 +18,7 @@ from penstock.spark.admission import rows_by_bytes, sampler
 from penstock.spark.log_client import LogClient, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import BrokerBehindError, PlannedRange, clamp_to_log, report_loss, share
-from penstock.spark.positions import Position, SourcePositions, positions_of, with_gone
+from penstock.spark.positions import SourcePositions, StreamPosition, positions_of, with_gone
 from penstock.spark.topics import earliest, latest, latest_positions, subscribed
 from penstock.types import NO_EPOCH, TopicPartition
 
@@ -78,7 +78,7 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
     for tp, position in target.items():
         is_new = start.initial or tp in cuts or _known(start, target, tp) is None
         moved = shares.get(tp, 0) + deleted.get(tp, 0) if lags[tp] >= 0 else lags[tp]
-        found[tp] = Position(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
+        found[tp] = StreamPosition(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
     return with_gone(start, replace(positions_of(found, topic_ids), metadata=client.seen()))
 
 
@@ -93,7 +93,7 @@ def _deleted(
     return {tp: min(at.offset - begins[tp], lags[tp]) for tp, at in starts.items() if at.offset > begins[tp]}
 
 
-def _known(start: SourcePositions, target: SourcePositions, tp: TopicPartition) -> Position | None:
+def _known(start: SourcePositions, target: SourcePositions, tp: TopicPartition) -> StreamPosition | None:
     """Where the stream stands in the topic that has the name in `target`."""
     return start.of_topic(tp, target.topic_id(tp.topic))
 
@@ -114,12 +114,12 @@ def _with_unheard(
     views = client.newest_topics(odd) if odd else {}
     there = [TopicPartition(name, p) for name, view in views.items() for p in range(view.partition_count)]
     ends = latest(client, [tp for tp in there if subscription.names(tp)])
-    found |= {tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}
+    found |= {tp: StreamPosition(at.offset, at.leader_epoch) for tp, at in ends.items()}
     topic_ids |= {name: view.topic_id for name, view in views.items()}
     for tp, position in start.items():
         is_same = bool(start.topic_id(tp.topic)) and start.topic_id(tp.topic) == topic_ids.get(tp.topic)
         if tp not in found and is_same and subscription.names(tp):
-            found[tp] = Position(position.offset, position.leader_epoch)
+            found[tp] = StreamPosition(position.offset, position.leader_epoch)
     return positions_of(found, topic_ids)
 
 
@@ -220,7 +220,7 @@ def planned_ranges(
     tps = [span.topic_partition for span in spans]
     starts, now = earliest(client, tps), latest(client, tps)
     here = positions_of(
-        {tp: Position(at.offset, at.leader_epoch) for tp, at in now.items()},
+        {tp: StreamPosition(at.offset, at.leader_epoch) for tp, at in now.items()},
         {span.topic: span.topic_id for span in spans},
     )
     if why := here.is_older_than(end):

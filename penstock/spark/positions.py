@@ -32,7 +32,7 @@ GONE_MAX = 1_000
 """Topics that are gone: some 100 bytes each in every offset."""
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """The next offset to read; `begin` is where a partition begins that the offset before this one did not have."""
 
     offset: int
@@ -45,7 +45,7 @@ class TopicPositions:
     """The positions of one topic's partitions."""
 
     topic_id: str
-    partitions: Mapping[int, Position]
+    partitions: Mapping[int, StreamPosition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class SourcePositions:
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
     initial: bool = False
     metadata: MetadataOffset = NOTHING_SEEN
-    gone: Mapping[str, Mapping[int, Position]] = field(default_factory=dict)
+    gone: Mapping[str, Mapping[int, StreamPosition]] = field(default_factory=dict)
     """By topic id, the one that went last at the end."""
 
-    def get(self, tp: TopicPartition) -> Position | None:
+    def get(self, tp: TopicPartition) -> StreamPosition | None:
         topic = self.topics.get(tp.topic)
         return topic.partitions.get(tp.partition) if topic is not None else None
 
-    def of_topic(self, tp: TopicPartition, topic_id: str) -> Position | None:
+    def of_topic(self, tp: TopicPartition, topic_id: str) -> StreamPosition | None:
         """The position in exactly this topic; one whose id was not written counts as any of its name."""
         if topic_id and topic_id in self.gone:
             return self.gone[topic_id].get(tp.partition)
@@ -78,7 +78,7 @@ class SourcePositions:
         mine, theirs = self.topic_id(topic), other.topic_id(topic)
         return not mine or not theirs or mine == theirs
 
-    def items(self) -> Iterator[tuple[TopicPartition, Position]]:
+    def items(self) -> Iterator[tuple[TopicPartition, StreamPosition]]:
         for name, topic in self.topics.items():
             for partition, position in topic.partitions.items():
                 yield TopicPartition(name, partition), position
@@ -141,9 +141,9 @@ class SourcePositions:
             raise ConfigError(f"the checkpoint holds the damaged offset {data!r}: {error!r}") from None
 
 
-def positions_of(found: Mapping[TopicPartition, Position], topic_ids: Mapping[str, str]) -> SourcePositions:
+def positions_of(found: Mapping[TopicPartition, StreamPosition], topic_ids: Mapping[str, str]) -> SourcePositions:
     """Puts positions together by topic."""
-    topics: dict[str, dict[int, Position]] = {}
+    topics: dict[str, dict[int, StreamPosition]] = {}
     for tp, position in sorted(found.items()):
         topics.setdefault(tp.topic, {})[tp.partition] = position
     return SourcePositions({name: TopicPositions(topic_ids[name], partitions) for name, partitions in topics.items()})
@@ -169,7 +169,7 @@ def lags(progress: Any) -> dict[TopicPartition, int]:
     return found
 
 
-def _position_json(position: Position) -> list[int]:
+def _position_json(position: StreamPosition) -> list[int]:
     return list(position) if position.begin != NO_OFFSET else list(position[:2])
 
 
@@ -177,8 +177,8 @@ def _topic_positions(data: Mapping[str, Any]) -> TopicPositions:
     return TopicPositions(str(data.get("id", "")), _partitions(data["partitions"]))
 
 
-def _partitions(data: Mapping[str, Any]) -> dict[int, Position]:
-    return {int(p): Position(*map(int, values)) for p, values in data.items()}
+def _partitions(data: Mapping[str, Any]) -> dict[int, StreamPosition]:
+    return {int(p): StreamPosition(*map(int, values)) for p, values in data.items()}
 
 
 def with_gone(before: SourcePositions, after: SourcePositions) -> SourcePositions:

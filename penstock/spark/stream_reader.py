@@ -32,7 +32,7 @@ from penstock.spark.log_client import LogClient
 from penstock.spark.micro_batch import Limits, advance, newest_end, planned_ranges, present_end
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
-from penstock.spark.positions import Position, SourcePositions, positions_of
+from penstock.spark.positions import SourcePositions, StreamPosition, positions_of
 from penstock.spark.topics import boundary_offsets, subscribed
 
 
@@ -138,7 +138,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and self._options.starting.kind is BoundaryKind.LATEST:
             return replace(self._target, initial=True)  # by now the end may be beyond the target
         offsets = boundary_offsets(client, self._options.starting, found)
-        at = {tp: Position(place.offset, place.leader_epoch) for tp, place in offsets.items()}
+        at = {tp: StreamPosition(place.offset, place.leader_epoch) for tp, place in offsets.items()}
         return replace(positions_of(at, found.topic_ids), initial=True, metadata=client.seen())
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from penstock.spark.boundary import Boundary, resolve
 from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import OFFSET_MAX
-from penstock.spark.positions import Position, SourcePositions, positions_of
+from penstock.spark.positions import SourcePositions, StreamPosition, positions_of
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 
@@ -83,7 +83,7 @@ def at_or_after(
 def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:
     """The end of every partition, as a stream offset."""
     ends = latest(client, found.partitions)
-    places = {tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}
+    places = {tp: StreamPosition(at.offset, at.leader_epoch) for tp, at in ends.items()}
     return replace(positions_of(places, found.topic_ids), metadata=client.seen())
 
 

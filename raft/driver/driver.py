@@ -38,10 +38,10 @@ from raft.driver.protocols import (
     NoRoomError,
     QuorumProbe,
     QuorumStateStore,
+    QuorumTransport,
     RaftListener,
     RaftLog,
     Timed,
-    Transport,
 )
 from raft.driver.room import Room
 from raft.driver.sender import QuorumSender
@@ -77,7 +77,7 @@ class RaftDriver:
         config: RaftConfig,
         log: RaftLog,
         store: QuorumStateStore,
-        transport: Transport,
+        transport: QuorumTransport,
         clock: Clock,
         random: Random,
         executor: Executor | None = None,

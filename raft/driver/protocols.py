@@ -109,7 +109,7 @@ class QuorumStateStore(Protocol):
         ...
 
 
-class Transport(Protocol):
+class QuorumTransport(Protocol):
     """The way to the other nodes."""
 
     async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:

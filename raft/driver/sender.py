@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Callable
 
 from raft.config import RaftConfig
-from raft.driver.protocols import QuorumProbe, Transport
-from raft.messages import AnswerReceived, EndQuorumEpochRequest, FetchRequest, Inbound, Outbound, RequestFailed
+from raft.driver.protocols import QuorumProbe, QuorumTransport
+from raft.messages import AnswerReceived, EndQuorumEpochRequest, FetchMetadataRequest, Inbound, Outbound, RequestFailed
 
 
 class QuorumSender:
     """The questions that are under way."""
 
     def __init__(
-        self, config: RaftConfig, transport: Transport, on_inbound: Callable[[Inbound], None], probe: QuorumProbe
+        self, config: RaftConfig, transport: QuorumTransport, on_inbound: Callable[[Inbound], None], probe: QuorumProbe
     ) -> None:
         self._config = config
         self._probe = probe
@@ -66,7 +66,7 @@ class QuorumSender:
 
     async def _send(self, message: Outbound) -> None:
         timeout_ms = self._config.request_timeout_ms
-        if isinstance(message.request, FetchRequest):
+        if isinstance(message.request, FetchMetadataRequest):
             timeout_ms += message.request.max_wait_ms
         inbound: Inbound
         try:

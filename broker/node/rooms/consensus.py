@@ -10,7 +10,7 @@ from functools import partial
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
-from broker.network.transport import Transport
+from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
 from broker.quorum.cluster_guard import ClusterGuard
 from broker.quorum.controller_driver import ControllerDriver
@@ -37,7 +37,7 @@ def make_raft(
     cluster_id: str,
     incarnation_id: str,
     loader: MetadataLoader,
-    peers: Transport,
+    peers: NodeTransport,
     executor: Executor,
     busy: BusyTimes,
     on_fatal: Callable[[BaseException], None],

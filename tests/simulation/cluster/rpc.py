@@ -288,7 +288,7 @@ class AioStream:
 
 
 class SimulatedPeers(Peers):
-    """`broker.network.transport.Transport`: the outgoing calls that ship, on simulated channels."""
+    """`broker.network.transport.NodeTransport`: the outgoing calls that ship, on simulated channels."""
 
     def __init__(self, network: Network, process: Process, machine: str, *arguments: Any) -> None:
         super().__init__(*arguments)

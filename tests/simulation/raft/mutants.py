@@ -19,7 +19,7 @@ from raft.decided_log import DecidedLog
 from raft.driver.protocols import LoadedSnapshot
 from raft.following import Following
 from raft.leadership import Leadership
-from raft.messages import FetchRequest, FetchResponse, VoteRequest
+from raft.messages import FetchMetadataRequest, FetchMetadataResponse, VoteRequest
 from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, QuorumState, State
 from raft.rejoining import Rejoining
 from tests.simulation.raft.node import SimNode
@@ -69,7 +69,9 @@ def _ignore_truncation(self: Following, offset: int) -> None:
     return None
 
 
-def _believe_high_watermark_while_diverging(self: Following, request: FetchRequest, response: FetchResponse) -> bool:
+def _believe_high_watermark_while_diverging(
+    self: Following, request: FetchMetadataRequest, response: FetchMetadataResponse
+) -> bool:
     applied = _apply(self, request, response)
     log = self._shared.log
     log.advance_high_watermark(min(response.high_watermark, log.log_end_offset))
@@ -92,11 +94,13 @@ def _loss_not_noticed(self: SimNode, loss: Forgotten) -> ElectionState:
     return replace(_noticed(self, loss), forgotten=Forgotten.NOTHING)
 
 
-def _rejoined_at_high_watermark(self: Rejoining, request: FetchRequest, response: FetchResponse) -> bool:
+def _rejoined_at_high_watermark(
+    self: Rejoining, request: FetchMetadataRequest, response: FetchMetadataResponse
+) -> bool:
     return request.fetch_offset >= response.high_watermark
 
 
-def _rejoined_at_first_answer(self: Rejoining, request: FetchRequest, response: FetchResponse) -> bool:
+def _rejoined_at_first_answer(self: Rejoining, request: FetchMetadataRequest, response: FetchMetadataResponse) -> bool:
     return True
 
 
@@ -129,7 +133,7 @@ def _epochs_of_records(self: DecidedLog, entries: Sequence[EpochEntry]) -> tuple
     return tuple(entries)
 
 
-def _acks_before_it_is_there(self: Leadership, request_id: int, request: FetchRequest, now_ms: int) -> None:
+def _acks_before_it_is_there(self: Leadership, request_id: int, request: FetchMetadataRequest, now_ms: int) -> None:
     if self._shared.log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
         self._contacted(request.replica_id, now_ms).acked_offset = self._shared.log.high_watermark + 1
     _on_fetch(self, request_id, request, now_ms)

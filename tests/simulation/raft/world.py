@@ -15,8 +15,8 @@ from random import Random
 from raft.config import RaftConfig
 from raft.messages import (
     AnswerReceived,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Outbound,
     Request,
     RequestFailed,
@@ -274,7 +274,7 @@ class World:
         asked = Asked(node.node_id, node.incarnation, message.correlation_id, message.request)
         for _ in range(2 if self.random.random() < self.faults.duplicate else 1):
             self._carry(node.node_id, message.to, lambda: self._deliver(asked, message.to))
-        wait_ms = message.request.max_wait_ms if isinstance(message.request, FetchRequest) else 0
+        wait_ms = message.request.max_wait_ms if isinstance(message.request, FetchMetadataRequest) else 0
         node.later(REQUEST_TIMEOUT_MS + wait_ms, lambda: node.step(RequestFailed(message.correlation_id)))
 
     def answer(self, node: SimNode, request_id: int, response: Response) -> None:
@@ -284,7 +284,7 @@ class World:
         self._carry(node.node_id, asked.asker, lambda: self._deliver_answer(asked, response))
 
     def answer_fetch(self, node: SimNode, request_id: int, response: Response, records: bytes) -> None:
-        if isinstance(response, FetchResponse) and records:
+        if isinstance(response, FetchMetadataResponse) and records:
             response = replace(response, records=records)
         self.answer(node, request_id, response)
 

@@ -15,8 +15,8 @@ from penstock import epochs
 from raft.core import RaftCore
 from raft.messages import (
     AnswerReceived,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Outbound,
     Request,
     RequestFailed,
@@ -306,7 +306,7 @@ def _request_text(request: Request) -> str:
             kind = "PreVote" if request.pre_vote else "Vote"
             end = f"{request.last_epoch}@{request.last_epoch_end_offset}"
             return f"{kind} epoch {request.candidate_epoch}, my log ends at {end}"
-        case FetchRequest():
+        case FetchMetadataRequest():
             return f"Fetch at {request.fetch_offset} after epoch {request.last_fetched_epoch}"
         case _:
             return f"{type(request).__name__.removesuffix('Request')} epoch {request.leader_epoch}"
@@ -315,10 +315,10 @@ def _request_text(request: Request) -> str:
 def _response_text(response: Response) -> str:
     name = type(response).__name__.removesuffix("Response")
     shown = replace(response, error_message="")
-    if isinstance(shown, FetchResponse):
+    if isinstance(shown, FetchMetadataResponse):
         shown = replace(shown, records=b"", log_start_offset=-1)
     parts = [f"{f.name} {getattr(shown, f.name)}" for f in fields(shown) if getattr(shown, f.name) != f.default]
-    if isinstance(response, FetchResponse) and response.records:
+    if isinstance(response, FetchMetadataResponse) and response.records:
         parts.append(f"{len(values_of(response.records))} records")
     return f"{name} {', '.join(parts)}".rstrip()
 

@@ -10,8 +10,8 @@ from raft.election import log_is_up_to_date
 from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     RequestFailed,
     VoteRequest,
     VoteResponse,
@@ -131,7 +131,7 @@ def follower_of_2(has_fetched: bool) -> Bench:
     bench.request(begin(1))
     if has_fetched:
         fetch = bench.take_sent()[0]
-        bench.answer(fetch, FetchResponse(2, 1, 0, 0))
+        bench.answer(fetch, FetchMetadataResponse(2, 1, 0, 0))
     return bench
 
 
@@ -266,8 +266,8 @@ def test_observer_asks_for_the_leader_and_follows_the_hint() -> None:
     bench = Bench(node_id=9)
     bench.advance_to_deadline()
     (search,) = bench.take_sent()
-    assert isinstance(search.request, FetchRequest) and search.to in (1, 2, 3)
-    bench.answer(search, FetchResponse(2, 7, error_code=74))
+    assert isinstance(search.request, FetchMetadataRequest) and search.to in (1, 2, 3)
+    bench.answer(search, FetchMetadataResponse(2, 7, error_code=74))
     assert (bench.core.state, bench.core.leader_id, bench.core.epoch) == (State.FOLLOWER, 2, 7)
     assert bench.take_sent()[0].to == 2
 

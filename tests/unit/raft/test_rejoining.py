@@ -8,8 +8,8 @@ from penstock.errors import FencedLeaderEpochError, InconsistentClusterIdError, 
 from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Outbound,
     RequestFailed,
     VoteRequest,
@@ -28,8 +28,8 @@ def started(stored: ElectionState, *epochs: int, voters: tuple[int, ...] = (1, 2
     return bench
 
 
-def fetches(sent: list[Outbound]) -> list[FetchRequest]:
-    return [message.request for message in sent if isinstance(message.request, FetchRequest)]
+def fetches(sent: list[Outbound]) -> list[FetchMetadataRequest]:
+    return [message.request for message in sent if isinstance(message.request, FetchMetadataRequest)]
 
 
 def follow(bench: Bench, leader: int, epoch: int) -> Outbound:
@@ -40,7 +40,7 @@ def follow(bench: Bench, leader: int, epoch: int) -> Outbound:
 
 def answer_fetch(bench: Bench, fetch: Outbound, log_end_offset: int, records: bytes = b"") -> Outbound:
     """The leader of the present epoch answers; the next fetch."""
-    response = FetchResponse(fetch.to, bench.core.epoch, 0, 0, records, log_end_offset=log_end_offset)
+    response = FetchMetadataResponse(fetch.to, bench.core.epoch, 0, 0, records, log_end_offset=log_end_offset)
     bench.answer(fetch, response)
     return bench.take_sent()[-1]
 
@@ -177,8 +177,8 @@ def test_former_leader_that_forgot_records_does_not_lead_nor_vote_in_its_epoch()
 
 def test_leader_tells_its_log_end() -> None:
     bench = Bench(log=log_of(1, 1), stored=ElectionState(1)).become_leader()
-    response = bench.request(FetchRequest(CLUSTER, 2, 2, 1, 1, 0, 1 << 20))
-    assert isinstance(response, FetchResponse)
+    response = bench.request(FetchMetadataRequest(CLUSTER, 2, 2, 1, 1, 0, 1 << 20))
+    assert isinstance(response, FetchMetadataResponse)
     assert response.log_end_offset == bench.log.log_end_offset == 3
 
 

@@ -16,8 +16,8 @@ from raft import progress
 from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     RequestAbandoned,
     RequestFailed,
     RequestReceived,
@@ -27,13 +27,13 @@ from tests.support.raft_bench import CLUSTER, Bench, batch, log_of
 from tests.support.raft_fakes import values_of
 
 
-def fetch(replica: int, offset: int, last_epoch: int, *, epoch: int = 1, wait_ms: int = 500) -> FetchRequest:
-    return FetchRequest(CLUSTER, replica, epoch, offset, last_epoch, wait_ms, 1 << 20)
+def fetch(replica: int, offset: int, last_epoch: int, *, epoch: int = 1, wait_ms: int = 500) -> FetchMetadataRequest:
+    return FetchMetadataRequest(CLUSTER, replica, epoch, offset, last_epoch, wait_ms, 1 << 20)
 
 
-def ask_fetch(bench: Bench, request: FetchRequest) -> FetchResponse | None:
+def ask_fetch(bench: Bench, request: FetchMetadataRequest) -> FetchMetadataResponse | None:
     response = bench.request(request)
-    assert response is None or isinstance(response, FetchResponse)
+    assert response is None or isinstance(response, FetchMetadataResponse)
     return response
 
 
@@ -105,7 +105,7 @@ def test_fetch_without_news_is_parked_until_data_comes() -> None:
     bench.core.propose([b"x"])
     bench.perform()
     answer = bench.replies[parked]
-    assert isinstance(answer, FetchResponse) and values_of(answer.records) == [b"x"]
+    assert isinstance(answer, FetchMetadataResponse) and values_of(answer.records) == [b"x"]
 
 
 def test_parked_fetch_is_answered_when_the_high_watermark_moves() -> None:
@@ -127,7 +127,7 @@ def test_parked_fetch_is_answered_empty_when_its_time_is_up() -> None:
     bench.advance_to_deadline()
     assert bench.now_ms - before_ms == 40
     answer = bench.replies[parked]
-    assert isinstance(answer, FetchResponse) and answer.records == b""
+    assert isinstance(answer, FetchMetadataResponse) and answer.records == b""
 
 
 def test_second_fetch_of_a_replica_releases_the_first() -> None:
@@ -259,49 +259,49 @@ def test_values_of_one_proposal_stay_in_one_batch() -> None:
 
 def test_restarted_follower_fetches_from_its_leader_at_once_and_without_waiting() -> None:
     (message,) = follower(1, 1, 4).take_sent()
-    assert (message.to, message.request) == (2, FetchRequest(CLUSTER, 1, 5, 3, 4, 0, 1 << 20))
+    assert (message.to, message.request) == (2, FetchMetadataRequest(CLUSTER, 1, 5, 3, 4, 0, 1 << 20))
 
 
 def test_fetch_is_sent_only_with_what_it_acks_already_in_the_ready() -> None:
     bench = follower()
     (message,) = bench.take_sent()
-    bench.answer(message, FetchResponse(2, 5, 0, 0, batch(b"a", 0, 5)))
+    bench.answer(message, FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 0, 5)))
     ready = bench.readys[-1]
     (next_fetch,) = ready.messages
     assert len(ready.append) == 1
-    assert isinstance(next_fetch.request, FetchRequest) and next_fetch.request.fetch_offset == 1
+    assert isinstance(next_fetch.request, FetchMetadataRequest) and next_fetch.request.fetch_offset == 1
     assert next_fetch.request.max_wait_ms == 500
 
 
 def test_high_watermark_of_a_follower_stays_below_its_log_end_and_never_falls() -> None:
     bench = follower()
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 99, 0, batch(b"a", 0, 5)))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 99, 0, batch(b"a", 0, 5)))
     assert bench.core.high_watermark == 1
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 0, 0))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 0, 0))
     assert bench.core.high_watermark == 1
 
 
 def test_follower_truncates_to_the_diverging_epoch_before_it_fetches_again() -> None:
     bench = follower(1, 1, 4, 4)
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(1, 2)))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(1, 2)))
     assert bench.readys[-1].truncate_to == 2
     assert bench.log.log_end_offset == 2
     (again,) = bench.take_sent()
-    assert isinstance(again.request, FetchRequest)
+    assert isinstance(again.request, FetchMetadataRequest)
     assert (again.request.fetch_offset, again.request.last_fetched_epoch) == (2, 1)
 
 
 def test_high_watermark_in_a_diverging_answer_is_not_believed() -> None:
     bench = follower(1, 1, 4, 4)
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 4, 0, diverging_epoch=EpochEndOffset(4, 3)))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 4, 0, diverging_epoch=EpochEndOffset(4, 3)))
     assert bench.core.high_watermark == 0
 
 
 def test_truncation_below_the_high_watermark_is_refused() -> None:
     bench = follower(1)
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 1, 0))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 1, 0))
     with pytest.raises(InvariantViolation, match="committed"):
-        bench.answer(bench.take_sent()[0], FetchResponse(2, 5, 1, 0, diverging_epoch=EpochEndOffset(0, 0)))
+        bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 5, 1, 0, diverging_epoch=EpochEndOffset(0, 0)))
     assert bench.log.log_end_offset == 1
 
 
@@ -311,22 +311,22 @@ GOOD = batch(b"a", 1, 5)
 @pytest.mark.parametrize(
     "answer",
     [
-        FetchResponse(2, 5, 0, 0, GOOD[:-1]),
-        FetchResponse(2, 5, 0, 0, GOOD + b"trailing"),
-        FetchResponse(2, 5, 0, 0, b"garbage" * 20),
-        FetchResponse(2, 5, 0, 0, GOOD[:-1] + b"\xff"),
-        FetchResponse(2, 5, 0, 0, batch(b"a", 2, 5)),
-        FetchResponse(2, 5, 0, 0, batch(b"a", 0, 5)),
-        FetchResponse(2, 5, 0, 0, batch(b"a", 1, 6)),
-        FetchResponse(2, 5, 0, 0, batch(b"a", 1, 0)),
-        FetchResponse(2, 5, 0, 0, batch(b"a", 1, -1)),
-        FetchResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-1, -1)),
-        FetchResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-7, 3)),
-        FetchResponse(2, 5, 0, 0, snapshot_id=EpochEndOffset(6, 2)),
+        FetchMetadataResponse(2, 5, 0, 0, GOOD[:-1]),
+        FetchMetadataResponse(2, 5, 0, 0, GOOD + b"trailing"),
+        FetchMetadataResponse(2, 5, 0, 0, b"garbage" * 20),
+        FetchMetadataResponse(2, 5, 0, 0, GOOD[:-1] + b"\xff"),
+        FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 2, 5)),
+        FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 0, 5)),
+        FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 1, 6)),
+        FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 1, 0)),
+        FetchMetadataResponse(2, 5, 0, 0, batch(b"a", 1, -1)),
+        FetchMetadataResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-1, -1)),
+        FetchMetadataResponse(2, 5, 0, 0, diverging_epoch=EpochEndOffset(-7, 3)),
+        FetchMetadataResponse(2, 5, 0, 0, snapshot_id=EpochEndOffset(6, 2)),
     ],
     ids=lambda answer: "",
 )
-def test_malformed_answer_changes_nothing_and_is_asked_again_later(answer: FetchResponse) -> None:
+def test_malformed_answer_changes_nothing_and_is_asked_again_later(answer: FetchMetadataResponse) -> None:
     bench = follower(1)
     bench.answer(bench.take_sent()[0], answer)
     assert (bench.log.log_end_offset, bench.core.high_watermark, bench.sent) == (1, 0, [])
@@ -343,7 +343,7 @@ def test_error_answers_back_off_until_the_fetch_timeout_ends_the_wait(error_code
     while bench.core.state is State.FOLLOWER:
         for message in bench.take_sent():
             fetches += 1
-            bench.answer(message, FetchResponse(2, 5, error_code=error_code))
+            bench.answer(message, FetchMetadataResponse(2, 5, error_code=error_code))
         bench.advance_to_deadline()
     assert bench.core.state is State.PROSPECTIVE
     assert bench.now_ms - started_ms == 2_000
@@ -352,13 +352,13 @@ def test_error_answers_back_off_until_the_fetch_timeout_ends_the_wait(error_code
 
 def test_leader_that_says_it_leads_no_more_is_left_at_once() -> None:
     bench = follower(1)
-    bench.answer(bench.take_sent()[0], FetchResponse(-1, 5, error_code=6))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(-1, 5, error_code=6))
     assert bench.core.state is State.UNATTACHED
 
 
 def test_answer_of_an_older_epoch_is_not_applied() -> None:
     bench = follower()
-    bench.answer(bench.take_sent()[0], FetchResponse(2, 4, 9, 0, batch(b"a", 0, 4)))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, 4, 9, 0, batch(b"a", 0, 4)))
     assert bench.log.log_end_offset == 0
 
 
@@ -366,7 +366,7 @@ def test_answer_that_comes_after_the_leader_changed_is_dropped() -> None:
     bench = follower()
     (old,) = bench.take_sent()
     bench.request(BeginQuorumEpochRequest(CLUSTER, 3, 6, 1))
-    bench.answer(old, FetchResponse(2, 5, 1, 0, batch(b"a", 0, 5)))
+    bench.answer(old, FetchMetadataResponse(2, 5, 1, 0, batch(b"a", 0, 5)))
     assert bench.log.log_end_offset == 0
     assert bench.core.statistics().answers_dropped == 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from raft import leadership
-from raft.messages import FetchRequest, FetchSnapshotRequest, SnapshotsKept
+from raft.messages import FetchMetadataRequest, FetchSnapshotRequest, SnapshotsKept
 from raft.quorum_state import ElectionState
 from tests.support.raft_bench import CLUSTER, Bench, log_of
 
@@ -28,7 +28,7 @@ def fetch(
     bench: Bench, node: int, process: str, offset: int = START, wait_ms: int = 0, max_bytes: int = 1 << 20
 ) -> int:
     last_epoch = 4 if offset == START else 5
-    return bench.ask(FetchRequest(CLUSTER, node, 5, offset, last_epoch, wait_ms, max_bytes, process))
+    return bench.ask(FetchMetadataRequest(CLUSTER, node, 5, offset, last_epoch, wait_ms, max_bytes, process))
 
 
 def heard(bench: Bench, node: int, process: str) -> int:
@@ -152,4 +152,4 @@ def test_follower_names_its_process_in_every_fetch() -> None:
     bench = Bench(stored=ElectionState(5, 2), incarnation_id="me")
     bench.perform()
     (sent,) = bench.take_sent()
-    assert isinstance(sent.request, FetchRequest) and sent.request.incarnation_id == "me"
+    assert isinstance(sent.request, FetchMetadataRequest) and sent.request.incarnation_id == "me"

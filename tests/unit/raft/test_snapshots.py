@@ -10,8 +10,8 @@ from raft.decided_log import DecidedLog
 from raft.messages import (
     AnswerReceived,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     Outbound,
@@ -42,13 +42,15 @@ def leader() -> Bench:
     return bench
 
 
-def fetch(offset: int, last_epoch: int, replica: int = 2) -> FetchRequest:
-    return FetchRequest(CLUSTER, replica, 5, offset, last_epoch, 0, 1 << 20)
+def fetch(offset: int, last_epoch: int, replica: int = 2) -> FetchMetadataRequest:
+    return FetchMetadataRequest(CLUSTER, replica, 5, offset, last_epoch, 0, 1 << 20)
 
 
-def ask(bench: Bench, request: FetchRequest | FetchSnapshotRequest) -> FetchResponse | FetchSnapshotResponse:
+def ask(
+    bench: Bench, request: FetchMetadataRequest | FetchSnapshotRequest
+) -> FetchMetadataResponse | FetchSnapshotResponse:
     answer = bench.request(request)
-    assert isinstance(answer, FetchResponse | FetchSnapshotResponse)
+    assert isinstance(answer, FetchMetadataResponse | FetchSnapshotResponse)
     return answer
 
 
@@ -56,10 +58,10 @@ def follower() -> Bench:
     """Follows node 2 in epoch 5 with an empty log; its first fetch is answered with the newest snapshot."""
     bench = Bench(stored=ElectionState(5, 2))
     bench.perform()
-    return tell(bench, FetchResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
+    return tell(bench, FetchMetadataResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
 
 
-def tell(bench: Bench, answer: FetchResponse | FetchSnapshotResponse) -> Bench:
+def tell(bench: Bench, answer: FetchMetadataResponse | FetchSnapshotResponse) -> Bench:
     """The answer to the only question."""
     (question,) = bench.take_sent()
     bench.answer(question, answer)
@@ -90,7 +92,7 @@ def test_a_follower_that_lacks_or_differs_below_the_log_start_gets_the_newest_sn
     offset: int, last_epoch: int
 ) -> None:
     answer = ask(leader(), fetch(offset, last_epoch))
-    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer, FetchMetadataResponse)
     assert (answer.snapshot_id, answer.error_code, answer.records, answer.diverging_epoch) == (NEWEST, 0, b"", None)
 
 
@@ -98,13 +100,13 @@ def test_a_follower_that_lacks_or_differs_below_the_log_start_gets_the_newest_sn
 def test_a_follower_that_has_what_is_before_gets_records(offset: int, last_epoch: int) -> None:
     bench = leader()
     answer = ask(bench, fetch(offset, last_epoch))
-    assert isinstance(answer, FetchResponse) and answer.snapshot_id is None
+    assert isinstance(answer, FetchMetadataResponse) and answer.snapshot_id is None
     assert len(values_of(answer.records)) == 7 - offset
 
 
 def test_a_follower_that_differs_above_the_start_is_told_where() -> None:
     answer = ask(leader(), fetch(6, 2))
-    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer, FetchMetadataResponse)
     assert (answer.diverging_epoch, answer.snapshot_id) == (EpochEndOffset(2, 3), None)
 
 
@@ -162,8 +164,8 @@ def test_a_follower_fetches_a_snapshot_chunk_by_chunk_and_goes_on_behind_it() ->
     assert bench.core.statistics().snapshots_installed == 1
     bench.advance(0)
     asked = question_of(bench).request
-    assert isinstance(asked, FetchRequest) and (asked.fetch_offset, asked.last_fetched_epoch) == (5, 3)
-    tell(bench, FetchResponse(2, 5, 6, 3, batch(b"new", 5, 3), log_end_offset=7))
+    assert isinstance(asked, FetchMetadataRequest) and (asked.fetch_offset, asked.last_fetched_epoch) == (5, 3)
+    tell(bench, FetchMetadataResponse(2, 5, 6, 3, batch(b"new", 5, 3), log_end_offset=7))
     assert (bench.log.log_end_offset, bench.core.high_watermark) == (6, 6)
 
 
@@ -173,7 +175,7 @@ def test_a_damaged_snapshot_changes_nothing_and_is_fetched_anew_after_a_pause() 
     assert (bench.core.log_end_offset, bench.log.snapshots, bench.sent) == (0, {}, [])
     assert bench.core.statistics().snapshots_refused == 1
     bench.advance_to_deadline()
-    assert isinstance(question_of(bench).request, FetchRequest)
+    assert isinstance(question_of(bench).request, FetchMetadataRequest)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_an_answer_that_is_no_part_of_it_ends_that_fetch(answer: FetchSnapshotRe
     bench = tell(follower(), answer)
     assert bench.log.part == b"" and bench.sent == []
     bench.advance_to_deadline()
-    assert isinstance(question_of(bench).request, FetchRequest)
+    assert isinstance(question_of(bench).request, FetchMetadataRequest)
 
 
 def test_a_leader_that_changes_the_size_is_not_believed() -> None:
@@ -216,21 +218,21 @@ def test_after_a_lost_answer_it_goes_on_where_it_was() -> None:
 def test_a_snapshot_that_cannot_be_is_not_asked_for(bad: EpochEndOffset) -> None:
     bench = Bench(stored=ElectionState(5, 2))
     bench.perform()
-    tell(bench, FetchResponse(2, 5, 7, 3, snapshot_id=bad, log_end_offset=7))
+    tell(bench, FetchMetadataResponse(2, 5, 7, 3, snapshot_id=bad, log_end_offset=7))
     assert bench.sent == [] and bench.core.statistics().answers_malformed == 1
 
 
 def test_a_snapshot_of_what_is_committed_here_is_not_asked_for() -> None:
     bench = Bench(stored=ElectionState(5, 2), log=cut_log())
     bench.perform()
-    tell(bench, FetchResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
+    tell(bench, FetchMetadataResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
     assert bench.sent == [] and bench.core.statistics().answers_malformed == 1
 
 
 def test_a_snapshot_replaces_a_log_that_differs_below_its_end() -> None:
     bench = Bench(stored=ElectionState(5, 2), log=log_of(1, 1, 1, 1, 1, 1, 1, 1))
     bench.perform()
-    tell(bench, FetchResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
+    tell(bench, FetchMetadataResponse(2, 5, 7, 3, snapshot_id=NEWEST, log_end_offset=7))
     tell(bench, chunk(0, DATA))
     assert (bench.log.log_start_offset, bench.log.log_end_offset, bench.log.batches) == (5, 5, [])
     assert bench.core.log_end_offset == 5
@@ -283,7 +285,7 @@ def test_the_log_is_cut_behind_the_reads_that_were_decided_before() -> None:
     bench._perform(ready)
     assert bench.log.log_start_offset == 5
     answer = ask(bench, fetch(4, 3))
-    assert isinstance(answer, FetchResponse) and answer.snapshot_id == newer
+    assert isinstance(answer, FetchMetadataResponse) and answer.snapshot_id == newer
     assert ask(bench, FetchSnapshotRequest(CLUSTER, 2, 5, EpochEndOffset(2, 3), 0, 9)).error_code == 98
     bench.core.step(SnapshotsKept((NEWEST, newer)), bench.now_ms)
     ready = bench.core.ready()

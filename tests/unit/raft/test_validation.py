@@ -17,8 +17,8 @@ from raft.messages import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Request,
     RequestAbandoned,
     RequestFailed,
@@ -32,7 +32,7 @@ from tests.support.raft_bench import CLUSTER, Bench, log_of
 VOTE = VoteRequest(CLUSTER, 5, 2, 1, 5, 9, False)
 BEGIN = BeginQuorumEpochRequest(CLUSTER, 2, 5, 1)
 END = EndQuorumEpochRequest(CLUSTER, 2, 5, (3, 1))
-FETCH = FetchRequest(CLUSTER, 2, 5, 0, -1, 0, 1000)
+FETCH = FetchMetadataRequest(CLUSTER, 2, 5, 0, -1, 0, 1000)
 
 ROWS: list[tuple[Request, dict[str, Any], int]] = [
     *((request, {"cluster_id": other}, 104) for request in (VOTE, BEGIN, END, FETCH) for other in ("", "other")),
@@ -130,8 +130,12 @@ def _any_of(message: type[Any]) -> st.SearchStrategy[Any]:
     return st.builds(message, **{field.name: _values[str(field.type)] for field in fields(message)})
 
 
-_requests = st.one_of(*map(_any_of, (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest)))
-_responses = st.one_of(*map(_any_of, (VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse)))
+_requests = st.one_of(
+    *map(_any_of, (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchMetadataRequest))
+)
+_responses = st.one_of(
+    *map(_any_of, (VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchMetadataResponse))
+)
 _inbound = st.one_of(
     st.builds(RequestReceived, st.integers(1, 9), _requests),
     st.builds(AnswerReceived, st.integers(0, 12), _responses),

@@ -12,7 +12,7 @@ from penstock.client.options.config import ConnectionConfig
 from penstock.spark import log_questions
 from penstock.spark.log_questions import LogQuestions
 from penstock.spark.planning import BrokerBehindError
-from penstock.spark.positions import Position, SourcePositions, TopicPositions
+from penstock.spark.positions import SourcePositions, StreamPosition, TopicPositions
 from penstock.types import LATEST_TIMESTAMP, MetadataOffset, TopicPartition
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
@@ -40,7 +40,7 @@ def with_questions(story: Callable[[FakeNodes, LogQuestions], Awaitable[None]]) 
 
 def checkpoint(nodes: FakeNodes, epoch: int = -1, offset: int = -1) -> SourcePositions:
     metadata = MetadataOffset(nodes.cluster.cluster_id, offset)
-    return SourcePositions({TOPIC: TopicPositions(nodes.topic_id, {0: Position(3, epoch)})}, metadata=metadata)
+    return SourcePositions({TOPIC: TopicPositions(nodes.topic_id, {0: StreamPosition(3, epoch)})}, metadata=metadata)
 
 
 @pytest.mark.parametrize("what", ["epoch", "offset"])

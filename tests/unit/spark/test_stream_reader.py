@@ -16,7 +16,7 @@ from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 from penstock.spark.log_client import PlannedTopic
 from penstock.spark.options import source_options
 from penstock.spark.planning import BrokerBehindError, DataLossError
-from penstock.spark.positions import GONE_MAX, Position, SourcePositions, TopicPositions, with_gone
+from penstock.spark.positions import GONE_MAX, SourcePositions, StreamPosition, TopicPositions, with_gone
 from penstock.spark.schema import source_schema
 from penstock.spark.stream_reader import PenstockStreamReader
 from penstock.types import EpochEntry, MetadataOffset, TopicPartition
@@ -371,7 +371,7 @@ def test_the_reader_survives_pickling() -> None:
 
 
 def test_positions_go_through_json_unchanged() -> None:
-    positions = SourcePositions({"b": TopicPositions("id", {10: Position(5, 1), 2: Position(7, 0, 3)})})
+    positions = SourcePositions({"b": TopicPositions("id", {10: StreamPosition(5, 1), 2: StreamPosition(7, 0, 3)})})
     assert SourcePositions.from_json(through_spark(positions.to_json())) == positions
     assert list(positions.to_json()["topics"]["b"]["partitions"]) == ["2", "10"]
 
@@ -479,7 +479,7 @@ def test_a_topic_that_was_dropped_and_comes_back_with_its_id_is_not_new(client: 
 
 
 def test_no_more_than_so_many_topics_that_are_gone_are_kept() -> None:
-    before = SourcePositions({f"t{n}": TopicPositions(f"id-{n}", {0: Position(1)}) for n in range(GONE_MAX + 5)})
+    before = SourcePositions({f"t{n}": TopicPositions(f"id-{n}", {0: StreamPosition(1)}) for n in range(GONE_MAX + 5)})
     kept = with_gone(before, SourcePositions()).gone
     assert len(kept) == GONE_MAX and f"id-{GONE_MAX + 4}" in kept
 

@@ -18,7 +18,7 @@ from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerService, ControllerService, Doors
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.network.transport import MakeTransport, Transport
+from broker.network.transport import MakeTransport, NodeTransport
 from penstock.clock import SystemClock
 from penstock.errors import (
     ConfigError,
@@ -73,7 +73,7 @@ class Stage:
         nowhere = Endpoint("127.0.0.1", layout.ports[0].metrics)
         voters = {NODE: self.config.listener("CONTROLLER"), GONE: nowhere}
         brokers = {NODE: self.config.listener("INTERNAL"), GONE: nowhere}
-        self.transport: Transport = make(voters, brokers.get, 1 << 20)
+        self.transport: NodeTransport = make(voters, brokers.get, 1 << 20)
         self.channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         self.sessions: list[Session] = []
         self.asked: list[Any] = []

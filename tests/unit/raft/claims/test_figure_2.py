@@ -8,8 +8,8 @@ from raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Request,
     Response,
     VoteRequest,
@@ -28,13 +28,13 @@ def vote(epoch: int, candidate: int = 3, *, pre: bool = False, last: tuple[int, 
     return VoteRequest(CLUSTER, epoch, candidate, 1, last[0], last[1], pre)
 
 
-def fetch(replica: int, epoch: int, offset: int, last_epoch: int, wait_ms: int = 0) -> FetchRequest:
-    return FetchRequest(CLUSTER, replica, epoch, offset, last_epoch, wait_ms, 1 << 20)
+def fetch(replica: int, epoch: int, offset: int, last_epoch: int, wait_ms: int = 0) -> FetchMetadataRequest:
+    return FetchMetadataRequest(CLUSTER, replica, epoch, offset, last_epoch, wait_ms, 1 << 20)
 
 
-def answered(bench: Bench, request: Request) -> FetchResponse:
+def answered(bench: Bench, request: Request) -> FetchMetadataResponse:
     response = bench.request(request)
-    assert isinstance(response, FetchResponse)
+    assert isinstance(response, FetchMetadataResponse)
     return response
 
 
@@ -113,7 +113,7 @@ def test_answer_that_comes_twice_is_appended_once() -> None:
     bench = in_state(State.FOLLOWER)
     bench.request(BeginQuorumEpochRequest(CLUSTER, 3, LATER, 1))
     (asked,) = bench.take_sent()
-    answer = FetchResponse(3, LATER, 0, 0, batch(b"a", 2, LATER))
+    answer = FetchMetadataResponse(3, LATER, 0, 0, batch(b"a", 2, LATER))
     bench.answer(asked, answer)
     bench.answer(asked, answer)
     assert bench.log.log_end_offset == 3
@@ -141,7 +141,7 @@ REQUESTS: dict[str, tuple[Request, set[State]]] = {
 ASKING: dict[str, tuple[State, type[Request], Response]] = {
     "pre-vote": (State.PROSPECTIVE, VoteRequest, VoteResponse(-1, LATER)),
     "vote": (State.CANDIDATE, VoteRequest, VoteResponse(-1, LATER)),
-    "fetch": (State.FOLLOWER, FetchRequest, FetchResponse(-1, LATER, error_code=74)),
+    "fetch": (State.FOLLOWER, FetchMetadataRequest, FetchMetadataResponse(-1, LATER, error_code=74)),
     "notice": (State.LEADER, BeginQuorumEpochRequest, BeginQuorumEpochResponse(-1, LATER, 74)),
 }
 

@@ -9,8 +9,8 @@ from raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     RequestFailed,
     VoteRequest,
     VoteResponse,
@@ -30,8 +30,8 @@ def begin(epoch: int, leader: int) -> BeginQuorumEpochRequest:
     return BeginQuorumEpochRequest(CLUSTER, leader, epoch, 1)
 
 
-def fetch(epoch: int, offset: int = 2, last_epoch: int = 5) -> FetchRequest:
-    return FetchRequest(CLUSTER, 3, epoch, offset, last_epoch, 0, 1 << 20)
+def fetch(epoch: int, offset: int = 2, last_epoch: int = 5) -> FetchMetadataRequest:
+    return FetchMetadataRequest(CLUSTER, 3, epoch, offset, last_epoch, 0, 1 << 20)
 
 
 def notices(bench: Bench) -> list[int]:
@@ -80,7 +80,11 @@ def test_leader_is_followed_also_by_a_voter_that_voted_for_another() -> None:
     ready = bench.readys[-1]
     assert ready.election_state == ElectionState(EPOCH, 3, 2)
     (first,) = ready.messages
-    assert first.to == 3 and isinstance(first.request, FetchRequest) and first.request.current_leader_epoch == EPOCH
+    assert (
+        first.to == 3
+        and isinstance(first.request, FetchMetadataRequest)
+        and first.request.current_leader_epoch == EPOCH
+    )
 
 
 @pytest.mark.parametrize("state", [State.FOLLOWER, State.LEADER, State.RESIGNED])
@@ -113,7 +117,7 @@ def test_leader_that_is_told_of_a_later_one_follows_it() -> None:
     bench.answer(notice, BeginQuorumEpochResponse(2, EPOCH + 4, FENCED_LEADER_EPOCH))
     assert (bench.core.state, bench.core.leader_id, bench.core.epoch) == (State.FOLLOWER, 2, EPOCH + 4)
     (first,) = bench.take_sent()
-    assert first.to == 2 and isinstance(first.request, FetchRequest)
+    assert first.to == 2 and isinstance(first.request, FetchMetadataRequest)
 
 
 # -- EndQuorumEpoch ----------------------------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ def test_leader_takes_fetches_of_its_own_epoch_only() -> None:
     codes = []
     for asked in (epoch - 1, epoch, epoch + 1):
         response = bench.request(fetch(asked))
-        assert isinstance(response, FetchResponse) and (response.leader_id, response.leader_epoch) == (1, epoch)
+        assert isinstance(response, FetchMetadataResponse) and (response.leader_id, response.leader_epoch) == (1, epoch)
         codes.append((response.error_code, bool(response.records)))
     assert codes == [(FENCED_LEADER_EPOCH, False), (0, True), (UNKNOWN_LEADER_EPOCH, False)]
     assert bench.core.state is State.LEADER
@@ -159,13 +163,13 @@ def test_leader_takes_fetches_of_its_own_epoch_only() -> None:
 
 def test_follower_that_is_asked_for_records_names_the_leader() -> None:
     response = in_state(State.FOLLOWER).request(fetch(EPOCH))
-    assert isinstance(response, FetchResponse)
+    assert isinstance(response, FetchMetadataResponse)
     assert (response.error_code, response.leader_id, response.leader_epoch) == (NOT_LEADER, 2, EPOCH)
 
 
 def test_fenced_follower_follows_the_leader_that_it_is_told() -> None:
     bench = on_the_way_to(State.FOLLOWER)
-    bench.answer(bench.take_sent()[0], FetchResponse(3, EPOCH + 1, error_code=FENCED_LEADER_EPOCH))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(3, EPOCH + 1, error_code=FENCED_LEADER_EPOCH))
     assert (bench.core.state, bench.core.leader_id) == (State.FOLLOWER, 3)
     assert bench.store.state == ElectionState(EPOCH + 1, 3)
     assert [sent.to for sent in bench.take_sent()] == [3]
@@ -173,7 +177,7 @@ def test_fenced_follower_follows_the_leader_that_it_is_told() -> None:
 
 def test_fenced_voter_that_is_told_no_leader_waits_and_then_asks_for_pre_votes() -> None:
     bench = on_the_way_to(State.FOLLOWER)
-    bench.answer(bench.take_sent()[0], FetchResponse(-1, EPOCH + 1, error_code=FENCED_LEADER_EPOCH))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(-1, EPOCH + 1, error_code=FENCED_LEADER_EPOCH))
     assert (bench.core.state, bench.core.epoch, bench.take_sent()) == (State.UNATTACHED, EPOCH + 1, [])
     bench.advance_to_deadline()
     asked = [sent.request for sent in bench.take_sent()]
@@ -184,7 +188,7 @@ def test_truncation_takes_every_record_of_a_later_epoch() -> None:
     """The leader's log has epoch 2 up to offset 3; this one's has epochs 1 and 4, and they part at offset 2."""
     bench = Bench(stored=ElectionState(EPOCH, 2), log=log_of(1, 1, 4, 4))
     bench.perform()
-    bench.answer(bench.take_sent()[0], FetchResponse(2, EPOCH, 0, 0, diverging_epoch=EpochEndOffset(2, 3)))
+    bench.answer(bench.take_sent()[0], FetchMetadataResponse(2, EPOCH, 0, 0, diverging_epoch=EpochEndOffset(2, 3)))
     assert bench.readys[-1].truncate_to == bench.log.log_end_offset == 2
     (again,) = bench.take_sent()
-    assert isinstance(again.request, FetchRequest) and again.request.last_fetched_epoch == 1
+    assert isinstance(again.request, FetchMetadataRequest) and again.request.last_fetched_epoch == 1

@@ -21,7 +21,7 @@ from penstock.errors import (
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING
 from raft.driver.describe import standing
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, VoteRequest
+from raft.messages import BeginQuorumEpochRequest, FetchMetadataRequest, FetchSnapshotRequest, VoteRequest
 from raft.quorum_state import ElectionState, State
 from tests.support.raft_cluster import Cluster, Node, Recorder, wait_until
 from tests.support.raft_fakes import InlineExecutor, MemoryLog
@@ -350,7 +350,7 @@ def test_idle_quorum_sends_few_messages() -> None:
         await asyncio.sleep(2)
         before = len(cluster.network.sent)
         await asyncio.sleep(10)
-        fetches = [sent for sent in cluster.network.sent[before:] if isinstance(sent[2], FetchRequest)]
+        fetches = [sent for sent in cluster.network.sent[before:] if isinstance(sent[2], FetchMetadataRequest)]
         assert len(cluster.network.sent) - before == len(fetches)
         assert len(fetches) <= 2 * (10_000 // 200 + 1)  # each follower, one in every fetch_timeout / 3
 
@@ -377,8 +377,8 @@ def test_pending_request_is_answered_with_an_error_when_the_driver_stops() -> No
         driver = leader.driver
         _, epoch = driver.leader_and_epoch
         end, last = leader.log.log_end_offset, leader.log.epoch_entries[-1].epoch
-        await driver.handle(FetchRequest("c", 9, epoch, end, last, 0, 1000))
-        parked = asyncio.ensure_future(driver.handle(FetchRequest("c", 9, epoch, end, last, 500, 1000)))
+        await driver.handle(FetchMetadataRequest("c", 9, epoch, end, last, 0, 1000))
+        parked = asyncio.ensure_future(driver.handle(FetchMetadataRequest("c", 9, epoch, end, last, 500, 1000)))
         await asyncio.sleep(0.01)
         assert not parked.done()
         await leader.stop()
@@ -393,8 +393,8 @@ def test_abandoned_fetch_is_forgotten() -> None:
         leader = await cluster.wait_leader()
         _, epoch = leader.driver.leader_and_epoch
         end, last = leader.log.log_end_offset, leader.log.epoch_entries[-1].epoch
-        await leader.driver.handle(FetchRequest("c", 9, epoch, end, last, 0, 1000))
-        parked = asyncio.ensure_future(leader.driver.handle(FetchRequest("c", 9, epoch, end, last, 500, 1000)))
+        await leader.driver.handle(FetchMetadataRequest("c", 9, epoch, end, last, 0, 1000))
+        parked = asyncio.ensure_future(leader.driver.handle(FetchMetadataRequest("c", 9, epoch, end, last, 500, 1000)))
         await asyncio.sleep(0.01)
         waiting = leader.driver.statistics().requests_waiting
         parked.cancel()

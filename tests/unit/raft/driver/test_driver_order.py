@@ -9,8 +9,8 @@ from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
 from raft.messages import (
     BeginQuorumEpochRequest,
-    FetchRequest,
-    FetchResponse,
+    FetchMetadataRequest,
+    FetchMetadataResponse,
     Request,
     Response,
     VoteRequest,
@@ -68,10 +68,10 @@ class WitnessedTransport:
         if isinstance(request, VoteRequest):
             self.witness.seen.append(f"{'pre-vote' if request.pre_vote else 'vote'} in {request.candidate_epoch}")
             return VoteResponse(-1, request.candidate_epoch, True)
-        if isinstance(request, FetchRequest):
+        if isinstance(request, FetchMetadataRequest):
             self.witness.seen.append(f"fetch at {request.fetch_offset}")
             if request.fetch_offset == 0:
-                return FetchResponse(node_id, request.current_leader_epoch, 0, 0, self.records)
+                return FetchMetadataResponse(node_id, request.current_leader_epoch, 0, 0, self.records)
         else:
             self.witness.seen.append(type(request).__name__)
         await asyncio.sleep(timeout_ms / 1000)
