@@ -307,7 +307,7 @@ def _request_text(request: Request) -> str:
             end = f"{request.last_epoch}@{request.last_epoch_end_offset}"
             return f"{kind} epoch {request.candidate_epoch}, my log ends at {end}"
         case FetchMetadataRequest():
-            return f"Fetch at {request.fetch_offset} after epoch {request.last_fetched_epoch}"
+            return f"FetchMetadata at {request.fetch_offset} after epoch {request.last_fetched_epoch}"
         case _:
             return f"{type(request).__name__.removesuffix('Request')} epoch {request.leader_epoch}"
 
