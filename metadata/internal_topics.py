@@ -1,8 +1,8 @@
 """The names that belong to the cluster: what each is for, who writes it, and the configuration that it gets.
 
 No user creates a topic of such a name, or of one that collides with it. No client writes to one or deletes its records;
-any may read. Only the quorum's log exists in this release. The other names are kept free for the coordinators that will
-make these topics. Not here: the rule for other names (`penstock/topic_names.py`).
+any may read. The controller makes one when a coordinator needs it for the first time; `__transaction_state` is not made
+yet, its name is kept free. Not here: the rule for other names (`penstock/topic_names.py`).
 """
 
 from __future__ import annotations
@@ -78,3 +78,10 @@ def check_deletion_of_records(name: str) -> None:
     """InvalidTopicError if no client may delete records of this topic."""
     if name in INTERNAL_TOPICS:
         raise InvalidTopicError(f"{name} is the cluster's own topic; its records cannot be deleted")
+
+
+def check_partitions_change(name: str) -> None:
+    """InvalidTopicError if the topic can have no other number of partitions: a group's or a transaction's state is in
+    the partition that its id gives, by that number."""
+    if name in INTERNAL_TOPICS:
+        raise InvalidTopicError(f"{name} is the cluster's own topic; it keeps its number of partitions")

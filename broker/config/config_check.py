@@ -33,6 +33,7 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     parse_log_levels(config.logger_level)
     _check_numbers(config)
     _check_cleaner(config)
+    _check_groups(config)
     for check in _OF_CHANGING_KEYS:
         check(config)
 
@@ -265,3 +266,20 @@ def _inode(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _check_groups(config: NodeConfig) -> None:
+    low, high = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    if low > high:
+        raise ConfigError(
+            f"group.min.session.timeout.ms = {low}: above group.max.session.timeout.ms = {high}, so no member could "
+            "join; lower it, or raise the other"
+        )
+    pause, session = config.group_consumer_heartbeat_interval_ms, config.group_consumer_session_timeout_ms
+    if pause >= session:
+        raise ConfigError(
+            f"group.consumer.heartbeat.interval.ms = {pause}: not below group.consumer.session.timeout.ms = {session}, "
+            "so members would be taken out between two heartbeats; lower it"
+        )
+    if not config.group_consumer_assignors:
+        raise ConfigError("group.consumer.assignors: empty; name uniform, range or both")

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUORUM, REPLICATION, REQUESTS
+from broker.config.group_keys import GROUPS
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
@@ -65,9 +66,9 @@ OF_NAMES = """
 ## Names of topics
 As in Kafka: 1 to 249 of the ASCII letters and digits, `.`, `_` and `-`, but not `.` or `..`. Two names that differ only
 in `.` and `_` collide, and the second is refused. The cluster keeps these names for itself. Nobody can create such a
-topic, or one that collides with it. No client writes to it or deletes its records: INVALID_TOPIC_EXCEPTION. Only the
-first exists in this release; groups and transactions will make the others. A topic that got such a name from an older
-release can still be read and deleted.
+topic, or one that collides with it. No client writes to it, deletes its records or gives it more partitions:
+INVALID_TOPIC_EXCEPTION. `__consumer_offsets` is made when a group needs it first; `__transaction_state` is not made in
+this release. A topic that got such a name from an older release can still be read and deleted.
 
 | name | for | written by | configuration |
 | --- | --- | --- | --- |
@@ -82,7 +83,7 @@ key is unknown: the node refuses to start and names the key.
 | --- | --- | --- |
 """
 
-GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
+SECTIONS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
     ("Identity of the node", IDENTITY),
     ("Quorum and membership", QUORUM),
     ("Directories", DIRECTORIES),
@@ -92,6 +93,7 @@ GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
     ("Replication", REPLICATION),
     ("Log", LOG),
     ("Retention and compaction", RETENTION),
+    ("Consumer groups", GROUPS),
 )
 
 
@@ -101,7 +103,7 @@ _CHANGES = {Update.RESTART: "restart", Update.CLUSTER: "all", Update.NODE: "all,
 def reference() -> str:
     """The page."""
     parts = [INTRODUCTION]
-    for title, keys in GROUPS:
+    for title, keys in SECTIONS:
         rows = "".join(map(_row, keys))
         parts.append(f"\n## {title}\n| key | default | values | changes | meaning |\n{'| --- ' * 5}|\n{rows}")
     parts.append(OF_A_LISTENER)

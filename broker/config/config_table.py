@@ -8,6 +8,7 @@ not Kafka's. Rules between two keys are in config_check.py. The keys of `for_one
 
 from __future__ import annotations
 
+from broker.config.group_keys import GROUPS
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
 from penstock.config_keys import (
     INT32_MAX,
@@ -273,5 +274,5 @@ REPLICATION = (
 
 KEYS: dict[str, ConfigKey] = {
     key.name: key
-    for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
+    for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION, *GROUPS)
 }

@@ -23,7 +23,8 @@ _HOURS = "the same in milliseconds: hours × 3600000"
 _MINUTES = "the same in milliseconds: minutes × 60000"
 _NO_AUTHENTICATION = "there is no authentication yet; a firewall keeps strangers out (ops/README.md)"
 _NO_ZOOKEEPER = "there is no ZooKeeper: the controllers are the quorum"
-_NO_GROUPS = "there are no consumer groups yet"
+_NO_SHARE_GROUPS = "there are no share groups"
+_NO_GROUP_CONFIGS = "groups have no configuration of their own: all have the node's value"
 _NO_TRANSACTIONS = "there are no transactions yet"
 _NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
 _TRANSPORT = "gRPC sizes its windows by itself, and the operating system the buffers of Kafka's clients"
@@ -94,9 +95,20 @@ KAFKA_KEYS = (
     KafkaKey("log.dir.failure.timeout.ms", "", "a failed log dir is reported at once"),
     KafkaKey("metadata.log.*", "metadata.log.dir", "the metadata log has fixed settings"),
     KafkaKey("metadata.max.idle.interval.ms", "", "an idle quorum writes nothing"),
-    KafkaKey("offsets.*", "", _NO_GROUPS),
-    KafkaKey("group.*", "", _NO_GROUPS),
-    KafkaKey("share.*", "", _NO_GROUPS),
+    KafkaKey("offsets.commit.required.acks", "", "a commit is answered when it is committed, as with acks=all"),
+    KafkaKey("offsets.load.buffer.size", "", "a coordinator loads its log in portions of 256 KiB"),
+    KafkaKey("group.coordinator.threads", "", "one event loop decides, and a thread for each log dir loads"),
+    KafkaKey("group.coordinator.append.linger.ms", "", "what comes while the loop is busy is one append"),
+    KafkaKey("group.coordinator.cached.buffer.max.bytes", "", "no buffers are kept"),
+    KafkaKey("group.coordinator.new.enable", "", "there is one coordinator, for both protocols"),
+    KafkaKey("group.coordinator.rebalance.protocols", "", "both protocols, classic and consumer, are always served"),
+    KafkaKey("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms", _NO_GROUP_CONFIGS),
+    KafkaKey("group.consumer.max.session.timeout.ms", "group.consumer.session.timeout.ms", _NO_GROUP_CONFIGS),
+    KafkaKey("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms", _NO_GROUP_CONFIGS),
+    KafkaKey("group.consumer.max.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms", _NO_GROUP_CONFIGS),
+    KafkaKey("group.share.*", "", _NO_SHARE_GROUPS),
+    KafkaKey("group.streams.*", "", "there are no streams groups"),
+    KafkaKey("share.*", "", _NO_SHARE_GROUPS),
     KafkaKey("transaction.*", "", _NO_TRANSACTIONS),
     KafkaKey("transactional.*", "", _NO_TRANSACTIONS),
     KafkaKey("producer.id.expiration.check.interval.ms", "", "silent producers are looked for every 10 minutes"),

@@ -33,7 +33,7 @@ from metadata.controller.eligibility import ended_cleanly
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
-from metadata.controller.topics import new_partitions, topics
+from metadata.controller.topics import internal_topics, new_partitions, topics
 from metadata.image import MetadataImage
 from metadata.records import Record
 from metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -57,6 +57,8 @@ from penstock.messages.elections import (
 from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.messages.topics import (
+    CreateInternalTopicRequest,
+    CreateInternalTopicResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -185,6 +187,11 @@ class Controller:
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return topics.create_topics(self._context, request)
+
+    def create_internal_topic(
+        self, request: CreateInternalTopicRequest, now_ms: int
+    ) -> ControllerResult[CreateInternalTopicResponse]:
+        return internal_topics.create_internal_topic(self._context, request)
 
     def create_partitions(
         self, request: CreatePartitionsRequest, now_ms: int

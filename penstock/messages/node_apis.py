@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, Final
 
-from penstock.messages import brokers, partitions, produce
+from penstock.messages import brokers, partitions, produce, topics
 from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation
 
 
@@ -69,5 +69,13 @@ ALLOCATE_PRODUCER_IDS: Final = Api(
     produce.AllocateProducerIdsResponse,
     ApiKind.CONTROLLER,
     SMALL,
+    Operation.CLUSTER_ACTION,
+)
+CREATE_INTERNAL_TOPIC: Final = Api(
+    "CreateInternalTopic",
+    topics.CreateInternalTopicRequest,
+    topics.CreateInternalTopicResponse,
+    ApiKind.CONTROLLER,
+    ApiLimits(4 * KIB, {"config": 20}),
     Operation.CLUSTER_ACTION,
 )

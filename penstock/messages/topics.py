@@ -61,6 +61,29 @@ class CreateTopicsResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateInternalTopicRequest:
+    """A broker needs one of the cluster's own topics, which no client creates (metadata/internal_topics.py).
+
+    `config` are its settings beside those that each such topic has."""
+
+    broker_id: int
+    broker_epoch: int
+    name: str
+    partitions: int
+    replication_factor: int = USE_DEFAULT
+    """-1: as many replicas as the cluster has brokers for, at most 3."""
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateInternalTopicResponse:
+    """The topic is there: it was made for this request, or before it."""
+
+    topic_id: str
+    was_made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NewPartitions:
     """More partitions for a topic, until it has `total` (KIP-195)."""
 

@@ -212,3 +212,34 @@ class AllocateProducerIdsResponse(_message.Message):
     first_producer_id: int
     count: int
     def __init__(self, first_producer_id: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class CreateInternalTopicRequest(_message.Message):
+    __slots__ = ("broker_id", "broker_epoch", "name", "partitions", "replication_factor", "config")
+    class ConfigEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    REPLICATION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    broker_epoch: int
+    name: str
+    partitions: int
+    replication_factor: int
+    config: _containers.ScalarMap[str, str]
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., name: _Optional[str] = ..., partitions: _Optional[int] = ..., replication_factor: _Optional[int] = ..., config: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class CreateInternalTopicResponse(_message.Message):
+    __slots__ = ("topic_id", "was_made")
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    WAS_MADE_FIELD_NUMBER: _ClassVar[int]
+    topic_id: str
+    was_made: bool
+    def __init__(self, topic_id: _Optional[str] = ..., was_made: _Optional[bool] = ...) -> None: ...

@@ -100,6 +100,7 @@ def make_controller(
     """The controller of this node; it decides only while the node leads the quorum."""
     controller_config = ControllerConfig(
         cluster_id=cluster_id,
+        voters=frozenset(config.voters),
         session_timeout_ms=config.broker_session_timeout_ms,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,

@@ -21,6 +21,7 @@ from metadata.controller.topics.assignments import (
     partition_record,
 )
 from metadata.controller.topics.placement import place_more_replicas
+from metadata.internal_topics import check_partitions_change
 from metadata.records import PartitionRecord
 from penstock.errors import (
     ApiError,
@@ -48,6 +49,7 @@ def create_partitions(
                 raise InvalidRequestError(
                     f"topic {asked.name[:NAME_SHOWN]!r} is named {times[asked.name]} times in the request"
                 )
+            check_partitions_change(asked.name)
             topic = _existing(context, asked)
             result = _present(topic, asked)
             made = _new_partitions(context, topic, asked, len(records))

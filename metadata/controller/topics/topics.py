@@ -46,8 +46,8 @@ from penstock.topic_names import collision_key, validate_topic_name
 
 
 @dataclass(slots=True)
-class _Batch:
-    """The names and partitions that earlier topics of the same request have taken."""
+class NewRecords:
+    """The records of new topics, and the names and partitions that earlier topics of the same request have taken."""
 
     records: list[Record] = field(default_factory=list)
     partition_count: int = 0
@@ -58,7 +58,7 @@ def create_topics(context: DecisionContext, request: CreateTopicsRequest) -> Con
     """Results stand in the order of the request; with `validate_only` they are the same, but nothing is made."""
     context.check_item_count(len(request.topics), "topics")
     times = Counter(topic.name for topic in request.topics)
-    batch, results = _Batch(), []
+    batch, results = NewRecords(), []
     for topic in request.topics:
         try:
             if times[topic.name] > 1:
@@ -95,8 +95,13 @@ def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> Con
     return ControllerResult(tuple(records), DeleteTopicsResponse(tuple(results)))
 
 
-def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, validate_only: bool) -> TopicResult:
+def _create_topic(context: DecisionContext, topic: NewTopic, batch: NewRecords, validate_only: bool) -> TopicResult:
     _check_name(context, topic.name, batch)
+    return add_topic(context, topic, batch, validate_only)
+
+
+def add_topic(context: DecisionContext, topic: NewTopic, batch: NewRecords, validate_only: bool = False) -> TopicResult:
+    """Adds the records of a topic whose name may be given."""
     replicas = _assigned_by_hand(context, topic, batch) if topic.assignment else _placed(context, topic, batch)
     replication_factor = max(map(len, replicas))
     config = validate_topic_config(topic.config)
@@ -113,7 +118,7 @@ def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, vali
     return TopicResult(topic.name, topic_id, None, len(replicas), replication_factor)
 
 
-def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
+def _check_name(context: DecisionContext, name: str, batch: NewRecords) -> None:
     validate_topic_name(name)
     check_creation(name)
     if context.state.topic_named(name) is not None:
@@ -123,7 +128,7 @@ def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
         raise InvalidTopicError(f"topic name {name} collides with topic {other}: '.' and '_' count as the same")
 
 
-def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tuple[int, ...]]:
+def _placed(context: DecisionContext, topic: NewTopic, batch: NewRecords) -> list[tuple[int, ...]]:
     """Replicas by placement, after the two numbers were checked."""
     config = context.config
     partitions = config.num_partitions if topic.partitions == USE_DEFAULT else topic.partitions
@@ -140,7 +145,7 @@ def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tu
     return place_replicas(brokers, partitions, factor, context.rng)
 
 
-def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tuple[int, ...]]:
+def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: NewRecords) -> list[tuple[int, ...]]:
     """The operator's own assignment, in the order of partitions."""
     assignment = sorted(topic.assignment, key=lambda assigned: assigned.partition)
     if [assigned.partition for assigned in assignment] != list(range(len(assignment))):

@@ -1,0 +1,108 @@
+"""Holds answers until the log is committed up to where it ended when they were decided, or until their time is up.
+
+One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than
+`offsets.commit.timeout.ms`, they get an error instead, and nobody knows whether their records will be committed. Not
+here: the appends (led_shard.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from broker.groups.coordinator.log_errors import not_committed
+from broker.groups.turn import Ticket
+from broker.replication.partition import Partition
+from penstock.clock import Clock
+from penstock.errors import ApiError, RequestTimedOutError
+
+Answers = list[tuple[Ticket, Any]]
+
+
+def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:
+    for ticket, answer in answers:
+        ticket(answer)
+
+
+class _Held:
+    """The answers of one tick."""
+
+    __slots__ = ("answers", "deadline_ms", "waiter")
+
+    def __init__(self, answers: Answers, deadline_ms: int) -> None:
+        self.answers, self.deadline_ms = answers, deadline_ms
+        self.waiter = self._told  # one object: it is looked for by identity
+
+    def _told(self, error: ApiError | None) -> None:
+        answers, self.answers = self.answers, []
+        if error is not None:
+            why = not_committed(error)
+            answers = [(ticket, answer if isinstance(answer, ApiError) else why) for ticket, answer in answers]
+        answer_all(answers)
+
+
+class CommitBarrier:
+    """The barrier of one lead. Invariant: `end` never falls."""
+
+    def __init__(self, partition: Partition, clock: Clock, timeout_ms: int) -> None:
+        self._partition, self._clock, self._timeout_ms = partition, clock, timeout_ms
+        self.end = 0
+        """Everything below it was appended, or loaded."""
+        self._held: deque[_Held] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def appended(self, end: int) -> None:
+        self.end = max(self.end, end)
+
+    @property
+    def is_reached(self) -> bool:
+        """True if an answer need not wait."""
+        return self._partition.high_watermark >= self.end
+
+    def add(self, answers: Answers) -> None:
+        """Give them when everything that is in the log now is committed."""
+        if not answers:
+            return
+        if self.is_reached:
+            answer_all(answers)
+            return
+        self._forget_answered()
+        held = _Held(answers, self._clock.now_ms() + self._timeout_ms)
+        self._held.append(held)
+        self._partition.acks_all.add(self.end, held.waiter)
+        if self._timer is None:
+            self._wait_for_deadline()
+
+    def _wait_for_deadline(self) -> None:
+        self._timer = None
+        self._forget_answered()
+        if self._held:
+            left_ms = max(self._held[0].deadline_ms - self._clock.now_ms(), 1)
+            self._timer = asyncio.get_running_loop().call_later(left_ms / 1000, self._time_up)
+
+    def _time_up(self) -> None:
+        now_ms = self._clock.now_ms()
+        self._end_held(lambda held: held.deadline_ms <= now_ms, "no commit within offsets.commit.timeout.ms")
+        self._wait_for_deadline()
+
+    def close(self) -> None:
+        """The lead is over: what waits is answered with that."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end_held(lambda held: True, "the lead is over")
+
+    def _end_held(self, ends: Callable[[_Held], bool], why: str) -> None:
+        while self._held and (not self._held[0].answers or ends(self._held[0])):
+            held = self._held.popleft()
+            if held.answers:
+                self._partition.acks_all.discard(held.waiter)
+                held.waiter(RequestTimedOutError(why))
+
+    def _forget_answered(self) -> None:
+        while self._held and not self._held[0].answers:
+            self._held.popleft()
+
+    def __repr__(self) -> str:
+        return f"CommitBarrier({len(self._held)} held, end {self.end})"

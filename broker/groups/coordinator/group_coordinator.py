@@ -1,0 +1,147 @@
+"""The coordinator of consumer groups on one broker: one shard for each partition of `__consumer_offsets` that it leads.
+
+    request ──► the group's partition ──► its shard (led_shard.py) ──► the decision, appended ──► commit ──► answer
+
+It hears which partitions the broker leads (`RoleListener`) and which topics have changed (a publisher of the metadata).
+A request for a group of another broker gets NOT_COORDINATOR, one for a group that is being loaded
+COORDINATOR_LOAD_IN_PROGRESS. Every request is answered, also when the broker stops. Not here: decisions (shard/).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from broker.groups.coordinator.image_topics import ImageTopics
+from broker.groups.coordinator.led_shard import LedShard
+from broker.groups.coordinator.many_groups import MANY_GROUPS, JoinedAnswer, JoinedList
+from broker.groups.coordinator.offsets_topic import OffsetsTopic
+from broker.groups.coordinator.shard_ports import ShardPorts
+from broker.groups.turn import Client
+from broker.network.request_channel import Request
+from broker.replication.hosting.role_news import Lead
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.errors import ApiError, NotCoordinatorError, UnsupportedVersionError
+from penstock.messages.api import Api, no_outcomes
+from penstock.messages.apis import APIS
+from penstock.messages.groups.coordinators import (
+    CoordinatorType,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+)
+from penstock.messages.groups.listing import ListGroupsRequest
+
+_log = logging.getLogger(__name__)
+
+
+class GroupCoordinator:
+    """One per broker, on the event loop."""
+
+    def __init__(self, broker_id: int, topic: OffsetsTopic, topics: ImageTopics, ports: ShardPorts) -> None:
+        self._broker_id, self._topic, self._topics, self._ports = broker_id, topic, topics, ports
+        self._shards: dict[int, LedShard] = {}
+        self._is_stopped = False
+
+    def start(self) -> None:
+        self._topic.start()
+
+    async def stop(self) -> None:
+        """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the doors close."""
+        self._is_stopped = True
+        while self._shards:
+            self._shards.popitem()[1].close()
+        await self._topic.stop()
+        self._ports.loader.close()
+
+    # -- news ----------------------------------------------------------------------------------------------------------
+
+    def began_to_lead(self, lead: Lead) -> None:
+        key = lead.partition.topic_partition
+        if key.topic == CONSUMER_OFFSETS and not self._is_stopped:
+            self._shards[key.partition] = LedShard(lead, self._ports)
+
+    def ceased_to_lead(self, lead: Lead) -> None:
+        key = lead.partition.topic_partition
+        if key.topic == CONSUMER_OFFSETS and (shard := self._shards.pop(key.partition, None)) is not None:
+            shard.close()
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """As a publisher of the metadata."""
+        if self._shards and (news := self._topics.published(delta, image)):
+            for shard in self._shards.values():
+                shard.topics_changed(news.changed, news.deleted)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request, group_id: str, body: Any) -> None:
+        """A request about one group; it is answered now or later."""
+        self._shard_of(group_id).submit(_answers(request), body, _client(request))
+
+    def submit_each(self, request: Request, body: Any) -> None:
+        """A request about several groups of any shards, or about all groups here (ListGroups)."""
+        if isinstance(body, ListGroupsRequest):
+            shards = tuple(self._shards.values())
+            joined_list = JoinedList(len(shards), _answers(request))
+            for shard in shards:
+                shard.submit(joined_list, body, _client(request))
+            return
+        kind = MANY_GROUPS[type(body)]
+        group_ids = kind.group_ids(body)
+        joined = JoinedAnswer(kind, group_ids, _answers(request))
+        places: dict[LedShard, list[int]] = defaultdict(list)
+        for place, group_id in enumerate(group_ids):
+            try:
+                places[self._shard_of(group_id)].append(place)
+            except ApiError as error:
+                joined.fail([place], error)
+        for shard, of_shard in places.items():
+            shard.submit(joined.ticket(of_shard), kind.narrowed(body, of_shard), _client(request))
+
+    def find(self, request: Request, body: FindCoordinatorRequest) -> None:
+        """FindCoordinator; answered at once."""
+        if body.key_type is CoordinatorType.GROUP:
+            found = [self._topic.coordinator_of(key) for key in body.keys]
+        else:
+            why = UnsupportedVersionError("there are no transactions yet, so no transactional id has a coordinator")
+            found = [FoundCoordinator(key, error=why) for key in body.keys]
+        _answers(request)(FindCoordinatorResponse(tuple(found)))
+
+    def _shard_of(self, group_id: str) -> LedShard:
+        number = self._topic.partition_of(group_id)
+        shard = self._shards.get(number)
+        if shard is None:
+            raise NotCoordinatorError(
+                f"broker {self._broker_id} does not lead {CONSUMER_OFFSETS}-{number}, which has group {group_id!r}"
+            )
+        return shard
+
+    @property
+    def shards(self) -> Iterator[LedShard]:
+        """By no order; for statistics, which may be read in any thread."""
+        return iter(tuple(self._shards.values()))
+
+    def __repr__(self) -> str:
+        return f"GroupCoordinator(broker {self._broker_id}, {len(self._shards)} shards)"
+
+
+def _client(request: Request) -> Client:
+    """As Kafka's tools show the host: with a slash."""
+    return Client(request.client_id, f"/{request.caller.peer.host}")
+
+
+def _answers(request: Request) -> Callable[[Any], None]:
+    api: Api[Any, Any] | None = APIS.get(request.api)
+    outcomes = no_outcomes if api is None else api.outcomes
+
+    def answer(given: Any) -> None:
+        if isinstance(given, ApiError):
+            request.fail(given)
+        else:
+            request.complete(given, outcomes(given))
+
+    return answer

@@ -1,0 +1,296 @@
+"""One led partition of `__consumer_offsets`: asks its core, appends what the core writes, answers after the commit.
+
+    LOADING ── the log's end ──► ACTIVE ── an append failed ──► LOADING (again, from the log)
+       │ a damaged record          │
+       ▼                           ▼
+    FAILED ── the lead ends ──► CLOSED
+
+Each request, timer and change of the metadata is one turn of the core, which decides at once on the newest state. The
+records of all turns of one tick of the loop are one append. An answer leaves AFTER everything that was in the log when
+it was decided is committed: its own records, and those that it may have seen. If the log may not be written (the ISR is
+too small), a turn that would write is refused before it has changed anything, and timers wait.
+
+Invariant: the core's state is what the log says, in the leader epoch of this lead. Where that is not certain, the core
+is thrown away and the log loaded again. Not here: which partition a group belongs to (group_coordinator.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from broker.groups.coordinator.commit_barrier import CommitBarrier, answer_all
+from broker.groups.coordinator.loading import LOAD_AGAIN, LoadError
+from broker.groups.coordinator.log_errors import not_appended, not_committed
+from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
+from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
+from broker.groups.coordinator.wake_up import WakeUp
+from broker.groups.records.record_codec import encode_group_record
+from broker.groups.turn import Client, Ticket, Turn
+from broker.replication.hosting.role_news import Lead
+from broker.replication.leader.leader_appends import ACKS_ALL
+from penstock.errors import (
+    ApiError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NotCoordinatorError,
+    UnknownServerError,
+)
+from penstock.tasks import watch
+from storage.append.append_origin import COORDINATOR
+
+_log = logging.getLogger(__name__)
+
+BUDGET_NS: Final = 4_000_000
+"""Timers that are due at the same time are taken for so long; then the loop has a turn."""
+HELD_MS: Final = 500
+"""Between two looks at timers while the log may not be written."""
+
+
+class _Refuses:
+    """Stands for the state in a turn that may write nothing."""
+
+    def __init__(self, error: ApiError) -> None:
+        self._error = error
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        raise self._error.with_traceback(None)
+
+
+class LedShard:
+    """See the module. From the begin of a lead to its end, on the event loop."""
+
+    def __init__(self, lead: Lead, ports: ShardPorts) -> None:
+        self.lead, self._ports = lead, ports
+        self.partition, self.key = lead.partition, lead.partition.topic_partition
+        self.state = ShardState.LOADING
+        self.core = ports.make_core()
+        self.failure = ""
+        self._loading: asyncio.Task[None] | None = None
+        self._failures = 0
+        """Loads and appends that failed since the last one that did not."""
+        self._turns: list[list[GroupRecord]] = []
+        self._answers: list[tuple[Ticket, Any]] = []
+        self._is_ticking = False
+        self._barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
+        self._wake = WakeUp(ports.clock.now_ms, self._woken)
+        self._steps: deque[Callable[[Turn], None]] = deque()
+        self._load()
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def submit(self, ticket: Callable[[Any], None], request: Any, client: Client) -> None:
+        """Have the core decide. The ticket is called once with the answer or the error, now or later."""
+        error = self._why_not()
+        if error is not None:
+            ticket(error)
+        else:
+            self._take_turn(lambda turn: self.core.handle(turn, ticket, request, client), ticket)
+
+    def topics_changed(self, changed: frozenset[str], deleted: frozenset[str]) -> None:
+        """Topics that groups here may read. A shard that loads looks at them when it is loaded."""
+        self._later(lambda turn: self.core.topics_changed(turn, changed, deleted))
+
+    def _why_not(self) -> ApiError | None:
+        """The error that requests get now, if they are not taken."""
+        if self.state is ShardState.LOADING:
+            return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
+        if self.state is ShardState.FAILED:
+            return CoordinatorNotAvailableError(self.failure)
+        if self.state is ShardState.CLOSED or not self._leads:
+            return NotCoordinatorError(f"broker {self.partition.broker_id} does not lead {self.key} any more")
+        return None
+
+    @property
+    def _leads(self) -> bool:
+        """The partition is led, and in the epoch of this lead: in between, others may have written to it."""
+        leading = self.partition.leading
+        return leading is not None and leading.leader_epoch == self.lead.leader_epoch
+
+    def _refusal(self) -> ApiError | None:
+        """Why nothing may be written now; None if it may."""
+        leading, partition = self.partition.leading, self.partition
+        if partition.offline is not None:
+            return not_appended(partition.offline)
+        if leading is None or leading.may_commit(partition.min_insync_replicas):
+            return None
+        return CoordinatorNotAvailableError(f"{self.key} {leading.too_few_in_sync(partition.min_insync_replicas)}")
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def _take_turn(self, decide: Callable[[Turn], None], ticket: Ticket | None = None) -> None:
+        clock, refusal = self._ports.clock, self._refusal()
+        state = self.core if refusal is None else _Refuses(refusal)
+        turn = Turn(clock.now_ms(), clock.wall_ms(), self._ports.topics, state, self._ports.new_id)
+        try:
+            decide(turn)
+        except Exception as error:
+            if isinstance(error, ApiError) and not turn.records:
+                if ticket is not None:
+                    turn.answer(ticket, error.with_traceback(None))
+            else:
+                _log.error("%s: a decision failed half-way", self.key, exc_info=error)
+                if ticket is not None:
+                    ticket(UnknownServerError(f"{self.key}: {type(error).__name__}: {error}"))
+                self._reload(error)
+                return
+        if turn.records:
+            self._turns.append(turn.records)
+        self._answers += turn.answers
+        if self._turns or self._answers:
+            self._tick_soon()
+        self._arm()
+
+    def _tick_soon(self) -> None:
+        if not self._turns and self._barrier.is_reached:
+            answers, self._answers = self._answers, []
+            answer_all(answers)
+        elif not self._is_ticking:
+            self._is_ticking = True
+            asyncio.get_running_loop().call_soon(self._tick)
+
+    def _tick(self) -> None:
+        """Append what the turns since the last tick have written; then their answers wait for the commit."""
+        self._is_ticking = False
+        if self.state is not ShardState.ACTIVE:
+            return
+        if not self._leads:
+            self.close()
+            return
+        turns, self._turns = self._turns, []
+        answers, self._answers = self._answers, []
+        if turns:
+            end = self._barrier.end
+            try:
+                self._append(turns)
+            except Exception as error:
+                if not isinstance(error, ApiError):
+                    _log.error("%s: appending failed", self.key, exc_info=error)
+                why = not_appended(error) if self._barrier.end == end else not_committed(error)
+                answer_all([(ticket, why) for ticket, _ in answers])
+                self._reload(error)
+                return
+            self._failures = 0
+        self._barrier.add(answers)
+
+    def _append(self, turns: list[list[GroupRecord]]) -> None:
+        partition, ports = self.partition, self._ports
+        config = partition.log.config
+        limits = TickLimits(config.max_message_bytes, config.segment_bytes, ports.codec)
+        for records in tick_batches(turns, encode_group_record, ports.clock.wall_ms(), limits):
+            info = ports.logs.append(partition, records, ACKS_ALL, COORDINATOR)
+            self._barrier.appended(info.last_offset + 1)
+            ports.logs.when_acked(partition, info, ACKS_ALL, _nobody)
+
+    # -- timers --------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        if self.state is ShardState.ACTIVE:
+            self._wake.by(self.core.timers.next_ms)
+
+    def _woken(self) -> None:
+        if self._why_not() is not None:
+            return
+        clock = self._ports.clock
+        if self._refusal() is not None:
+            self._wake.by(clock.now_ms() + HELD_MS)
+            return
+        core, until_ns = self.core, clock.now_ns() + BUDGET_NS
+        for action in core.timers.take_due(clock.now_ms()):
+            self._take_turn(action)
+            if self.core is not core or clock.now_ns() >= until_ns:
+                break
+        self._arm()
+
+    def _later(self, step: Callable[[Turn], None]) -> None:
+        """In a turn of the loop of its own, after those that wait already."""
+        self._steps.append(step)
+        if len(self._steps) == 1 and self.state is ShardState.ACTIVE:
+            asyncio.get_running_loop().call_soon(self._next_step)
+
+    def _next_step(self) -> None:
+        if self._why_not() is not None or not self._steps:
+            return
+        loop = asyncio.get_running_loop()
+        if self._refusal() is not None:
+            loop.call_later(HELD_MS / 1000, self._next_step)
+            return
+        self._take_turn(self._steps.popleft())
+        if self._steps:
+            loop.call_soon(self._next_step)
+
+    # -- load, throw away, close ---------------------------------------------------------------------------------------
+
+    def _load(self, wait_ms: int = 0) -> None:
+        self._loading = asyncio.create_task(self._loads(wait_ms), name=f"group-load-{self.key.partition}")
+        watch(self._loading, self._ports.on_fatal)
+
+    async def _loads(self, wait_ms: int) -> None:
+        while True:
+            await asyncio.sleep(wait_ms / 1000)
+            try:
+                end = await self._ports.loader.load(self.partition, self.core)
+                break
+            except LoadError as error:
+                self._fail(f"{error}; a newer release may be able to read it")
+                return
+            except LOAD_AGAIN as error:
+                self._failures += 1
+                wait_ms = self._ports.backoff.wait_ms(self._failures)
+                _log.warning("%s was not loaded: %s; trying again in %d ms", self.key, error, wait_ms)
+                self._drop_core()
+        self._barrier.appended(end)
+        core = self.core
+        steps = [lambda turn, step=step: step(turn) if self.core is core else None for step in core.loaded()]
+        self._steps.extendleft(reversed(steps))
+        self.state = ShardState.ACTIVE
+        self._next_step()
+        self._arm()
+
+    def _fail(self, failure: str) -> None:
+        self.state, self.failure = ShardState.FAILED, failure
+        _log.error("the groups of %s have no coordinator: %s", self.key, failure)
+        self._drop_core()
+
+    def _drop_core(self) -> Sequence[tuple[Ticket, ApiError]]:
+        """The requests that wait in it, with their answer."""
+        waiting = self.core.unloaded()
+        self.core = self._ports.make_core()
+        return waiting
+
+    def _reload(self, why: Exception) -> None:
+        """The core is ahead of the log, or nobody knows: load it again. Requests of which nothing is known to be
+        written are told so."""
+        self._failures += 1
+        wait_ms = self._ports.backoff.wait_ms(self._failures)
+        _log.warning("%s is loaded again in %d ms: %s", self.key, wait_ms, why)
+        self._give_up(CoordinatorNotAvailableError(f"{self.key} is loaded again: {why}"))
+        self.state = ShardState.LOADING
+        self._load(wait_ms)
+
+    def close(self) -> None:
+        """The lead is over, or the broker stops: every request that waits is answered."""
+        if self.state is ShardState.CLOSED:
+            return
+        self.state = ShardState.CLOSED
+        if self._loading is not None:
+            self._loading.cancel()
+        self._give_up(NotCoordinatorError(f"broker {self.partition.broker_id} does not lead {self.key} any more"))
+        self._steps.clear()
+        self._barrier.close()
+
+    def _give_up(self, error: ApiError) -> None:
+        self._wake.cancel()
+        tickets = [ticket for ticket, _ in self._answers]
+        self._turns, self._answers = [], []
+        answer_all([*((ticket, error) for ticket in tickets), *self._drop_core()])
+
+    def __repr__(self) -> str:
+        return f"LedShard({self.key}, epoch {self.lead.leader_epoch}, {self.state.name})"
+
+
+def _nobody(error: ApiError | None) -> None:
+    """The barrier hears of the commit."""

@@ -1,0 +1,145 @@
+"""Loads the state of one partition from its log, from the log's start to its end, while the loop goes on.
+
+A portion of the log is read and decoded in a thread of the log dir, and replayed on the loop in short steps. A log that
+is cleaned lacks older records of a key, one that is not has all of them: replay gives the same state. What the log says
+and this release does not know (groups of another kind, transactions) is passed over, and counted.
+
+A record that has a known type and not its form is damage, or of a newer release. It is not passed over: a committed
+offset that is lost without a word makes a group read again, or read nothing. `LoadError` names its place, and the
+partition's groups have no coordinator here. Not here: who may ask meanwhile (led_shard.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from broker.groups.coordinator.tick_batches import GroupRecord
+from broker.groups.records.record_codec import MalformedGroupRecordError
+from broker.groups.records.record_log import GroupRecords, read_group_records
+from broker.groups.turn import Replays
+from broker.replication.partition import Partition
+from penstock.base_error import PenstockError
+from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
+from penstock.threads import Threads
+from storage.disk.log_dir_threads import LogDirThreads
+from storage.segment.cold_read import ColdRead
+
+PORTION_BYTES: Final = 256 * 1024
+"""The part of the log that a thread decodes at a time, while the loop waits for its turn at the interpreter."""
+STEP_RECORDS: Final = 250
+"""Records that are replayed without a pause; a step takes 2 to 3 ms."""
+LOADING_MAX: Final = 2
+"""Partitions that load at the same time. The others wait: two processors decode no faster for three."""
+
+
+class LoadError(PenstockError):
+    """The log has something that is neither known nor passed over."""
+
+
+@dataclass(slots=True)
+class LoadFigures:
+    """Sums of all loads since the start; the last one's time."""
+
+    loads: int = 0
+    records: int = 0
+    bytes: int = 0
+    unknown_records: int = 0
+    transactional_records: int = 0
+    last_ms: int = 0
+    longest_ms: int = 0
+
+
+class ShardLoader:
+    """One per broker, on the event loop."""
+
+    def __init__(self, threads: Threads, now_ms: Callable[[], int]) -> None:
+        self._threads = LogDirThreads(threads, "group-load")
+        self._now_ms = now_ms
+        self._slots = asyncio.Semaphore(LOADING_MAX)
+        self.figures = LoadFigures()
+
+    async def load(self, partition: Partition, state: Replays) -> int:
+        """Replays the whole log; returns its end. Nothing may be appended meanwhile. LoadError for what it does not
+        take, KafkaStorageError when the disk fails."""
+        async with self._slots:
+            began_ms, figures = self._now_ms(), self.figures
+            offset, end = partition.log.log_start_offset, partition.log.log_end_offset
+            while offset < end:
+                found = await self._portion(partition, offset)
+                await self._replay(partition, found.records, state)
+                figures.records += len(found.records)
+                figures.unknown_records += found.unknown
+                figures.transactional_records += found.transactional
+                offset = found.next_offset
+            figures.loads += 1
+            figures.last_ms = self._now_ms() - began_ms
+            figures.longest_ms = max(figures.longest_ms, figures.last_ms)
+            return end
+
+    async def _replay(self, partition: Partition, records: list[GroupRecord], state: Replays) -> None:
+        for first in range(0, len(records), STEP_RECORDS):
+            for key, value in records[first : first + STEP_RECORDS]:
+                try:
+                    state.replay(key, value)
+                except Exception as error:
+                    raise LoadError(f"{partition.topic_partition}: {type(key).__name__} {key}: {error!r}") from error
+            await asyncio.sleep(0)
+
+    async def _portion(self, partition: Partition, offset: int) -> GroupRecords:
+        records = await self._read(partition, offset)
+        found: list[GroupRecords] = []
+        try:
+            await self._in_thread(partition, lambda: found.append(read_group_records(records, offset)))
+        except (CorruptMessageError, MalformedGroupRecordError) as damage:
+            raise LoadError(f"{partition.topic_partition}, in {partition.log.directory}: {damage}") from damage
+        if found[0].next_offset <= offset:
+            raise LoadError(f"{partition.topic_partition}: no whole batch at offset {offset}")
+        self.figures.bytes += len(records)
+        return found[0]
+
+    async def _read(self, partition: Partition, offset: int) -> bytes:
+        cold: ColdRead | None = None
+        while True:
+            try:
+                found = partition.read(offset, PORTION_BYTES, is_replica=True, cold=cold)
+            except OffsetOutOfRangeError:  # its log start rose
+                offset = partition.log.log_start_offset
+                found = partition.read(offset, PORTION_BYTES, is_replica=True)
+            if not isinstance(found, ColdRead):
+                return bytes(found.records)
+            cold = found
+            try:
+                await self._in_thread(partition, cold.run)
+            except asyncio.CancelledError:
+                cold.cancel()
+                raise
+
+    async def _in_thread(self, partition: Partition, work: Callable[[], object]) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def told(error: BaseException | None) -> None:
+            if not done.done():
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(error)
+
+        try:
+            self._threads.run(partition.log.log_dir, work, told)
+        except OSError as no_thread:
+            raise KafkaStorageError(str(no_thread)) from no_thread
+        await done
+
+    def close(self) -> None:
+        """The threads end after their present work; the stop does not wait for them."""
+        self._threads.close(self._threads.busy)
+
+    def __repr__(self) -> str:
+        return f"ShardLoader({self.figures})"
+
+
+LOAD_AGAIN: Final = (ApiError, OSError)
+"""Errors after which a load may succeed if it is tried again."""

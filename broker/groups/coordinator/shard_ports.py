@@ -1,0 +1,66 @@
+"""The parts that a led shard stands on: its core, and those of the broker. Types only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from broker.groups.coordinator.loading import ShardLoader
+from broker.groups.timers import Timers
+from broker.groups.turn import Client, KnownTopics, Ticket, Turn
+from broker.replication.leader.leader_appends import LeaderAppends
+from penstock.backoff import Backoff
+from penstock.clock import Clock
+from penstock.errors import ApiError
+from penstock.record.codecs import Codec
+
+
+class ShardState(Enum):
+    """The states of a led partition; led_shard.py has the diagram."""
+
+    LOADING = "loads its log"
+    ACTIVE = "serves"
+    FAILED = "its log has a record that cannot be read"
+    CLOSED = "the lead is over"
+
+
+class ShardCore(Protocol):
+    """The core of one partition."""
+
+    @property
+    def timers(self) -> Timers[Turn]: ...
+
+    def replay(self, key: Any, value: Any | None) -> None: ...
+
+    def loaded(self) -> Sequence[Callable[[Turn], None]]:
+        """The state is whole: what is to be done now, in steps."""
+        ...
+
+    def handle(self, turn: Turn, ticket: Ticket, request: Any, client: Client) -> None:
+        """Decide on a request. Raises an ApiError before anything is written, or answers the ticket, now or later."""
+        ...
+
+    def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None: ...
+
+    def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
+        """The tickets that wait, with their answer; the state is given up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPorts:
+    """The parts of the broker that every shard uses."""
+
+    make_core: Callable[[], ShardCore]
+    logs: LeaderAppends
+    loader: ShardLoader
+    topics: KnownTopics
+    clock: Clock
+    new_id: Callable[[], str]
+    commit_timeout_ms: int
+    """offsets.commit.timeout.ms."""
+    codec: Codec
+    backoff: Backoff
+    on_fatal: Callable[[BaseException], None]

@@ -1,0 +1,120 @@
+"""Promises about the cluster's own topics: made once, when a coordinator asks, with replicas that suit the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from metadata.controller.config import ControllerConfig
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.errors import (
+    ApiError,
+    BrokerIdNotRegisteredError,
+    InvalidPartitionsError,
+    InvalidReplicationFactorError,
+    InvalidTopicError,
+    StaleBrokerEpochError,
+)
+from penstock.messages.topics import CreateInternalTopicRequest, CreateInternalTopicResponse, NewPartitions
+from tests.unit.metadata.harness import CLUSTER_ID, Cluster
+
+ALONE, THREE = frozenset({1}), frozenset({1, 2, 3})
+
+
+def cluster_of(brokers: int, voters: frozenset[int]) -> Cluster:
+    return Cluster(brokers, ControllerConfig(CLUSTER_ID, voters=voters))
+
+
+def request(cluster: Cluster, broker_id: int = 1, factor: int = -1, **fields: object) -> CreateInternalTopicRequest:
+    epoch = cluster.image.brokers[broker_id].broker_epoch if broker_id in cluster.image.brokers else 0
+    wanted = {"name": CONSUMER_OFFSETS, "partitions": 50, "config": {"segment.bytes": "1048576"}, **fields}
+    return CreateInternalTopicRequest(broker_id, epoch, replication_factor=factor, **wanted)  # type: ignore[arg-type]
+
+
+def ask(cluster: Cluster, asked: CreateInternalTopicRequest) -> CreateInternalTopicResponse:
+    return cluster.commit(cluster.controller.create_internal_topic(asked, cluster.now_ms))
+
+
+def test_it_is_made_once_whoever_asks_for_it() -> None:
+    cluster = cluster_of(3, THREE)
+    made = ask(cluster, request(cluster))
+    assert made.was_made
+    for broker_id in (1, 2, 3):
+        again = ask(cluster, request(cluster, broker_id, partitions=7))
+        assert again == CreateInternalTopicResponse(made.topic_id, was_made=False)
+    topic = cluster.image.topic(CONSUMER_OFFSETS)
+    assert topic is not None and topic.topic_id == made.topic_id and len(topic.partitions) == 50
+    assert cluster.image.topic_config(CONSUMER_OFFSETS) == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "1048576",
+    }
+
+
+@pytest.mark.parametrize(
+    ("brokers", "voters", "factor"),
+    [
+        (1, ALONE, 1),
+        (2, ALONE, 2),
+        (3, ALONE, 3),
+        (5, ALONE, 3),
+        (3, THREE, 3),
+        (5, THREE, 3),
+        (3, frozenset({101}), 3),
+        (4, frozenset({101, 102, 103}), 3),
+    ],
+)
+def test_without_a_factor_it_has_as_many_replicas_as_the_cluster_has_brokers_for(
+    brokers: int, voters: frozenset[int], factor: int
+) -> None:
+    cluster = cluster_of(brokers, voters)
+    ask(cluster, request(cluster))
+    topic = cluster.image.topic(CONSUMER_OFFSETS)
+    assert topic is not None and {len(state.replicas) for state in topic.partitions.values()} == {factor}
+
+
+@pytest.mark.parametrize(("brokers", "voters"), [(1, THREE), (2, THREE), (1, frozenset({101})), (2, frozenset({101}))])
+def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, voters: frozenset[int]) -> None:
+    cluster = cluster_of(brokers, voters)
+    with pytest.raises(InvalidReplicationFactorError, match=f"replication factor 3 .* {brokers} of {brokers}"):
+        ask(cluster, request(cluster))
+    for broker_id in range(brokers + 1, 4):
+        cluster.start(broker_id)
+    assert ask(cluster, request(cluster)).was_made
+
+
+def test_a_factor_that_is_given_counts() -> None:
+    cluster = cluster_of(1, THREE)
+    assert ask(cluster, request(cluster, factor=1)).was_made
+
+
+REFUSED: dict[str, tuple[dict[str, object], type[ApiError]]] = {
+    "an unknown broker": ({"broker_id": 9}, BrokerIdNotRegisteredError),
+    "a user's topic": ({"name": "orders"}, InvalidTopicError),
+    "the quorum's log": ({"name": "__cluster_metadata"}, InvalidTopicError),
+    "no partitions": ({"partitions": 0}, InvalidPartitionsError),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused(what: str) -> None:
+    fields, error = REFUSED[what]
+    cluster = cluster_of(1, ALONE)
+    with pytest.raises(error):
+        ask(cluster, request(cluster, **fields))  # type: ignore[arg-type]
+    assert not cluster.image.topics_by_id
+
+
+def test_a_broker_of_another_epoch_is_refused() -> None:
+    cluster = cluster_of(1, ALONE)
+    asked = replace(request(cluster), broker_epoch=cluster.image.brokers[1].broker_epoch + 1)
+    with pytest.raises(StaleBrokerEpochError):
+        ask(cluster, asked)
+
+
+def test_it_keeps_its_number_of_partitions() -> None:
+    cluster = cluster_of(1, ALONE)
+    ask(cluster, request(cluster))
+    (result,) = cluster.add_partitions(NewPartitions(CONSUMER_OFFSETS, 60))
+    assert isinstance(result.error, InvalidTopicError) and "keeps its number" in str(result.error)
