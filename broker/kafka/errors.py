@@ -71,12 +71,19 @@ EVERYWHERE: Final[Mapping[type[ApiError], Substitute]] = {
     ),
     # Whoever has asked by name knows no ids (KIP-516).
     errors.UnknownTopicIdError: Substitute(
-        errors.UnknownTopicOrPartitionError, {"Produce": 13, "Fetch": 13, "Metadata": 12, "DeleteTopics": 6}
+        errors.UnknownTopicOrPartitionError,
+        {"Produce": 13, "Fetch": 13, "Metadata": 12, "DeleteTopics": 6, "OffsetCommit": 10, "OffsetFetch": 10},
     ),
     errors.InconsistentTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
     errors.FetchSessionTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
 }
 
+_NO_COORDINATOR: Final[Mapping[type[ApiError], Older]] = {
+    # Kafka's answer while a coordinator cannot write. Java throws at the others, except in a commit.
+    errors.RequestTimedOutError: Older(ALWAYS, errors.CoordinatorNotAvailableError),
+    errors.NetworkError: Older(ALWAYS, errors.CoordinatorNotAvailableError),
+    errors.ResourceExhaustedError: Older(ALWAYS, errors.CoordinatorNotAvailableError),
+}
 IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
     "Produce": {
         errors.KafkaStorageError: Older(4, errors.RequestTimedOutError),
@@ -108,6 +115,24 @@ IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
         errors.NetworkError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
         errors.NotControllerError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
         errors.ResourceExhaustedError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
+    },
+    **dict.fromkeys(
+        (
+            *("FindCoordinator", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"),
+            *("OffsetDelete", "ListGroups", "DescribeGroups", "DeleteGroups"),
+        ),
+        _NO_COORDINATOR,
+    ),
+    "OffsetCommit": {
+        **_NO_COORDINATOR,
+        errors.GroupIdNotFoundError: Older(9, errors.IllegalGenerationError),
+    },
+    # Java before 3.9 expects no other of them. It looks for the coordinator again.
+    "OffsetFetch": {
+        errors.CoordinatorNotAvailableError: Older(ALWAYS, errors.NotCoordinatorError),
+        errors.RequestTimedOutError: Older(ALWAYS, errors.NotCoordinatorError),
+        errors.NetworkError: Older(ALWAYS, errors.NotCoordinatorError),
+        errors.ResourceExhaustedError: Older(ALWAYS, errors.NotCoordinatorError),
     },
 }
 

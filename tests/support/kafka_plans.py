@@ -31,6 +31,13 @@ class FakeParts:
     def image(self) -> MetadataImage:
         return self.metadata
 
+    def topic_id(self, name: str) -> str | None:
+        topic = self.metadata.topics_by_name.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: str) -> str | None:
+        return self.metadata.topic_name(topic_id)
+
 
 def parts_of(*topics: TopicImage) -> DoorParts:
     """Brokers 1 and 2, and these topics."""

@@ -1,0 +1,51 @@
+"""The APIs of consumer groups: each request goes to the coordinator, which answers it now or later.
+
+A request that waits (a join for the other members, a sync for the leader, everything for its commit) holds no handler.
+Not here: the coordinator (broker/groups/).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from broker.apis.router import Handle
+from broker.network.request_channel import Request
+from penstock.messages import group_apis as rows
+from penstock.messages.groups.coordinators import FindCoordinatorRequest
+
+OF_ONE_GROUP = (
+    rows.CONSUMER_GROUP_HEARTBEAT,
+    rows.JOIN_GROUP,
+    rows.SYNC_GROUP,
+    rows.HEARTBEAT,
+    rows.LEAVE_GROUP,
+    rows.OFFSET_COMMIT,
+    rows.OFFSET_DELETE,
+)
+OF_MANY_GROUPS = (rows.OFFSET_FETCH, rows.LIST_GROUPS, rows.DESCRIBE_GROUPS, rows.DELETE_GROUPS)
+
+
+class Coordinator(Protocol):
+    """The coordinator of the groups of this broker. It answers every request once; an ApiError that it raises is the
+    answer, too."""
+
+    def find(self, request: Request, body: FindCoordinatorRequest) -> None: ...
+
+    def submit(self, request: Request, group_id: str, body: Any) -> None: ...
+
+    def submit_each(self, request: Request, body: Any) -> None:
+        """A request about several groups, each of which has its own part of the answer."""
+        ...
+
+
+def group_handlers(coordinator: Coordinator) -> dict[str, Handle]:
+    """The handlers of all APIs of groups, by name."""
+
+    def of_one_group(request: Request, body: Any) -> None:
+        coordinator.submit(request, body.group_id, body)
+
+    return {
+        rows.FIND_COORDINATOR.name: coordinator.find,
+        **dict.fromkeys((api.name for api in OF_ONE_GROUP), of_one_group),
+        **dict.fromkeys((api.name for api in OF_MANY_GROUPS), coordinator.submit_each),
+    }

@@ -1,0 +1,44 @@
+"""OffsetDelete 0 (key 47): committed offsets of a group are forgotten, where no member reads the topic (KIP-496).
+
+A topic or partition that there is not has its error without being asked about. An error of the request as a whole, such
+as GROUP_ID_NOT_FOUND, is the answer's own.
+"""
+
+from __future__ import annotations
+
+from broker.kafka.errors import code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.groups.offsets import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.messages.client_apis import PARTITIONS_MAX
+from penstock.messages.group_apis import OFFSET_DELETE
+from penstock.messages.groups import offsets as messages
+from penstock.types import TopicPartition
+
+
+def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> Plan:
+    image = parts.image()
+    topics: dict[str, OffsetDeleteResponseTopic] = {}
+    wanted: list[tuple[TopicPartition, OffsetDeleteResponsePartition]] = []
+    for topic in body.topics:
+        told = topics.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name)).partitions
+        for part in topic.partitions:
+            answer = OffsetDeleteResponsePartition(partition_index=part.partition_index)
+            told.append(answer)
+            if image.partition(topic.name, part.partition_index) is None:
+                answer.error_code = UnknownTopicOrPartitionError.code
+            else:
+                wanted.append((TopicPartition(topic.name, part.partition_index), answer))
+    for at in range(0, len(wanted), PARTITIONS_MAX):
+        some = wanted[at : at + PARTITIONS_MAX]
+        request = messages.OffsetDeleteRequest(body.group_id, tuple(key for key, _ in some))
+        made: messages.OffsetDeleteResponse = yield Ask(OFFSET_DELETE.name, request)
+        for (_, answer), result in zip(some, made.partitions, strict=True):
+            answer.error_code = code_of(result.error, OFFSET_DELETE.name, asked.version)
+    return OffsetDeleteResponse(topics=list(topics.values()))

@@ -1,0 +1,236 @@
+"""OffsetFetch 1 to 10 (key 9): the positions that groups have committed.
+
+    1         errors of the request are told for each partition
+    2         …and in the answer's own `error_code`; no topics mean all
+    8         many groups, each with its error
+    9         members of the consumer protocol say who they are
+    10        topics come by id
+
+A topic need not exist to have an offset, so names are not looked up; an id that no topic has is UNKNOWN_TOPIC_ID. More
+partitions or groups than one of the node's own requests has are asked for in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from broker.kafka.errors import code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.groups.offsets import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from penstock.errors import ApiError, UnknownTopicIdError
+from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX
+from penstock.messages.group_apis import OFFSET_FETCH
+from penstock.messages.groups import offsets as messages
+from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
+
+FIRST_WITH_ERROR: Final = 2
+FIRST_WITH_GROUPS: Final = 8
+FIRST_WITH_IDS: Final = 10
+
+
+@dataclass(slots=True)
+class _Topic:
+    """A topic of an answer. `name` is None for an id that no topic has."""
+
+    name: str | None
+    topic_id: str
+    indexes: list[int]
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group of the request, and what is known of its answer. `topics` is None where all are asked for."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    topics: list[_Topic] | None
+    found: dict[TopicPartition, messages.OffsetFetchResult] = field(default_factory=dict)
+    error: ApiError | None = None
+
+
+_Piece = tuple[_Group, messages.OffsetFetchGroup]
+"""A group, and as much of its question as one request has."""
+
+
+def offset_fetch(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Plan:
+    groups = list(_groups(parts, asked, body))
+    for some in _portions(groups):
+        request = messages.OffsetFetchRequest(tuple(piece for _, piece in some), body.require_stable)
+        try:
+            made: messages.OffsetFetchResponse = yield Ask(OFFSET_FETCH.name, request)
+        except ApiError as error:
+            for group, _ in some:
+                group.error = error
+            continue
+        for (group, _), result in zip(some, made.groups, strict=True):
+            group.error = group.error or result.error
+            group.found.update((one.partition, one) for one in result.partitions)
+    for group in groups:
+        if group.topics is None:
+            group.topics = list(_all_topics(parts, asked, group))
+    return _answer(asked, groups)
+
+
+def offset_fetch_failed(asked: Asked, body: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
+    """The answer to a request that failed before its plan began: the error where the version has its place."""
+    if asked.version >= FIRST_WITH_GROUPS:
+        return _answer(asked, [_Group(one.group_id, "", NO_EPOCH, [], {}, error) for one in body.groups])
+    topics = [_Topic(one.name, "", one.partition_indexes) for one in body.topics or ()]
+    return _answer(asked, [_Group(body.group_id, "", NO_EPOCH, topics, {}, error)])
+
+
+# -- the question ------------------------------------------------------------------------------------------------------
+
+
+def _groups(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Iterator[_Group]:
+    if asked.version < FIRST_WITH_GROUPS:
+        named = None if body.topics is None else _topics_by_name(body.topics)
+        yield _Group(body.group_id, "", NO_EPOCH, named)
+        return
+    for one in body.groups:
+        topics: list[_Topic] | None = None
+        if one.topics is not None:
+            has_ids = asked.version >= FIRST_WITH_IDS
+            topics = _topics_by_id(parts, one.topics) if has_ids else _topics_by_name(one.topics)
+        yield _Group(one.group_id, one.member_id or "", one.member_epoch, topics)
+
+
+def _topics_by_name(topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics]) -> list[_Topic]:
+    """Each once."""
+    found: dict[str, _Topic] = {}
+    for topic in topics:
+        found.setdefault(topic.name, _Topic(topic.name, "", [])).indexes += topic.partition_indexes
+    return list(found.values())
+
+
+def _topics_by_id(parts: DoorParts, topics: Iterable[OffsetFetchRequestTopics]) -> list[_Topic]:
+    """Each once."""
+    found: dict[str, _Topic] = {}
+    for topic in topics:
+        if topic.topic_id not in found:
+            found[topic.topic_id] = _Topic(parts.topic_name(topic.topic_id), topic.topic_id, [])
+        found[topic.topic_id].indexes += topic.partition_indexes
+    return list(found.values())
+
+
+def _portions(groups: Iterable[_Group]) -> Iterator[list[_Piece]]:
+    """As many pieces as one request may have, and then the others."""
+    some: list[_Piece] = []
+    size = 0
+    for group in groups:
+        for piece in _pieces(group):
+            if some and (len(some) == NAMES_MAX or size + len(piece.partitions) > ASKED_MAX):
+                yield some
+                some, size = [], 0
+            some.append((group, piece))
+            size += len(piece.partitions)
+    if some:
+        yield some
+
+
+def _pieces(group: _Group) -> Iterator[messages.OffsetFetchGroup]:
+    """One at least: the group is checked though nothing is asked of it."""
+    wanted = [
+        TopicPartition(topic.name, index)
+        for topic in group.topics or ()
+        if topic.name is not None
+        for index in topic.indexes
+    ]
+    for at in range(0, max(len(wanted), 1), ASKED_MAX):
+        some = tuple(wanted[at : at + ASKED_MAX])
+        yield messages.OffsetFetchGroup(group.group_id, some, group.topics is None, group.member_id, group.member_epoch)
+
+
+# -- the answer --------------------------------------------------------------------------------------------------------
+
+
+def _all_topics(parts: DoorParts, asked: Asked, group: _Group) -> Iterator[_Topic]:
+    """The topics that the group has offsets of; by id only those that still are."""
+    indexes: dict[str, list[int]] = {}
+    for key in group.found:
+        indexes.setdefault(key.topic, []).append(key.partition)
+    for name, some in indexes.items():
+        topic_id = parts.topic_id(name) if asked.version >= FIRST_WITH_IDS else ""
+        if topic_id is not None:
+            yield _Topic(name, topic_id, some)
+
+
+def _answer(asked: Asked, groups: list[_Group]) -> OffsetFetchResponse:
+    if asked.version >= FIRST_WITH_GROUPS:
+        return OffsetFetchResponse(groups=[_group(asked, group) for group in groups])
+    (group,) = groups
+    code = code_of(group.error, OFFSET_FETCH.name, asked.version)
+    if group.error is not None and asked.version >= FIRST_WITH_ERROR:
+        return OffsetFetchResponse(error_code=code)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name or "",
+                partitions=[_partition(asked, group, topic, index) for index in topic.indexes],
+            )
+            for topic in group.topics or ()
+        ]
+    )
+
+
+def _partition(asked: Asked, group: _Group, topic: _Topic, index: int) -> OffsetFetchResponsePartition:
+    offset, epoch, metadata, code = _values(asked, group, topic, index)
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=offset,
+        committed_leader_epoch=epoch,
+        metadata=metadata,
+        error_code=code,
+    )
+
+
+def _group(asked: Asked, group: _Group) -> OffsetFetchResponseGroup:
+    has_ids = asked.version >= FIRST_WITH_IDS
+    topics = [
+        OffsetFetchResponseTopics(
+            name="" if has_ids else topic.name or "",
+            topic_id=topic.topic_id if has_ids else "",
+            partitions=[_partition_of_group(asked, group, topic, index) for index in topic.indexes],
+        )
+        for topic in (group.topics or () if group.error is None else ())
+    ]
+    code = code_of(group.error, OFFSET_FETCH.name, asked.version)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=code)
+
+
+def _partition_of_group(asked: Asked, group: _Group, topic: _Topic, index: int) -> OffsetFetchResponsePartitions:
+    offset, epoch, metadata, code = _values(asked, group, topic, index)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=offset,
+        committed_leader_epoch=epoch,
+        metadata=metadata,
+        error_code=code,
+    )
+
+
+def _values(asked: Asked, group: _Group, topic: _Topic, index: int) -> tuple[int, int, str, int]:
+    """Offset, leader epoch, metadata and error of a partition."""
+    error = group.error
+    if error is None and topic.name is None:
+        error = UnknownTopicIdError(f"there is no topic of the id {topic.topic_id!r}")
+    found = None if topic.name is None else group.found.get(TopicPartition(topic.name, index))
+    if error is None and found is not None:
+        error = found.error
+    if error is not None or found is None:
+        return NO_OFFSET, NO_EPOCH, "", code_of(error, OFFSET_FETCH.name, asked.version)
+    return found.offset, found.leader_epoch, found.metadata, 0
