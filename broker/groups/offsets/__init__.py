@@ -1,0 +1,1 @@
+"""The offsets that groups commit: their state, and what is decided about them."""

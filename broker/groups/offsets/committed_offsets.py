@@ -1,0 +1,46 @@
+"""The committed offsets of one shard: their state, and every decision about them, in one object for the shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.groups.group_config import GroupConfig
+from broker.groups.offsets.commits import OffsetCommits
+from broker.groups.offsets.deletions import OffsetDeletions
+from broker.groups.offsets.fetches import OffsetFetches
+from broker.groups.offsets.offset_groups import OffsetGroups
+from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
+from broker.groups.offsets.sweep import OffsetSweep
+from broker.groups.timers import Timers
+from broker.groups.turn import GroupHandlers, Turn
+from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+
+
+class CommittedOffsets:
+    """The shard replays records into `state` (`state.replays`), and gives requests to `handlers`."""
+
+    def __init__(self, config: GroupConfig, groups: OffsetGroups, timers: Timers[Turn]) -> None:
+        self.state = GroupOffsetsState()
+        self._deletions = OffsetDeletions(self.state, groups)
+        self._sweep = OffsetSweep(config, self.state, groups, timers)
+        self.handlers: GroupHandlers = {
+            OffsetCommitRequest: OffsetCommits(config, self.state, groups).commit,
+            OffsetFetchRequest: OffsetFetches(self.state, groups).fetch,
+            OffsetDeleteRequest: self._deletions.delete,
+        }
+
+    def loaded(self, turn: Turn) -> None:
+        self._sweep.loaded(turn)
+
+    def image_changed(self, turn: Turn, names: Iterable[str]) -> None:
+        self._sweep.image_changed(turn, names)
+
+    def delete_all(self, turn: Turn, group_id: str) -> None:
+        """Tombstones for all offsets of a group that is deleted."""
+        self._deletions.delete_all(turn, group_id)
+
+    def statistics(self) -> OffsetStatistics:
+        return self.state.statistics()
+
+    def __repr__(self) -> str:
+        return f"CommittedOffsets({self.state!r})"

@@ -1,0 +1,54 @@
+"""OffsetDelete, and the offsets of a group that is deleted: tombstones."""
+
+from __future__ import annotations
+
+from broker.groups.offsets.known_partitions import KnownPartitions
+from broker.groups.offsets.offset_groups import OffsetGroups
+from broker.groups.offsets.offsets_state import GroupOffsetsState
+from broker.groups.records.offset_records import OffsetCommitKey
+from broker.groups.turn import Client, Ticket, Turn
+from penstock.errors import ApiError, GroupIdNotFoundError, GroupSubscribedToTopicError
+from penstock.messages.groups.offsets import OffsetDeleteRequest, OffsetDeleteResponse, OffsetDeleteResult
+from penstock.types import TopicPartition
+
+
+class OffsetDeletions:
+    """Decides about deletions that were asked for."""
+
+    def __init__(self, state: GroupOffsetsState, groups: OffsetGroups) -> None:
+        self._state = state
+        self._groups = groups
+
+    def delete(self, turn: Turn, ticket: Ticket, request: OffsetDeleteRequest, client: Client) -> None:
+        """The offset of a topic that a live member reads is kept: the member goes on from it."""
+        group_id = request.group_id
+        has_group = self._groups.knows(group_id)
+        if not has_group and group_id not in self._state:
+            raise GroupIdNotFoundError(f"there is no group {group_id}")
+        if has_group:
+            self._groups.check_offset_delete(group_id)
+        known = KnownPartitions(turn.topics)
+        results = []
+        chosen: dict[TopicPartition, None] = {}
+        for place in request.partitions:
+            try:
+                known.found(place)
+                if has_group and self._groups.is_subscribed(group_id, place.topic):
+                    raise GroupSubscribedToTopicError(f"a member of group {group_id} reads {place.topic}")
+            except ApiError as error:
+                results.append(OffsetDeleteResult(place, error))
+            else:
+                results.append(OffsetDeleteResult(place))
+                chosen[place] = None
+        for place in chosen:
+            if self._state.get(group_id, place.topic, place.partition) is not None:
+                turn.write(OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition), None)
+        turn.answer(ticket, OffsetDeleteResponse(tuple(results)))
+
+    def delete_all(self, turn: Turn, group_id: str) -> None:
+        """Tombstones for all offsets of a group that is deleted."""
+        for place, _ in self._state.of_group(group_id):
+            turn.write(OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition), None)
+
+    def __repr__(self) -> str:
+        return f"OffsetDeletions({self._state!r})"

@@ -1,0 +1,74 @@
+"""OffsetFetch: the offsets that groups have committed.
+
+A partition of which the group has committed nothing has offset -1, and no error; so has a group that there is not. The
+offset of a topic that was deleted is not told, nor given to a topic that was made anew under the name.
+"""
+
+from __future__ import annotations
+
+from broker.groups.offsets.known_partitions import KnownPartitions
+from broker.groups.offsets.offset_groups import OffsetGroups
+from broker.groups.offsets.offsets_state import GroupOffsetsState
+from broker.groups.offsets.topic_offsets import CommittedOffset
+from broker.groups.turn import Client, Ticket, Turn
+from penstock.errors import ApiError
+from penstock.messages.groups.offsets import (
+    GroupOffsets,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResult,
+)
+from penstock.types import TopicPartition
+
+
+class OffsetFetches:
+    """Answers fetches."""
+
+    def __init__(self, state: GroupOffsetsState, groups: OffsetGroups) -> None:
+        self._state = state
+        self._groups = groups
+
+    def fetch(self, turn: Turn, ticket: Ticket, request: OffsetFetchRequest, client: Client) -> None:
+        """`require_stable` refuses nothing: no offset waits for its transaction yet (offsets_state.py)."""
+        known = KnownPartitions(turn.topics)
+        turn.answer(ticket, OffsetFetchResponse(tuple(self._of_group(turn, group, known) for group in request.groups)))
+
+    def _of_group(self, turn: Turn, group: OffsetFetchGroup, known: KnownPartitions) -> GroupOffsets:
+        group_id = group.group_id
+        try:
+            if self._groups.knows(group_id):
+                self._groups.check_fetch(turn, group)
+        except ApiError as error:
+            return GroupOffsets(group_id, error)
+        if group.all_partitions:
+            everything = self._state.of_group(group_id)
+            told = [_told(place, one) for place, one in everything if _is_of_topic(place.topic, one, known)]
+            return GroupOffsets(group_id, partitions=tuple(told))
+        results = []
+        for place in group.partitions:
+            committed = self._state.get(group_id, place.topic, place.partition)
+            if committed is None or not _is_of_topic(place.topic, committed, known):
+                results.append(OffsetFetchResult(place))
+            else:
+                results.append(_told(place, committed))
+        return GroupOffsets(group_id, partitions=tuple(results))
+
+    def __repr__(self) -> str:
+        return f"OffsetFetches({self._state!r})"
+
+
+def _is_of_topic(name: str, committed: CommittedOffset, known: KnownPartitions) -> bool:
+    """True if the topic that has this name now is the one whose offset it is."""
+    facts = known.topic(name)
+    return facts is not None and committed.topic_id in ("", facts.topic_id)
+
+
+def _told(place: TopicPartition, committed: CommittedOffset) -> OffsetFetchResult:
+    return OffsetFetchResult(
+        place,
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp_ms=committed.commit_ms,
+    )

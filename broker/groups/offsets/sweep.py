@@ -1,0 +1,150 @@
+"""Finds the offsets that nobody needs: expired ones, and those of topics that were deleted. Writes their tombstones.
+
+A pass goes over all groups in portions, each a turn of its own, so that a shard with a million offsets goes on
+answering meanwhile. Passes for expiry come every offsets.retention.check.interval.ms. A pass for topics comes after
+they changed, and after loading: the image of the metadata that made this broker the leader is at least as new as any
+by which an earlier leader took a commit, so a topic that is not in it was deleted.
+
+A group that has no members when its last offset is gone is deleted in the pass for expiry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from broker.groups.group_config import GroupConfig
+from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
+from broker.groups.offsets.offsets_state import GroupOffsetsState
+from broker.groups.offsets.topic_offsets import CommittedOffset
+from broker.groups.records.offset_records import OffsetCommitKey
+from broker.groups.timers import Timers
+from broker.groups.turn import TopicFacts, Turn
+from penstock.types import NO_TIMESTAMP
+
+_EXPIRY: Final = ("offsets", "expiry")
+_PORTION: Final = ("offsets", "portion")
+_PORTION_COST_MAX: Final = 20_000
+"""About ten milliseconds."""
+_GROUP_COST: Final = 2
+_TOMBSTONE_COST: Final = 10
+
+
+@dataclass(slots=True)
+class _Pass:
+    """`places` are the topics of each group, and then None for the group's end."""
+
+    places: Iterator[tuple[str, str | None]]
+    expires: bool
+
+
+class OffsetSweep:
+    """See the module. One pass is made at a time; what is asked for meanwhile becomes one pass after it."""
+
+    def __init__(
+        self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups, timers: Timers[Turn]
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._groups = groups
+        self._timers = timers
+        self._pass: _Pass | None = None
+        self._changed: set[str] = set()
+        """Topics that the next pass looks at."""
+        self._is_expiry_due = False
+
+    def loaded(self, turn: Turn) -> None:
+        """Begin to look: the state is that of the whole log."""
+        self._changed |= {topic for group_id in self._state.group_ids() for topic in self._state.topics_of(group_id)}
+        self._begin(turn)
+        self._set_expiry(turn)
+
+    def image_changed(self, turn: Turn, names: Iterable[str]) -> None:
+        """Topics of these names were made, changed or deleted."""
+        self._changed.update(names)
+        self._begin(turn)
+
+    def _expire(self, turn: Turn) -> None:
+        self._is_expiry_due = True
+        self._begin(turn)
+        self._set_expiry(turn)
+
+    def _set_expiry(self, turn: Turn) -> None:
+        self._timers.set(_EXPIRY, turn.now_ms + self._config.offsets_retention_check_interval_ms, self._expire)
+
+    def _begin(self, turn: Turn) -> None:
+        """A pass, if there is none and one is due."""
+        if self._pass is None and (self._is_expiry_due or self._changed):
+            self._pass = self._new_pass()
+            self._timers.set(_PORTION, turn.now_ms + 1, self._go_on)
+
+    def _new_pass(self) -> _Pass:
+        """A pass for expiry looks at all topics, so also at those that changed."""
+        expires, names = self._is_expiry_due, frozenset(self._changed)
+        self._is_expiry_due, self._changed = False, set()
+        group_ids = dict.fromkeys(self._state.group_ids())
+        if expires:
+            group_ids.update(dict.fromkeys(self._groups.group_ids()))
+        return _Pass(self._places(list(group_ids), None if expires else names), expires)
+
+    def _places(self, group_ids: list[str], names: frozenset[str] | None) -> Iterator[tuple[str, str | None]]:
+        for group_id in group_ids:
+            topics = self._state.topics_of(group_id).keys()
+            for topic in list(topics) if names is None else [name for name in topics if name in names]:
+                yield group_id, topic
+            yield group_id, None
+
+    def _go_on(self, turn: Turn) -> None:
+        """One portion."""
+        cost = 0
+        while self._pass is not None and cost < _PORTION_COST_MAX:
+            place = next(self._pass.places, None)
+            if place is None:
+                self._pass = None
+                self._begin(turn)
+                return
+            group_id, topic = place
+            if topic is not None:
+                cost += self._visit(turn, group_id, topic, self._pass.expires)
+                continue
+            cost += _GROUP_COST
+            if self._pass.expires and group_id not in self._state and self._groups.knows(group_id):
+                self._groups.delete_if_empty(turn, group_id)
+        self._timers.set(_PORTION, turn.now_ms + 1, self._go_on)
+
+    def _visit(self, turn: Turn, group_id: str, topic: str, expires: bool) -> int:
+        """Tombstones of the offsets in one topic of one group; what it cost."""
+        offsets = self._state.topics_of(group_id).get(topic)
+        if offsets is None:
+            return 1
+        facts = turn.topics.by_name(topic)
+        expiry = self._expiry_of(group_id, topic) if expires else None
+        if expiry is None and facts is not None and not offsets.has_other_id(facts.topic_id):
+            return 1
+        cost = len(offsets)
+        for partition, committed in offsets.items():
+            if _is_gone(committed, facts) or (expiry is not None and self._is_expired(turn, committed, expiry)):
+                turn.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+                cost += _TOMBSTONE_COST
+        return cost
+
+    def _expiry_of(self, group_id: str, topic: str) -> OffsetExpiry | None:
+        if not self._groups.knows(group_id):
+            return OffsetExpiry()
+        if self._groups.is_subscribed(group_id, topic):
+            return None
+        return self._groups.offset_expiry(group_id)
+
+    def _is_expired(self, turn: Turn, committed: CommittedOffset, expiry: OffsetExpiry) -> bool:
+        if committed.expire_ms != NO_TIMESTAMP:
+            return turn.wall_ms >= committed.expire_ms
+        since_ms = max(committed.commit_ms, expiry.empty_since_ms or NO_TIMESTAMP)
+        return turn.wall_ms - since_ms >= self._config.offsets_retention_ms
+
+    def __repr__(self) -> str:
+        return f"OffsetSweep({'at work' if self._pass else 'idle'}, {len(self._changed)} topics wait)"
+
+
+def _is_gone(committed: CommittedOffset, facts: TopicFacts | None) -> bool:
+    return facts is None or committed.topic_id not in ("", facts.topic_id)

@@ -1,0 +1,125 @@
+"""The committed offsets of one group in one topic, in few bytes: a coordinator may hold millions of them.
+
+    partitions   int32 each, ascending
+    entries      int64 offset, int64 commit time, int32 leader epoch each, in the order of `partitions`
+
+What most commits do not have (a text, a time of expiry, another topic's id) is kept aside, by partition. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from penstock.types import NO_EPOCH, NO_TIMESTAMP
+
+_ENTRY: Final = struct.Struct("=qqi")
+_SIZE: Final = _ENTRY.size
+TOPIC_BYTES: Final = 500
+"""The memory of an object without entries, about."""
+ENTRY_BYTES: Final = _SIZE + 4 + 4
+"""…of an entry, with what the arrays keep free."""
+EXTRA_BYTES: Final = 200
+"""…of what is kept aside, without the text."""
+
+
+class CommittedOffset(NamedTuple):
+    """`expire_ms` is a client's own, else -1 (offsets.retention.minutes counts)."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_ms: int = NO_TIMESTAMP
+    expire_ms: int = NO_TIMESTAMP
+    topic_id: str = ""
+
+
+class _Extra(NamedTuple):
+    metadata: str
+    expire_ms: int
+    topic_id: str
+
+
+class TopicOffsets:
+    """See the module. `topic_id` is that of the first commit; another one is kept aside."""
+
+    __slots__ = ("_entries", "_extras", "_partitions", "topic_id")
+
+    def __init__(self, topic_id: str) -> None:
+        self.topic_id = topic_id
+        self._partitions = array("i")
+        self._entries = bytearray()
+        self._extras: dict[int, _Extra] | None = None
+
+    def put(self, partition: int, committed: CommittedOffset) -> int:
+        """Keep the offset instead of that partition's last one; the bytes by which this object has grown."""
+        offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
+        partitions, grown = self._partitions, 0
+        at = self._place_of(partition)
+        if at < len(partitions) and partitions[at] == partition:
+            _ENTRY.pack_into(self._entries, at * _SIZE, offset, commit_ms, leader_epoch)
+        else:
+            partitions.insert(at, partition)
+            self._entries[at * _SIZE : at * _SIZE] = _ENTRY.pack(offset, commit_ms, leader_epoch)
+            grown = ENTRY_BYTES
+        if metadata or expire_ms != NO_TIMESTAMP or topic_id != self.topic_id:
+            extra = _Extra(metadata, expire_ms, topic_id)
+            return grown + self._put_extra(partition, extra)
+        return grown + (self._drop_extra(partition) if self._extras is not None else 0)
+
+    def pop(self, partition: int) -> int:
+        """Forget the partition; the bytes by which this object has grown, which are not positive."""
+        at = self._place_of(partition)
+        if at >= len(self._partitions) or self._partitions[at] != partition:
+            return 0
+        del self._partitions[at]
+        del self._entries[at * _SIZE : (at + 1) * _SIZE]
+        return self._drop_extra(partition) - ENTRY_BYTES
+
+    def get(self, partition: int) -> CommittedOffset | None:
+        at = self._place_of(partition)
+        if at >= len(self._partitions) or self._partitions[at] != partition:
+            return None
+        return self._made(partition, *_ENTRY.unpack_from(self._entries, at * _SIZE))
+
+    def items(self) -> Iterator[tuple[int, CommittedOffset]]:
+        """By partition; of a copy, so what is iterated may change meanwhile."""
+        entries = _ENTRY.iter_unpack(bytes(self._entries))
+        for partition, entry in zip(self._partitions.tolist(), entries, strict=True):
+            yield partition, self._made(partition, *entry)
+
+    def has_other_id(self, topic_id: str) -> bool:
+        """True if an offset may be of a topic with another id."""
+        return bool(self._extras) or self.topic_id not in ("", topic_id)
+
+    def _made(self, partition: int, offset: int, commit_ms: int, leader_epoch: int) -> CommittedOffset:
+        extra = None if self._extras is None else self._extras.get(partition)
+        metadata, expire_ms, topic_id = ("", NO_TIMESTAMP, self.topic_id) if extra is None else extra
+        return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
+
+    def _place_of(self, partition: int) -> int:
+        """The place where it is, or belongs; at once where all partitions from 0 on are there."""
+        partitions = self._partitions
+        if partition < len(partitions) and partitions[partition] == partition:
+            return partition
+        return bisect_left(partitions, partition)
+
+    def _put_extra(self, partition: int, extra: _Extra) -> int:
+        if self._extras is None:
+            self._extras = {}
+        grown = self._drop_extra(partition)
+        self._extras[partition] = extra
+        return grown + EXTRA_BYTES + len(extra.metadata)
+
+    def _drop_extra(self, partition: int) -> int:
+        extra = None if self._extras is None else self._extras.pop(partition, None)
+        return 0 if extra is None else -EXTRA_BYTES - len(extra.metadata)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __repr__(self) -> str:
+        return f"TopicOffsets({len(self)} partitions)"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import tracemalloc
+
+from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
+from broker.groups.offsets.topic_offsets import CommittedOffset, TopicOffsets
+from broker.groups.records.offset_records import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+PLAIN = CommittedOffset(5, 2, commit_ms=9, topic_id="id")
+
+
+def test_offsets_are_told_by_partition_whatever_their_order_was() -> None:
+    offsets = TopicOffsets("id")
+    for partition in (70_000, 3, 0, 1, 2_147_483_647, 2):
+        offsets.put(partition, PLAIN._replace(offset=partition))
+    assert [(partition, one.offset) for partition, one in offsets.items()] == [
+        (n, n) for n in (0, 1, 2, 3, 70_000, 2_147_483_647)
+    ]
+    offsets.pop(1)
+    assert [offsets.get(n) is None for n in (0, 1, 2, 4, 70_000, 99_999)] == [False, True, False, True, False, True]
+
+
+def test_what_most_offsets_have_not_is_kept_aside_and_goes_with_the_next_commit() -> None:
+    offsets = TopicOffsets("id")
+    rich = CommittedOffset(5, 2, "text", 9, 77, "other")
+    grown = [offsets.put(1, PLAIN), offsets.put(1, rich), offsets.put(1, PLAIN), offsets.put(1, rich), offsets.pop(1)]
+    assert sum(grown) == 0
+    offsets.put(1, rich)
+    assert (offsets.get(1), offsets.has_other_id("id")) == (rich, True)
+    offsets.put(1, PLAIN)
+    assert (offsets.get(1), offsets.has_other_id("id")) == (PLAIN, False)
+    assert offsets.pop(2) == 0
+
+
+def test_a_record_of_an_old_kafka_means_the_same() -> None:
+    state = GroupOffsetsState()
+    key = LegacyOffsetCommitKey(group="g", topic="t", partition=1)
+    state.replay_legacy(key, LegacyOffsetCommitValue(offset=4, metadata="m", commit_timestamp=6))
+    assert state.get("g", "t", 1) == CommittedOffset(4, metadata="m", commit_ms=6)
+    state.replay_legacy(key, None)
+    assert state.statistics() == OffsetStatistics(0, 0, 0)
+
+
+def test_a_tombstone_of_what_is_not_there_changes_nothing() -> None:
+    state = GroupOffsetsState()
+    for key in (("g", "t", 1), ("g", "u", 1), ("h", "t", 1)):
+        state.replay_offset(OffsetCommitKey(group="g", topic="t", partition=0), OffsetCommitValue(offset=1))
+        group, topic, partition = key
+        state.replay_offset(OffsetCommitKey(group=group, topic=topic, partition=partition), None)
+        assert state.statistics().offsets == 1
+
+
+def test_the_memory_is_about_what_is_estimated_and_an_offset_takes_few_bytes() -> None:
+    groups, partitions = 40, 200
+    keys = [OffsetCommitKey(group=f"g{n}", topic="t", partition=p) for n in range(groups) for p in range(partitions)]
+    value = OffsetCommitValue(offset=1 << 40, commit_timestamp=1 << 40, topic_id="id")
+    tracemalloc.start()
+    state = GroupOffsetsState()
+    before = tracemalloc.get_traced_memory()[0]
+    for key in keys:
+        state.replay_offset(key, value)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+
+    assert taken < 50 * groups * partitions
+    assert 0.5 < state.statistics().memory_bytes / taken < 2
