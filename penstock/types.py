@@ -116,6 +116,20 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset that a group will read of a partition, and the text that it has left with it.
+
+    `leader_epoch` is that of the record before it, or -1: by it a log that was truncated is noticed (KIP-320). Kafka's
+    clients call it OffsetAndMetadata. The time is told by answers alone.
+    """
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_timestamp_ms: int = NO_TIMESTAMP
+
+
 class ListenerType(StrEnum):
     """The protocol that a listener speaks."""
 

@@ -25,6 +25,7 @@ from penstock.errors import (
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
 from penstock.types import TopicPartition
+from tests.support.fake_groups import GROUP_APIS
 from tests.support.fake_network import ServedStream
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class FakeNode:
 
     async def call(self, method: str, request: bytes) -> bytes:
         api = method.removeprefix(SERVICE)
+        if api in GROUP_APIS:
+            return self._cluster.groups.answer(self._node_id, api, request)
         return bytes(getattr(self, api)(REQUESTS[api].FromString(request)).SerializeToString())
 
     async def stream(self, method: str, stream: ServedStream) -> None:

@@ -258,6 +258,11 @@ class FrameConnection(asyncio.BufferedProtocol):
         """True if the other side sends no more."""
         return self._ended
 
+    @property
+    def is_in_frame(self) -> bool:
+        """A frame has begun to come."""
+        return self._rest is not None
+
     def crawls_since_ms(self, now_ms: int) -> int | None:
         """Since when a frame comes, if it comes so slowly that others should not wait for the memory that it holds."""
         if self._rest is None:

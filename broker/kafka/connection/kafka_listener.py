@@ -169,15 +169,25 @@ class KafkaListener:
         """Close the silent ones, cut those that stand still, and tell of what was cut. A client that has closed its
         half waits for an answer that is long in coming, or is gone: there is no telling."""
         standing: dict[Endpoint, int] = {}
+        idle_ms_max = self._limits.idle_ms_max
         for peer, served in self._open.items():
             connection = served.connection
+            silent_ms = now_ms - connection.active_ms
+            if (
+                served.quiet_since_ms == connection.active_ms
+                and not connection.is_in_frame
+                and silent_ms <= idle_ms_max
+            ):
+                continue
             since_ms = served.stands_since_ms(now_ms)
             if since_ms is None:
                 since_ms = connection.crawls_since_ms(now_ms)
             if since_ms is not None:
                 standing[peer] = since_ms
-            elif (served.is_idle or connection.has_ended) and now_ms - connection.active_ms > self._limits.idle_ms_max:
+            elif (served.is_idle or connection.has_ended) and silent_ms > idle_ms_max:
                 connection.close()
+            elif served.is_idle and silent_ms > 0:  # what came in this very millisecond might not be all of it
+                served.quiet_since_ms = connection.active_ms
         for peer in self._guard.stalled(standing, now_ms):
             served = self._open[peer]
             why = "it does not read its answers" if served.connection.unwritten else "its request comes too slowly"

@@ -38,6 +38,7 @@ class ServedConnection:
         "_memory",
         "_stands",
         "connection",
+        "quiet_since_ms",
         "spoke_strangely",
         "task",
     )
@@ -72,6 +73,9 @@ class ServedConnection:
         )
         self._stands = (0, 0)
         """Bytes of answers that the socket had not taken, and since when it is as many."""
+        self.quiet_since_ms = -1
+        """The time of its last byte, if a sweep has found since that it neither reads, writes nor waits: until more
+        comes, a sweep need not look at it."""
         self.task: asyncio.Task[None] | None = None
         self._has_begun = False
         self.spoke_strangely = False

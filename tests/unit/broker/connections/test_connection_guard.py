@@ -108,6 +108,19 @@ def test_the_count_of_descriptors_rises_with_each_connection() -> None:
         assert sockets.descriptors() == before + 20
 
 
+def test_a_descriptor_that_was_used_again_is_another_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sockets = AcceptedSockets({server.getsockname()[1]})
+        found: list[Endpoint] = []
+        numbers: set[int] = set()
+        for _ in range(3):
+            with socket.create_connection(server.getsockname()) as client, server.accept()[0] as accepted:
+                numbers.add(accepted.fileno())
+                assert sockets.peers() == sockets.peers() == [Endpoint(*client.getsockname())]
+                found += sockets.peers()
+        assert len(numbers) == 1 and len(set(found)) == 3 and sockets.peers() == []
+
+
 def ended(client: socket.socket) -> bool:
     client.settimeout(0.05)
     try:

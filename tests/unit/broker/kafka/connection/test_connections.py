@@ -298,6 +298,9 @@ def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_slowly_is_not() -
     async def scenario() -> DoorBench:
         bench = await bench_of()
         stuck, slow = bench.connect(port=1), bench.connect(port=2)
+        await bench.settle()
+        bench.clock.advance(1)
+        bench.listener.sweep(bench.clock.now_ms())
         for far in (stuck, slow):
             far.takes = False
             far.send(metadata(1, "a") + metadata(2, "b"))

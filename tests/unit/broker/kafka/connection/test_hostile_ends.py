@@ -118,6 +118,7 @@ def test_a_request_that_comes_too_slowly_for_the_memory_that_it_holds_is_cut(cap
     async def scenario() -> DoorBench:
         bench = await bench_of()
         crawling, steady = bench.connect(port=1), bench.connect(port=2)
+        await found_quiet(bench)
         large = metadata(1, *(["x" * 30_000] * 5))
         for far in (crawling, steady):
             far.send(large[:5])
@@ -147,6 +148,7 @@ def test_a_half_closed_client_whose_answer_never_comes_is_closed_when_it_was_sil
         held: list[Request] = []
         bench = await bench_of(held.append)
         ended, waiting = bench.connect(port=1), bench.connect(port=2)
+        await found_quiet(bench)
         for far in (ended, waiting):
             far.send(metadata(1, "a"))
         ended.end()
@@ -189,3 +191,11 @@ def test_a_request_without_records_has_its_own_largest_size(caplog: pytest.LogCa
 
 def _topics(name: str, count: int) -> list[TopicProduceData]:
     return [TopicProduceData(name=name) for _ in range(count)]
+
+
+async def found_quiet(bench: DoorBench) -> None:
+    """A sweep has seen that nothing happens at any connection, and need not look at them until something does."""
+    await bench.settle()
+    bench.clock.advance(1)
+    bench.listener.sweep(bench.clock.now_ms())
+    assert all(served.quiet_since_ms >= 0 for served in bench.listener._open.values())

@@ -1,0 +1,161 @@
+"""The classic groups of one shard: requests, records, loading, and what others ask about a group.
+
+Not here: which group ids there may be, and that a request goes to the protocol of its group (shard).
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.groups.classic.group import ClassicGroup
+from broker.groups.classic.join import Joins
+from broker.groups.classic.member import ClassicMember
+from broker.groups.classic.presence import Presence
+from broker.groups.classic.rounds import Rounds
+from broker.groups.classic.states import GroupState
+from broker.groups.classic.subscriptions import subscribed_topics
+from broker.groups.classic.sync import Syncs
+from broker.groups.group_config import GroupConfig
+from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
+from broker.groups.timers import Timers
+from broker.groups.turn import GroupHandlers, Ticket, Turn
+from penstock.errors import ApiError, NotCoordinatorError, RebalanceInProgressError
+from penstock.messages.groups.classic_protocol import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType
+from penstock.messages.groups.offsets import OffsetCommitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicStatistics:
+    """`rebalances_completed` counts generations that became stable since the shard was loaded."""
+
+    groups: int
+    members: int
+    rebalances_completed: int
+
+
+class ClassicGroups:
+    """See the module. `groups` are all groups of the shard, of both protocols."""
+
+    def __init__(self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn]) -> None:
+        self._config = config
+        self._groups = groups
+        self._rounds = Rounds(config, groups, timers)
+        self._presence = Presence(self._rounds)
+        self.handlers: GroupHandlers = {
+            JoinGroupRequest: Joins(config, self._rounds).join,
+            SyncGroupRequest: Syncs(config, self._rounds).sync,
+            HeartbeatRequest: self._presence.heartbeat,
+            LeaveGroupRequest: self._presence.leave,
+        }
+
+    # -- records and loading -------------------------------------------------------------------------------------------
+
+    def replay_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        """A group of the other protocol with this id gives way to a record, and not to a tombstone."""
+        group = self._rounds.find(key.group)
+        if value is None:
+            if group is not None:
+                group.state = GroupState.DEAD
+                del self._groups[key.group]
+            return
+        if group is None:
+            group = self._groups[key.group] = ClassicGroup(key.group)
+        group.replay(value)
+
+    def loaded(self, turn: Turn) -> None:
+        """Members of a loaded group have a session's time to be heard; a stable group goes on."""
+        for group in self._all():
+            for member in group.members.values():
+                self._rounds.restart_session(turn, group, member)
+            if len(group.members) > self._config.group_max_size:
+                self._rounds.prepare(turn, group)
+
+    def unloaded(self) -> list[tuple[Ticket, ApiError]]:
+        """The requests that wait, with their answer: the group has another coordinator."""
+        error = NotCoordinatorError()
+        return [(ticket, error) for group in self._all() for ticket in self._tickets(group)]
+
+    def delete(self, turn: Turn, group: ClassicGroup) -> None:
+        """The caller has seen that the group is empty."""
+        self._rounds.forget(group)
+        turn.write(GroupMetadataKey(group=group.group_id), None)
+
+    # -- moves between the protocols -----------------------------------------------------------------------------------
+
+    def released(self, turn: Turn, group: ClassicGroup) -> None:
+        """The group becomes one of the other protocol: no timer goes on, and whoever waits is to join again."""
+        for ticket in self._tickets(group):
+            turn.answer(ticket, RebalanceInProgressError(f"group {group.group_id} moves to the consumer protocol"))
+        self._rounds.forget(group)
+
+    def adopted(self, turn: Turn, group: ClassicGroup) -> None:
+        """The group was one of the other protocol, and its record was just written: its members join again."""
+        for member in group.members.values():
+            self._rounds.restart_session(turn, group, member)
+        self._rounds.go_on(turn, group)
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    def is_empty(self, group: ClassicGroup) -> bool:
+        return group.state is GroupState.EMPTY
+
+    def state_word(self, group: ClassicGroup) -> str:
+        return group.state.value
+
+    def subscribed_topics(self, group: ClassicGroup) -> frozenset[str] | None:
+        return subscribed_topics(group)
+
+    def check_commit(self, turn: Turn, group: ClassicGroup, request: OffsetCommitRequest) -> None:
+        self._presence.check_commit(turn, group, request)
+
+    def described(self, group: ClassicGroup) -> DescribedGroup:
+        """A group that rebalances has no protocol to tell yet."""
+        is_stable = group.state is GroupState.STABLE
+        return DescribedGroup(
+            group.group_id,
+            group_type=GroupType.CLASSIC,
+            state=group.state.value,
+            protocol_type=group.protocol_type,
+            protocol_name=(group.protocol_name or "") if is_stable else "",
+            group_epoch=group.generation,
+            members=tuple(_described(member, group if is_stable else None) for member in group.members.values()),
+        )
+
+    def statistics(self) -> ClassicStatistics:
+        groups = list(self._all())
+        return ClassicStatistics(len(groups), sum(len(one.members) for one in groups), self._rounds.completed)
+
+    def _all(self) -> list[ClassicGroup]:
+        return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
+
+    def _tickets(self, group: ClassicGroup) -> list[Ticket]:
+        """The requests that wait; they wait no more."""
+        return [
+            ticket
+            for member in group.members.values()
+            for ticket in (self._rounds.take_join_ticket(group, member), self._rounds.take_sync_ticket(member))
+            if ticket is not None
+        ]
+
+    def __repr__(self) -> str:
+        return f"ClassicGroups({len(self._all())})"
+
+
+def _described(member: ClassicMember, stable: ClassicGroup | None) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client.client_id,
+        client_host=member.client.client_host,
+        member_type=GroupType.CLASSIC,
+        metadata=b"" if stable is None else member.metadata_of(stable.protocol_name),
+        assignment_bytes=b"" if stable is None else member.assignment,
+    )

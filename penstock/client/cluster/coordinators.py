@@ -1,0 +1,196 @@
+"""Finds the brokers that coordinate groups, and asks them: what Admin and the consumers of groups share.
+
+A coordinator is remembered until it is none any more. Groups are put together by coordinator; what fails with a
+retriable error (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, a broken connection) is asked again after a back-off,
+within the deadline, so only what may be asked twice belongs here. A coordinator that is silent is left as soon as there
+is another one. Belongs to one event loop. Not here: partitions' leaders (by_leader.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from penstock.client.cluster.any_node import SILENCE_MS
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.wire.connection import Connection
+from penstock.errors import (
+    ApiError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    NetworkError,
+    NotCoordinatorError,
+    RequestTimedOutError,
+    TimedOutError,
+    UnknownServerError,
+)
+from penstock.messages.api import Api
+from penstock.messages.group_apis import FIND_COORDINATOR
+from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+
+GROUPS_PER_CALL_MAX = 100
+"""Limit for one call; a coordinator is asked about more in several calls at the same time."""
+KNOWN_MAX = 10_000
+"""Coordinators that one client remembers; above it, all are forgotten and found again when they are needed."""
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+CoordinatorCall = Callable[[Connection, Sequence[str], int], Awaitable[Mapping[str, R | ApiError]]]
+"""One call to one coordinator about these groups; the number is the time that is left, in ms."""
+
+
+class Coordinators:
+    """The coordinators of groups, as one client knows them."""
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        self._cluster = cluster
+        self._known: dict[str, int] = {}
+
+    async def node_of(self, group_id: str, deadline_ms: int) -> int:
+        """The broker that coordinates the group; its error if there is none now."""
+        found = (await self._nodes_of((group_id,), deadline_ms))[group_id]
+        if isinstance(found, ApiError):
+            raise found
+        return found
+
+    def forget(self, group_id: str) -> None:
+        """The broker that coordinated it does so no more: it is looked for again before the next call."""
+        self._known.pop(group_id, None)
+
+    async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int) -> A:
+        """The answer of the coordinator of the request's group. An error that asking again does not mend is raised, and
+        at the deadline the last one; TimedOutError if nobody answered."""
+        group_id: str = request.group_id
+
+        async def call(connection: Connection, group_ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
+            return {group_id: await connection.call(api, request, left_ms)}
+
+        answer = (await self.ask_each((group_id,), call, deadline_ms))[group_id]
+        if isinstance(answer, (NetworkError, RequestTimedOutError)):
+            raise TimedOutError(f"the coordinator of group {group_id!r} did not answer in time: {answer}") from answer
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    async def ask_each(
+        self, group_ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int
+    ) -> dict[str, R | ApiError]:
+        """The answer about each group, in their order; an error that asking again does not mend, or the last one at the
+        deadline."""
+        answers: dict[str, R | ApiError] = dict.fromkeys(group_ids, CoordinatorNotAvailableError())
+        missing, attempt = list(answers), 0
+        while missing:
+            attempt += 1
+            answers |= await self._round(missing, call, deadline_ms)
+            missing = [group_id for group_id in missing if self._is_to_be_asked_again(group_id, answers[group_id])]
+            wait_ms = self._cluster.backoff.wait_ms(attempt)
+            if self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
+                break
+            if missing:
+                await asyncio.sleep(max(wait_ms, 1) / 1000)
+        return answers
+
+    def _is_to_be_asked_again(self, group_id: str, answer: object) -> bool:
+        if not isinstance(answer, ApiError) or not answer.retriable:
+            return False
+        if not isinstance(answer, CoordinatorLoadInProgressError):  # that one is the coordinator, and will answer soon
+            self.forget(group_id)
+        return True
+
+    async def _round(
+        self, group_ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
+    ) -> dict[str, R | ApiError]:
+        """One attempt for each group, all coordinators at the same time."""
+        answers: dict[str, R | ApiError] = {}
+        by_node: dict[int, list[str]] = {}
+        for group_id, node in (await self._nodes_of(group_ids, deadline_ms)).items():
+            if isinstance(node, ApiError):
+                answers[group_id] = node
+            else:
+                by_node.setdefault(node, []).append(group_id)
+        parts = [
+            (node, named[at : at + GROUPS_PER_CALL_MAX])
+            for node, named in by_node.items()
+            for at in range(0, len(named), GROUPS_PER_CALL_MAX)
+        ]
+        for answered in await asyncio.gather(*(self._ask_one(node, named, call, deadline_ms) for node, named in parts)):
+            answers |= answered
+        return answers
+
+    async def _ask_one(
+        self, node: int, group_ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
+    ) -> dict[str, R | ApiError]:
+        """One call to one coordinator. What fails as a whole has failed for each group."""
+        try:
+            connection = await self._connection(node, deadline_ms)
+            left_ms = min(self._left_ms(deadline_ms), self._cluster.config.request_timeout_ms)
+            asked = asyncio.ensure_future(call(connection, group_ids, left_ms))
+            answers = await self._answer_or_another(node, group_ids[0], asked, deadline_ms)
+        except ApiError as error:
+            return dict.fromkeys(group_ids, error)
+        unsaid = UnknownServerError(f"node {node} was asked about a group, and says nothing of it")
+        return {group_id: answers.get(group_id, unsaid) for group_id in group_ids}
+
+    async def _answer_or_another(
+        self, node: int, group_id: str, asked: asyncio.Future[Mapping[str, R | ApiError]], deadline_ms: int
+    ) -> Mapping[str, R | ApiError]:
+        """A coordinator that is silent may hang: it is left once another one is named."""
+        try:
+            while True:
+                done, _ = await asyncio.wait((asked,), timeout=SILENCE_MS / 1000)
+                if done:
+                    return asked.result()
+                found = await self._find((group_id,), min(deadline_ms, self._cluster.clock.now_ms() + SILENCE_MS))
+                now = found[group_id]
+                if isinstance(now, int) and now != node and not asked.done():
+                    raise NotCoordinatorError(f"node {node} was silent; node {now} coordinates group {group_id!r} now")
+        finally:
+            asked.cancel()
+
+    async def _connection(self, node: int, deadline_ms: int) -> Connection:
+        """The connection to a broker; what is known of the cluster may be older than that broker."""
+        connection = self._cluster.connection(node)
+        if connection is None:
+            await self._cluster.refresh(deadline_ms=deadline_ms)
+            connection = self._cluster.connection(node)
+        if connection is None:
+            raise CoordinatorNotAvailableError(f"node {node} coordinates the group, but its address is not known")
+        return connection
+
+    async def _nodes_of(self, group_ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
+        nodes: dict[str, int | ApiError] = {
+            group_id: self._known[group_id] for group_id in group_ids if group_id in self._known
+        }
+        unknown = [group_id for group_id in group_ids if group_id not in nodes]
+        found = await self._find(unknown, deadline_ms) if unknown else {}
+        if len(self._known) + len(found) > KNOWN_MAX:
+            self._known.clear()
+        self._known |= {group_id: node for group_id, node in found.items() if isinstance(node, int)}
+        return nodes | found
+
+    async def _find(self, group_ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
+        """The broker of each group, as any broker says; an error where there is none."""
+        found: dict[str, int | ApiError] = dict.fromkeys(group_ids, CoordinatorNotAvailableError())
+        try:
+            for at in range(0, len(group_ids), GROUPS_PER_CALL_MAX):
+                request = FindCoordinatorRequest(tuple(group_ids[at : at + GROUPS_PER_CALL_MAX]), CoordinatorType.GROUP)
+                answer = await self._ask_any(request, deadline_ms)
+                found |= {one.key: one.node_id if one.error is None else one.error for one in answer.coordinators}
+        except ApiError as error:
+            return dict.fromkeys(group_ids, error)
+        except TimedOutError as error:
+            return dict.fromkeys(group_ids, RequestTimedOutError(str(error)))
+        return found
+
+    async def _ask_any(self, request: FindCoordinatorRequest, deadline_ms: int) -> FindCoordinatorResponse:
+        return await self._cluster.any_node.ask(
+            lambda connection, ms: connection.call(FIND_COORDINATOR, request, ms), deadline_ms, read_only=True
+        )
+
+    def _left_ms(self, deadline_ms: int) -> int:
+        return max(deadline_ms - self._cluster.clock.now_ms(), 1)
+
+    def __repr__(self) -> str:
+        return f"Coordinators({len(self._known)})"
