@@ -9,7 +9,7 @@ from __future__ import annotations
 from broker.groups.offsets.known_partitions import KnownPartitions
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from broker.groups.offsets.topic_offsets import CommittedOffset
+from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.offsets import (
@@ -58,13 +58,13 @@ class OffsetFetches:
         return f"OffsetFetches({self._state!r})"
 
 
-def _is_of_topic(name: str, committed: CommittedOffset, known: KnownPartitions) -> bool:
+def _is_of_topic(name: str, committed: StoredOffset, known: KnownPartitions) -> bool:
     """True if the topic that has this name now is the one whose offset it is."""
     facts = known.topic(name)
     return facts is not None and committed.topic_id in ("", facts.topic_id)
 
 
-def _told(place: TopicPartition, committed: CommittedOffset) -> OffsetFetchResult:
+def _told(place: TopicPartition, committed: StoredOffset) -> OffsetFetchResult:
     return OffsetFetchResult(
         place,
         offset=committed.offset,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
 
-from broker.groups.offsets.topic_offsets import TOPIC_BYTES, CommittedOffset, TopicOffsets
+from broker.groups.offsets.topic_offsets import TOPIC_BYTES, StoredOffset, TopicOffsets
 from broker.groups.records.offset_records import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -57,7 +57,7 @@ class GroupOffsetsState:
         if value is None:
             self._remove(key.group, key.topic, key.partition)
             return
-        committed = CommittedOffset(
+        committed = StoredOffset(
             value.offset,
             value.leader_epoch,
             value.metadata,
@@ -72,10 +72,10 @@ class GroupOffsetsState:
         if value is None:
             self._remove(key.group, key.topic, key.partition)
             return
-        committed = CommittedOffset(value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp)
+        committed = StoredOffset(value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp)
         self._put(key.group, key.topic, key.partition, committed)
 
-    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def _put(self, group_id: str, topic: str, partition: int, committed: StoredOffset) -> None:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
@@ -105,11 +105,11 @@ class GroupOffsetsState:
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
-    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+    def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
         offsets = self._groups.get(group_id, _NO_TOPICS).get(topic)
         return None if offsets is None else offsets.get(partition)
 
-    def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+    def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, StoredOffset]]:
         """All offsets of a group."""
         for topic, offsets in list(self._groups.get(group_id, _NO_TOPICS).items()):
             for partition, committed in offsets.items():

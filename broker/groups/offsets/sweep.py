@@ -17,7 +17,7 @@ from typing import Final
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from broker.groups.offsets.topic_offsets import CommittedOffset
+from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.records.offset_records import OffsetCommitKey
 from broker.groups.timers import Timers
 from broker.groups.turn import TopicFacts, Turn
@@ -136,7 +136,7 @@ class OffsetSweep:
             return None
         return self._groups.offset_expiry(group_id)
 
-    def _is_expired(self, turn: Turn, committed: CommittedOffset, expiry: OffsetExpiry) -> bool:
+    def _is_expired(self, turn: Turn, committed: StoredOffset, expiry: OffsetExpiry) -> bool:
         if committed.expire_ms != NO_TIMESTAMP:
             return turn.wall_ms >= committed.expire_ms
         since_ms = max(committed.commit_ms, expiry.empty_since_ms or NO_TIMESTAMP)
@@ -146,5 +146,5 @@ class OffsetSweep:
         return f"OffsetSweep({'at work' if self._pass else 'idle'}, {len(self._changed)} topics wait)"
 
 
-def _is_gone(committed: CommittedOffset, facts: TopicFacts | None) -> bool:
+def _is_gone(committed: StoredOffset, facts: TopicFacts | None) -> bool:
     return facts is None or committed.topic_id not in ("", facts.topic_id)

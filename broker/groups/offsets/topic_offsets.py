@@ -26,7 +26,7 @@ EXTRA_BYTES: Final = 200
 """…of what is kept aside, without the text."""
 
 
-class CommittedOffset(NamedTuple):
+class StoredOffset(NamedTuple):
     """`expire_ms` is a client's own, else -1 (offsets.retention.minutes counts)."""
 
     offset: int
@@ -54,7 +54,7 @@ class TopicOffsets:
         self._entries = bytearray()
         self._extras: dict[int, _Extra] | None = None
 
-    def put(self, partition: int, committed: CommittedOffset) -> int:
+    def put(self, partition: int, committed: StoredOffset) -> int:
         """Keep the offset instead of that partition's last one; the bytes by which this object has grown."""
         offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
         partitions, grown = self._partitions, 0
@@ -79,13 +79,13 @@ class TopicOffsets:
         del self._entries[at * _SIZE : (at + 1) * _SIZE]
         return self._drop_extra(partition) - ENTRY_BYTES
 
-    def get(self, partition: int) -> CommittedOffset | None:
+    def get(self, partition: int) -> StoredOffset | None:
         at = self._place_of(partition)
         if at >= len(self._partitions) or self._partitions[at] != partition:
             return None
         return self._made(partition, *_ENTRY.unpack_from(self._entries, at * _SIZE))
 
-    def items(self) -> Iterator[tuple[int, CommittedOffset]]:
+    def items(self) -> Iterator[tuple[int, StoredOffset]]:
         """By partition; of a copy, so what is iterated may change meanwhile."""
         entries = _ENTRY.iter_unpack(bytes(self._entries))
         for partition, entry in zip(self._partitions.tolist(), entries, strict=True):
@@ -95,10 +95,10 @@ class TopicOffsets:
         """True if an offset may be of a topic with another id."""
         return bool(self._extras) or self.topic_id not in ("", topic_id)
 
-    def _made(self, partition: int, offset: int, commit_ms: int, leader_epoch: int) -> CommittedOffset:
+    def _made(self, partition: int, offset: int, commit_ms: int, leader_epoch: int) -> StoredOffset:
         extra = None if self._extras is None else self._extras.get(partition)
         metadata, expire_ms, topic_id = ("", NO_TIMESTAMP, self.topic_id) if extra is None else extra
-        return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
+        return StoredOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
 
     def _place_of(self, partition: int) -> int:
         """The place where it is, or belongs; at once where all partitions from 0 on are there."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.offsets.topic_offsets import CommittedOffset
+from broker.groups.offsets.topic_offsets import StoredOffset
 from penstock.errors import (
     FencedInstanceIdError,
     GroupIdNotFoundError,
@@ -28,13 +28,13 @@ def shard() -> OffsetsShard:
 
 def test_an_offset_is_kept_with_all_that_was_said_of_it(shard: OffsetsShard) -> None:
     assert shard.commit("g", {"t:0": 7, "u:0": 9}, leader_epoch=4, metadata="note") == [None, None]
-    assert shard.offsets.state.get("g", "t", 0) == CommittedOffset(
+    assert shard.offsets.state.get("g", "t", 0) == StoredOffset(
         7, 4, "note", shard.wall_ms, topic_id=shard.topics.id("t")
     )
     assert shard.fetched("g") == {"t:0": 7, "u:0": 9}
 
     shard.reload()
-    assert shard.offsets.state.get("g", "t", 0) == CommittedOffset(
+    assert shard.offsets.state.get("g", "t", 0) == StoredOffset(
         7, 4, "note", shard.wall_ms, topic_id=shard.topics.id("t")
     )
 
@@ -53,7 +53,7 @@ def test_a_topic_is_found_by_its_id(shard: OffsetsShard) -> None:
 def test_a_time_of_expiry_is_the_clients_own_and_leaves_no_room_for_the_rest(shard: OffsetsShard) -> None:
     shard.commit("g", {"t:0": 7}, retention_ms=1_000, leader_epoch=4)
     committed = shard.offsets.state.get("g", "t", 0)
-    assert committed == CommittedOffset(7, commit_ms=shard.wall_ms, expire_ms=shard.wall_ms + 1_000)
+    assert committed == StoredOffset(7, commit_ms=shard.wall_ms, expire_ms=shard.wall_ms + 1_000)
     shard.commit("g", {"t:0": 7}, retention_ms=(1 << 63) - 1)
     committed = shard.offsets.state.get("g", "t", 0)
     assert committed is not None

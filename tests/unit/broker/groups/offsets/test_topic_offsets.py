@@ -3,7 +3,7 @@ from __future__ import annotations
 import tracemalloc
 
 from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
-from broker.groups.offsets.topic_offsets import CommittedOffset, TopicOffsets
+from broker.groups.offsets.topic_offsets import StoredOffset, TopicOffsets
 from broker.groups.records.offset_records import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
@@ -11,7 +11,7 @@ from broker.groups.records.offset_records import (
     OffsetCommitValue,
 )
 
-PLAIN = CommittedOffset(5, 2, commit_ms=9, topic_id="id")
+PLAIN = StoredOffset(5, 2, commit_ms=9, topic_id="id")
 
 
 def test_offsets_are_told_by_partition_whatever_their_order_was() -> None:
@@ -27,7 +27,7 @@ def test_offsets_are_told_by_partition_whatever_their_order_was() -> None:
 
 def test_what_most_offsets_have_not_is_kept_aside_and_goes_with_the_next_commit() -> None:
     offsets = TopicOffsets("id")
-    rich = CommittedOffset(5, 2, "text", 9, 77, "other")
+    rich = StoredOffset(5, 2, "text", 9, 77, "other")
     grown = [offsets.put(1, PLAIN), offsets.put(1, rich), offsets.put(1, PLAIN), offsets.put(1, rich), offsets.pop(1)]
     assert sum(grown) == 0
     offsets.put(1, rich)
@@ -41,7 +41,7 @@ def test_a_record_of_an_old_kafka_means_the_same() -> None:
     state = GroupOffsetsState()
     key = LegacyOffsetCommitKey(group="g", topic="t", partition=1)
     state.replay_legacy(key, LegacyOffsetCommitValue(offset=4, metadata="m", commit_timestamp=6))
-    assert state.get("g", "t", 1) == CommittedOffset(4, metadata="m", commit_ms=6)
+    assert state.get("g", "t", 1) == StoredOffset(4, metadata="m", commit_ms=6)
     state.replay_legacy(key, None)
     assert state.statistics() == OffsetStatistics(0, 0, 0)
 
