@@ -35,7 +35,7 @@ _NAMES: Final[dict[str, Any]] = {
 
 _NULL: Final = (-1,)
 _NULL_TAGGED: Final = (-1, 0)
-"""The markers of a struct that is null. Kafka writes 0 in a tagged field; it could leave the field out, as we do."""
+"""The markers of a struct that is null. In a tagged field Kafka writes 0."""
 
 
 def compile_reader(cls: type, version: int, flexible: bool) -> Reader:

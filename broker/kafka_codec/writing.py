@@ -4,7 +4,8 @@
 
 Neighbours of fixed size are packed at once, together with the length that follows them. What lies between two records
 becomes one `bytes`; the records stay the objects that they are. A tagged field is written where it differs from its
-default. The writer raises what a wrong value causes; codec.py makes an `EncodeError` of it.
+default; a struct that may be null always, because Kafka takes a missing one for one of defaults. The writer raises what
+a wrong value causes; codec.py makes an `EncodeError` of it.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class _Writing:
             self.finish()
             return
         with self.source.block(f"if {one} is None:"):
-            self.source.add(f"{self._out} += b'\\xff'")
+            self.source.add(f"{self._out}.append({0xFF if declared.tag is None else 0})")
         with self.source.block("else:"):
             self._values.append("1")
             self._codes += "b"
@@ -190,7 +191,8 @@ class _Writing:
         self.source.add(f"{count} = 0", f"{section} = b''")
         outer = self._out
         for expression, where, declared in tagged:
-            with self.source.block(f"if {_differs(declared, expression)}:"):
+            is_always_told = declared.kind == "struct" and self._version in declared.null
+            with self.source.block(f"if {is_always_told or _differs(declared, expression)}:"):
                 self._out = self.source.name("out")
                 self.source.add(f"{count} += 1", f"{self._out} = bytearray()")
                 self._field(declared, expression, where)

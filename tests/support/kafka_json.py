@@ -32,7 +32,7 @@ def _struct(one: Any, version: int) -> dict[str, Any]:
         if type(one).__name__ == "MemberMetadata" and name in ("subscription", "assignment"):
             found[name] = _consumer_protocol(name, value)
             continue
-        if field.tag is not None and field.kind in ("int64", "array") and value == field.default:
+        if field.tag is not None and (value == [] if field.kind == "array" else value == field.default is not None):
             continue
         found[_camel(name)] = _value(value, field.element if field.kind in ("array", "struct") else field.kind, version)
     return found

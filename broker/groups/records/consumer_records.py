@@ -120,11 +120,11 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @struct
 class CurrentTopicPartitions:
-    """`assignment_epochs` has, for each partition, the epoch in which the member got it."""
+    """`assignment_epochs` has, for each partition, the epoch in which the member got it; old records have none."""
 
     topic_id: str = uuid()
     partitions: list[int] = array(int32)
-    assignment_epochs: list[int] | None = array(int32, null="0+", tag=0, default=None)
+    assignment_epochs: list[int] | None = array(int32, null="0+", tag=0)
 
 
 @message(versions="0", flexible="0+")

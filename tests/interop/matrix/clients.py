@@ -104,7 +104,7 @@ def _node(package: str, program: str) -> Callable[[], Command]:
     return command
 
 
-def _java() -> tuple[str, Path, str]:
+def java_jars() -> tuple[str, Path, str]:
     """java itself, the folder of the jars that the pom names, and Kafka's version."""
     pom = DRIVERS / "java" / "pom.xml"
     found = re.search(r"<kafka.version>(.*)</kafka.version>", pom.read_text())
@@ -126,14 +126,14 @@ def _java() -> tuple[str, Path, str]:
 
 
 def _java_client() -> Command:
-    java, jars, version = _java()
+    java, jars, version = java_jars()
     source = DRIVERS / "java" / "Driver.java"
     _run([_tool("javac"), "-cp", f"{jars}/*", "-d", str(jars), str(source)], jars, "the driver was not compiled")
     return Command([java, "-Xmx256M", "-cp", f"{jars}:{jars}/*", "Driver"], version)
 
 
 def _java_tools() -> Command:
-    _, jars, version = _java()
+    _, jars, version = java_jars()
     return Command([sys.executable, "-m", "tests.interop.drivers.java_tools", f"{jars}/*"], version)
 
 
