@@ -126,7 +126,10 @@ class ClassicGroups:
             protocol_type=group.protocol_type,
             protocol_name=(group.protocol_name or "") if is_stable else "",
             group_epoch=group.generation,
-            members=tuple(_described(member, group if is_stable else None) for member in group.members.values()),
+            members=tuple(
+                _described(member, member.metadata_of(group.protocol_name) if is_stable else b"")
+                for member in group.members.values()
+            ),
         )
 
     def statistics(self) -> ClassicStatistics:
@@ -149,13 +152,13 @@ class ClassicGroups:
         return f"ClassicGroups({len(self._all())})"
 
 
-def _described(member: ClassicMember, stable: ClassicGroup | None) -> GroupMember:
+def _described(member: ClassicMember, metadata: bytes) -> GroupMember:
     return GroupMember(
         member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client.client_id,
         client_host=member.client.client_host,
         member_type=GroupType.CLASSIC,
-        metadata=b"" if stable is None else member.metadata_of(stable.protocol_name),
-        assignment_bytes=b"" if stable is None else member.assignment,
+        metadata=metadata,
+        assignment_bytes=member.assignment,
     )

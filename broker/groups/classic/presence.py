@@ -35,13 +35,14 @@ class Presence:
         turn.answer(ticket, HeartbeatResponse())
 
     def leave(self, turn: Turn, ticket: Ticket, request: LeaveGroupRequest, client: Client) -> None:
-        """Members by their ids; static ones by their instance alone, as administrators remove them."""
-        group = self._found(request.group_id)
+        """Members by their ids; static ones by their instance alone, as administrators remove them. Each has its own
+        answer, also those of a group that there is not."""
+        group = self._rounds.find(request.group_id)
         left = []
         for leaving in request.members:
-            error = self._left(turn, group, leaving)
+            error = self._left(turn, group, leaving) if group is not None else _no_group(request.group_id)
             left.append(LeftMember(leaving.member_id, leaving.group_instance_id, error))
-        if any(one.error is None for one in left):
+        if group is not None and any(one.error is None for one in left):
             self._rounds.go_on(turn, group)
         turn.answer(ticket, LeaveGroupResponse(tuple(left)))
 
@@ -76,5 +77,9 @@ class Presence:
 
     def _found(self, group_id: str) -> ClassicGroup:
         if (group := self._rounds.find(group_id)) is None:
-            raise UnknownMemberIdError(f"there is no group {group_id}: join again without an id")
+            raise _no_group(group_id)
         return group
+
+
+def _no_group(group_id: str) -> UnknownMemberIdError:
+    return UnknownMemberIdError(f"there is no group {group_id}: join again without an id")
