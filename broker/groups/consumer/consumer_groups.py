@@ -16,6 +16,7 @@ from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.heartbeats import Heartbeats
 from broker.groups.consumer.replay import ConsumerReplay
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
+from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.targets import assignor_of
 from broker.groups.group_config import GroupConfig
 from broker.groups.timers import Timers
@@ -86,6 +87,7 @@ class ConsumerGroups:
         return []
 
     def _heartbeat(self, turn: Turn, ticket: Ticket, request: ConsumerGroupHeartbeatRequest, client: Client) -> None:
+        check_heartbeat(request, self._config)
         if request.member_epoch in (LEAVES, LEAVES_FOR_A_WHILE):
             turn.answer(ticket, self._departures.leave(turn, request))
         else:

@@ -23,7 +23,6 @@ from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.consumer.regex import matching
-from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.group_config import GroupConfig
 from broker.groups.turn import Client, Turn
 from penstock.errors import GroupIdNotFoundError
@@ -46,7 +45,6 @@ class Heartbeats:
     def beat(
         self, turn: Turn, request: ConsumerGroupHeartbeatRequest, client: Client
     ) -> ConsumerGroupHeartbeatResponse:
-        check_heartbeat(request, self._config)
         held = None if request.owned_partitions is None else assignment_of(request.owned_partitions)
         group = self._group(request)
         if request.member_epoch == JOINS:
