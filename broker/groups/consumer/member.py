@@ -28,10 +28,10 @@ UNKNOWN_EPOCH: Final = 0
 class MemberState(IntEnum):
     """Kafka's numbers, as they stand in the records."""
 
-    STABLE = 1
-    UNREVOKED_PARTITIONS = 2
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
     """It stays in its epoch until it has given up what it is to give up."""
-    UNRELEASED_PARTITIONS = 3
+    UNRELEASED_PARTITIONS = 2
     """It is in the new epoch, and waits for partitions that others have not given up yet."""
 
 

@@ -53,7 +53,7 @@ def metadata_value(member: Member) -> ConsumerGroupMemberMetadataValue:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.names),
-        subscribed_topic_regex=member.regex,
+        subscribed_topic_regex=member.regex or "",
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         classic_member_metadata=None
