@@ -15,8 +15,8 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.heartbeats import Heartbeats
 from broker.groups.consumer.replay import ConsumerReplay
-from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.consumer.request_checks import check_heartbeat
+from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.consumer.targets import assignor_of
 from broker.groups.group_config import GroupConfig
 from broker.groups.timers import Timers
