@@ -15,10 +15,12 @@ from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGro
 
 class OffsetExpiry(NamedTuple):
     """The offsets of a group may expire now, but for topics that a member reads. They do so offsets.retention.minutes
-    after their commit, and not before the group has been empty for as long where `empty_since_ms` is known."""
+    after their commit, and not before the group has been empty for as long."""
 
     empty_since_ms: int | None = None
-    """By the calendar."""
+    """By the calendar, where a record says it."""
+    is_empty: bool = False
+    """The group had members and has none now; without a record the time counts from when that was first noticed."""
 
 
 class OffsetGroups(Protocol):

@@ -53,6 +53,8 @@ class OffsetSweep:
         self._changed: set[str] = set()
         """Topics that the next pass looks at."""
         self._is_expiry_due = False
+        self._empty_since_ms: dict[str, int] = {}
+        """Groups that were found empty and have no record of since when. Soft: a new leader begins to count anew."""
 
     def loaded(self, turn: Turn) -> None:
         """Begin to look: the state is that of the whole log."""
@@ -109,8 +111,8 @@ class OffsetSweep:
                 cost += self._visit(turn, group_id, topic, self._pass.expires)
                 continue
             cost += _GROUP_COST
-            if self._pass.expires and group_id not in self._state and self._groups.knows(group_id):
-                self._groups.delete_if_empty(turn, group_id)
+            if self._pass.expires:
+                self._end_group(turn, group_id)
         self._timers.set(_PORTION, turn.now_ms + 1, self._go_on)
 
     def _visit(self, turn: Turn, group_id: str, topic: str, expires: bool) -> int:
@@ -119,7 +121,7 @@ class OffsetSweep:
         if offsets is None:
             return 1
         facts = turn.topics.by_name(topic)
-        expiry = self._expiry_of(group_id, topic) if expires else None
+        expiry = self._expiry_of(turn, group_id, topic) if expires else None
         if expiry is None and facts is not None and not offsets.has_other_id(facts.topic_id):
             return 1
         cost = len(offsets)
@@ -129,12 +131,25 @@ class OffsetSweep:
                 cost += _TOMBSTONE_COST
         return cost
 
-    def _expiry_of(self, group_id: str, topic: str) -> OffsetExpiry | None:
+    def _end_group(self, turn: Turn, group_id: str) -> None:
+        """After its topics."""
+        knows = self._groups.knows(group_id)
+        if knows and group_id not in self._state:
+            self._groups.delete_if_empty(turn, group_id)
+            knows = self._groups.knows(group_id)
+        expiry = self._groups.offset_expiry(group_id) if knows else None
+        if expiry is None or not expiry.is_empty:
+            self._empty_since_ms.pop(group_id, None)
+
+    def _expiry_of(self, turn: Turn, group_id: str, topic: str) -> OffsetExpiry | None:
         if not self._groups.knows(group_id):
             return OffsetExpiry()
         if self._groups.is_subscribed(group_id, topic):
             return None
-        return self._groups.offset_expiry(group_id)
+        expiry = self._groups.offset_expiry(group_id)
+        if expiry is not None and expiry.is_empty and expiry.empty_since_ms is None:
+            return expiry._replace(empty_since_ms=self._empty_since_ms.setdefault(group_id, turn.wall_ms))
+        return expiry
 
     def _is_expired(self, turn: Turn, committed: StoredOffset, expiry: OffsetExpiry) -> bool:
         if committed.expire_ms != NO_TIMESTAMP:

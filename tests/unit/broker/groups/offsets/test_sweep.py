@@ -69,7 +69,7 @@ def test_an_empty_group_keeps_its_offsets_for_seven_days_however_old_they_are(sh
     group = shard.groups.groups["g"] = SomeGroup(subscribed={"t"})
     shard.commit("g", {"t:0": 1})
     shard.pass_time(30 * DAY_MS)
-    group.subscribed, group.expiry, group.is_empty = set(), OffsetExpiry(empty_since_ms=shard.wall_ms), True
+    group.subscribed, group.expiry, group.is_empty = set(), OffsetExpiry(shard.wall_ms), True
     shard.pass_time(7 * DAY_MS - CHECK_MS)
     assert shard.fetched("g") == {"t:0": 1}
     shard.pass_time(2 * CHECK_MS)
@@ -85,6 +85,21 @@ def test_an_offset_that_is_set_in_a_group_long_empty_has_seven_days(shard: Offse
     shard.pass_time(6 * DAY_MS)
     assert shard.fetched("g") == {"t:0": 1}
     shard.pass_time(2 * DAY_MS)
+    assert shard.fetched("g") == {}
+
+
+def test_without_a_record_the_time_counts_from_when_the_group_was_first_found_empty(shard: OffsetsShard) -> None:
+    group = shard.groups.groups["g"] = SomeGroup(subscribed={"t"})
+    shard.commit("g", {"t:0": 1})
+    shard.pass_time(30 * DAY_MS)
+    group.subscribed, group.expiry = set(), OffsetExpiry(is_empty=True)
+    shard.pass_time(6 * DAY_MS)
+    group.subscribed, group.expiry = {"t"}, OffsetExpiry()
+    shard.pass_time(2 * CHECK_MS)
+    group.subscribed, group.expiry = set(), OffsetExpiry(is_empty=True)
+    shard.pass_time(7 * DAY_MS - CHECK_MS)
+    assert shard.fetched("g") == {"t:0": 1}
+    shard.pass_time(3 * CHECK_MS)
     assert shard.fetched("g") == {}
 
 
