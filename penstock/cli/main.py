@@ -31,6 +31,7 @@ from penstock.cli.console import consume, produce
 from penstock.cli.demo import command as demo
 from penstock.cli.edge.run import run_command
 from penstock.cli.files import log, metadata
+from penstock.cli.groups import command as groups
 from penstock.cli.moves import balance, reassignments
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(topics.app, name="topics")
+app.add_typer(groups.app, name="groups")
 app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(log_dirs.app, name="log-dirs")
 app.add_typer(configs.app, name="configs")

@@ -75,6 +75,23 @@ def awaited(
     return passed_on
 
 
+def blocking_awaited(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[PlainFace[AsyncFace[C]], P], R]:
+    """`blocking`, for a face whose calls are an async face, which has this one `awaited`."""
+    own = _copy(call)
+
+    async def passed_on(face: AsyncFace[C], /, *args: P.args, **more: P.kwargs) -> R:
+        face._bind()
+        return await own(face._calls, *args, **more)
+
+    @functools.wraps(own)
+    def blocked(self: PlainFace[AsyncFace[C]], /, *args: P.args, **more: P.kwargs) -> R:
+        return self._run(passed_on, self._calls, *args, **more)
+
+    return blocked
+
+
 def at_once(call: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[Face[C], P], R]:
     """The same call, which waits for nothing and runs in the caller's thread."""
     own = _copy(call)

@@ -7,8 +7,9 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.faces import blocking, face
+from penstock.client.faces import blocking, blocking_awaited, face
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
 from penstock.client.options.typed_options import AdminOptions
@@ -64,6 +65,15 @@ class Admin:
     alter_replica_log_dirs = blocking(AsyncAdmin.alter_replica_log_dirs)
     list_offsets = blocking(AsyncAdmin.list_offsets)
     describe_producers = blocking(AsyncAdmin.describe_producers)
+    list_groups = blocking_awaited(GroupCalls.list_groups)
+    describe_group = blocking_awaited(GroupCalls.describe_group)
+    describe_groups = blocking_awaited(GroupCalls.describe_groups)
+    group_offsets = blocking_awaited(GroupCalls.group_offsets)
+    group_lag = blocking_awaited(GroupCalls.group_lag)
+    alter_group_offsets = blocking_awaited(GroupCalls.alter_group_offsets)
+    reset_group_offsets = blocking_awaited(GroupCalls.reset_group_offsets)
+    delete_groups = blocking_awaited(GroupCalls.delete_groups)
+    delete_group_offsets = blocking_awaited(GroupCalls.delete_group_offsets)
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them.

@@ -34,13 +34,17 @@ class AdminCore:
         self.closed = False
         self._is_bound = False
 
-    async def start(self, face: object) -> None:
-        """Reaches the cluster, for a face that is closed once its user drops it; BootstrapError when it cannot."""
+    def bind(self, face: object) -> None:
+        """From now on the client is closed once its user drops this face; it belongs to the running loop."""
         if self.closed:
             raise ClientClosedError("this admin client is closed; make a new one")
         if not self._is_bound:
             self._is_bound = True
             close_when_forgotten(face, repr(face), self, OnLoop(asyncio.get_running_loop()))
+
+    async def start(self, face: object) -> None:
+        """Reaches the cluster; BootstrapError when it cannot."""
+        self.bind(face)
         await self.cluster.wait_ready()
 
     def deadline_ms(self) -> int:

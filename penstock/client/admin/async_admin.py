@@ -1,4 +1,4 @@
-"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum and offsets, for an event loop.
+"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum, offsets and groups, for an event loop.
 
 Each method checks what the user gave, reaches the cluster, and leaves the rest to the module of its subject. A change
 goes to any broker and, where that one says NotController, to the one that it names. It is over when every broker in
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from penstock.client import forks
-from penstock.client.admin import brokers, cluster_views, configs, log_dirs, reassignments, topic_views
+from penstock.client.admin import brokers, cluster_views, configs, elections, log_dirs, reassignments, topic_views
 from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.admin_types import (
     BrokerDescription,
@@ -21,18 +21,17 @@ from penstock.client.admin.admin_types import (
     TopicDescription,
 )
 from penstock.client.admin.delete_records import checked_deletions, delete_records
-from penstock.client.admin.elections import order_elections
+from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.health.health_check import ClusterHealth
 from penstock.client.admin.health.judge import judge
 from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
 from penstock.client.cluster import arguments
-from penstock.client.cluster.arguments import MAX_INT32
 from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.faces import face
+from penstock.client.faces import awaited, face
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
 from penstock.client.options.typed_options import AdminOptions
@@ -57,7 +56,11 @@ class AsyncAdmin:
         self._core = AdminCore(bootstrap, options, given_or_system(environment))
         self._cluster = self._core.cluster
         self._topics = TopicChanges(self._cluster)
+        self._calls = GroupCalls(self._core)
         forks.belongs_here(self)
+
+    def _bind(self) -> None:
+        self._core.bind(self)
 
     async def start(self) -> None:
         """Reaches the cluster; BootstrapError when it cannot."""
@@ -96,16 +99,14 @@ class AsyncAdmin:
         nothing is changed, and the topic is returned as it is.
         """
         arguments.checked_topic(name)
-        arguments.checked_number("total", total, 1, MAX_INT32)
+        arguments.checked_number("total", total, 1, arguments.MAX_INT32)
         by_hand = arguments.checked_assignments(assignments)
         deadline_ms = await self._begin()
         return await self._topics.add_partitions(name, total, by_hand, deadline_ms, validate_only=validate_only)
 
     async def delete_topic(self, name: str) -> None:
-        """Deletes the topic that has the name now, and waits until no broker in service knows it any more.
-
-        A topic that is made anew under the name meanwhile stays.
-        """
+        """Deletes the topic that has the name now, and waits until no broker in service knows it any more. A topic that
+        is made anew under the name meanwhile stays."""
         await self._topics.delete(arguments.checked_topic(name), await self._begin())
 
     async def list_topics(self) -> list[str]:
@@ -125,10 +126,8 @@ class AsyncAdmin:
         return await topic_views.describe_all(self._cluster, await self._begin())
 
     async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes every record below the offset of each partition; -1 is everything that can be read now.
-
-        The low watermark of each partition: below it nothing is left on any live replica.
-        """
+        """Deletes every record below the offset of each partition; -1 is everything that can be read now. The low
+        watermark of each partition: below it nothing is left on any live replica."""
         wanted = checked_deletions(before_offsets)
         return await delete_records(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
@@ -141,7 +140,7 @@ class AsyncAdmin:
         the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
         """
         wanted = None if partitions is None else arguments.checked_partitions(partitions)
-        return await order_elections(self._cluster, wanted, unclean, await self._begin())
+        return await elections.order_elections(self._cluster, wanted, unclean, await self._begin())
 
     async def alter_partition_reassignments(
         self, replicas: Mapping[TopicPartition, Sequence[int] | None]
@@ -180,9 +179,7 @@ class AsyncAdmin:
         validate_only: bool = False,
     ) -> None:
         """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
-
-        Over when every broker in service has heard of it.
-        """
+        Over when every broker in service has heard of it."""
         resource = configs.topic_resource(arguments.checked_topic(name))
         wanted = configs.checked_changes('{"retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)
@@ -218,7 +215,7 @@ class AsyncAdmin:
         PolicyViolationError while it runs or has replicas: move them away first. A process with its id that comes back
         later is a new broker. A voter of the quorum that has the id stays one.
         """
-        arguments.checked_number("broker_id", broker_id, 0, MAX_INT32)
+        arguments.checked_number("broker_id", broker_id, 0, arguments.MAX_INT32)
         await brokers.forget_broker(self._cluster, broker_id, await self._begin())
 
     async def cluster_health(self) -> ClusterHealth:
@@ -241,19 +238,14 @@ class AsyncAdmin:
         """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
         offset that it has."""
         offset = None if at_offset is None else arguments.checked_number("at_offset", at_offset, 0)
-        node = None if node_id is None else arguments.checked_number("node_id", node_id, 0, MAX_INT32)
+        node = None if node_id is None else arguments.checked_number("node_id", node_id, 0, arguments.MAX_INT32)
         return await content_of_one(self._cluster, offset, node, await self._begin())
 
     async def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
     ) -> dict[int, BrokerLogDirs]:
         """The contents of brokers' log dirs: of these brokers, or of all; of these topics, or of all."""
-        wanted = (
-            None
-            if broker_ids is None
-            else {arguments.checked_number("broker_ids", i, 0, MAX_INT32) for i in broker_ids}
-        )
-        named = [arguments.checked_topic(topic) for topic in topics]
+        wanted, named = log_dirs.checked_choice(broker_ids, topics)
         return await log_dirs.describe_log_dirs(self._cluster, wanted, named, await self._begin())
 
     async def alter_replica_log_dirs(
@@ -270,8 +262,7 @@ class AsyncAdmin:
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
-        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
-        'latest'."""
+        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence means 'latest'."""
         wanted = arguments.checked_offset_specs(partitions)
         return await list_offsets(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
@@ -279,6 +270,16 @@ class AsyncAdmin:
         """The idempotent producers that each partition's leader knows, the longest silent first."""
         wanted = arguments.checked_partitions(partitions)
         return await ask_known_producers(self._cluster, wanted, self._core.left_ms(await self._begin()))
+
+    list_groups = awaited(GroupCalls.list_groups)
+    describe_group = awaited(GroupCalls.describe_group)
+    describe_groups = awaited(GroupCalls.describe_groups)
+    group_offsets = awaited(GroupCalls.group_offsets)
+    group_lag = awaited(GroupCalls.group_lag)
+    alter_group_offsets = awaited(GroupCalls.alter_group_offsets)
+    reset_group_offsets = awaited(GroupCalls.reset_group_offsets)
+    delete_groups = awaited(GroupCalls.delete_groups)
+    delete_group_offsets = awaited(GroupCalls.delete_group_offsets)
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them."""

@@ -60,6 +60,14 @@ class ReassignmentProgress:
         return sum(known) if len(known) == len(self.left) else None
 
 
+def checked_choice(broker_ids: Iterable[int] | None, topics: Iterable[str]) -> tuple[set[int] | None, list[str]]:
+    """The brokers and the topics that a user asks for; TypeError or ValueError if they cannot be."""
+    named = [checked_topic(topic) for topic in topics]
+    if broker_ids is None:
+        return None, named
+    return {checked_number("broker_ids", broker_id, 0, MAX_INT32) for broker_id in broker_ids}, named
+
+
 async def describe_log_dirs(
     cluster: ClusterClient, broker_ids: Collection[int] | None, topics: Sequence[str], deadline_ms: int
 ) -> dict[int, BrokerLogDirs]:

@@ -84,9 +84,14 @@ CONSUMER_METHODS = {
     "unsubscribe": "write consumer.assign([])",
 }
 ADMIN_METHODS = {
+    "alter_consumer_group_offsets": "write admin.alter_group_offsets('shop', {TopicPartition('orders', 0): 100})",
     "create_topics": "write admin.create_topic('orders', partitions=6, replication_factor=3), once for each topic",
+    "delete_consumer_groups": "write admin.delete_groups(['shop'])",
     "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",
+    "describe_consumer_groups": "write admin.describe_groups(['shop'])",
+    "list_consumer_group_offsets": "write admin.group_offsets('shop')",
+    "list_consumer_groups": "write admin.list_groups()",
 }
 CALLBACK = "write future.add_done_callback(told); told(future) finds exception() or result() there"
 FUTURE_METHODS = {

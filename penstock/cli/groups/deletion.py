@@ -1,0 +1,81 @@
+"""`penstock groups delete|delete-offsets`: groups without members, and offsets that they have committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.groups.group_options import GroupId, GroupIds, GroupTopics, parse_topics
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import note, print_json, print_table
+from penstock.cli.patience.watch import patient_admin
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.errors import ApiError
+
+
+def delete(groups: GroupIds, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Delete groups and their committed offsets. A group that has members is refused."""
+    with patient_admin(bootstrap) as admin:
+        results = admin.delete_groups(groups)
+    failed = {group_id: error for group_id, error in results.items() if error is not None}
+    if len(results) == 1 and failed:
+        raise failed.popitem()[1]
+    if as_json:
+        print_json(
+            [
+                {"group_id": group_id, "deleted": error is None, "error": _text(error)}
+                for group_id, error in results.items()
+            ]
+        )
+    else:
+        for group_id in results:
+            if group_id not in failed:
+                print(f"deleted {group_id}")
+        for group_id, error in failed.items():
+            note(f"{group_id}: {error}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def delete_offsets(
+    group: GroupId, topic: GroupTopics = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
+) -> None:
+    """Delete committed offsets of a group, of topics that no member of it reads.
+
+    A topic without partitions means all that the group has committed of it, be the topic deleted or not.
+    """
+    topics = parse_topics(topic or ())
+    if not topics:
+        raise ConfigError("give the topics, like --topic orders, or --topic orders:0,2")
+    with patient_admin(bootstrap) as admin:
+        committed = admin.group_offsets(group)
+        wanted = [
+            tp for tp in committed if tp.topic in topics and tp.partition in (topics[tp.topic] or (tp.partition,))
+        ]
+        results = admin.delete_group_offsets(group, wanted) if wanted else {}
+    if not wanted:
+        raise ConfigError(
+            f"group {group!r} has committed nothing of {', '.join(topics)}; see `penstock groups describe`"
+        )
+    if as_json:
+        print_json(
+            [
+                {"topic": tp.topic, "partition": tp.partition, "deleted": error is None, "error": _text(error)}
+                for tp, error in results.items()
+            ]
+        )
+    else:
+        done = [tp for tp, error in results.items() if error is None]
+        print_table(["topic", "partition", "deleted"], [(*tp, committed[tp].offset) for tp in done])
+        for tp, error in results.items():
+            if error is not None:
+                note(f"{tp}: {error}")
+    if any(results.values()):
+        raise typer.Exit(1)
+
+
+def _text(error: ApiError | None) -> str | None:
+    return None if error is None else str(error)

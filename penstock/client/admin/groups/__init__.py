@@ -1,0 +1,1 @@
+"""Admin's calls about consumer groups: their members, committed offsets and lag."""

@@ -1,0 +1,128 @@
+"""Lists groups, and describes them with their members.
+
+Every broker lists the groups that it coordinates. A list is the answer of one round in which every broker in service
+has told its own: while a coordinator loads, or a broker is gone and its groups have not moved yet, it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from penstock.client.admin.cluster_views import newest_view, not_here
+from penstock.client.admin.groups.classic_assignment import assigned_partitions, topics_of_subscription
+from penstock.client.admin.groups.group_types import GroupDescription, GroupListing, MemberDescription
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.coordinators import Coordinators
+from penstock.client.wire.connection import Connection
+from penstock.errors import ApiError
+from penstock.messages.group_apis import DESCRIBE_GROUPS, LIST_GROUPS
+from penstock.messages.groups.consumer_protocol import TopicIdPartitions
+from penstock.messages.groups.listing import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    GroupMember,
+    ListGroupsRequest,
+)
+from penstock.messages.metadata import BrokerInfo
+from penstock.types import TopicPartition
+
+
+async def list_groups(
+    cluster: ClusterClient, states: Collection[str], types: Collection[str], deadline_ms: int
+) -> list[GroupListing]:
+    """Sorted by id. The error of a broker that does not tell its groups until the deadline."""
+    request, attempt = ListGroupsRequest(tuple(states), tuple(types)), 0
+    while True:
+        attempt += 1
+        brokers = [broker for broker in (await newest_view(cluster, deadline_ms)).brokers if not broker.fenced]
+        answers = await asyncio.gather(*(_groups_of(cluster, broker, request, deadline_ms) for broker in brokers))
+        errors = [answer for answer in answers if isinstance(answer, ApiError)]
+        if not errors:
+            found = {group.group_id: group for answer in answers if isinstance(answer, list) for group in answer}
+            return [found[group_id] for group_id in sorted(found)]
+        final = next((error for error in errors if not error.retriable), None)
+        wait_ms = cluster.backoff.wait_ms(attempt)
+        if final is not None or cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            raise final or errors[0]
+        await asyncio.sleep(max(wait_ms, 1) / 1000)
+
+
+async def _groups_of(
+    cluster: ClusterClient, broker: BrokerInfo, request: ListGroupsRequest, deadline_ms: int
+) -> list[GroupListing] | ApiError:
+    if not broker.host:
+        return not_here(broker.node_id)
+    left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
+    try:
+        answer = await cluster.connection_to(broker.endpoint).call(LIST_GROUPS, request, left_ms)
+    except ApiError as error:
+        return error
+    return [
+        GroupListing(group.group_id, group.state, group.group_type, group.protocol_type, broker.node_id)
+        for group in answer.groups
+    ]
+
+
+async def describe_groups(
+    coordinators: Coordinators, group_ids: Sequence[str], deadline_ms: int
+) -> dict[str, GroupDescription]:
+    """Each as its coordinator describes it, in the order of the ids."""
+
+    async def ask(
+        connection: Connection, named: Sequence[str], left_ms: int
+    ) -> Mapping[str, DescribedGroup | ApiError]:
+        answer = await connection.call(DESCRIBE_GROUPS, DescribeGroupsRequest(tuple(named)), left_ms)
+        return {group.group_id: group.error or group for group in answer.groups}
+
+    answers = await coordinators.ask_each(group_ids, ask, deadline_ms)
+    found: dict[str, GroupDescription] = {}
+    for group_id, answer in answers.items():
+        if isinstance(answer, ApiError):
+            found[group_id] = GroupDescription(group_id, answer)
+        else:
+            found[group_id] = _description(answer, await coordinators.node_of(group_id, deadline_ms))
+    return found
+
+
+def _description(group: DescribedGroup, coordinator_id: int) -> GroupDescription:
+    return GroupDescription(
+        group.group_id,
+        None,
+        group.state,
+        group.group_type,
+        group.protocol_type,
+        group.protocol_name,
+        group.group_epoch,
+        group.assignment_epoch,
+        coordinator_id,
+        tuple(_member(member) for member in group.members),
+    )
+
+
+def _member(member: GroupMember) -> MemberDescription:
+    assignment, target = _partitions(member.assignment), _partitions(member.target_assignment)
+    if member.assignment_bytes and not assignment:  # the coordinator of a classic group need not understand them
+        assignment = target = assigned_partitions(member.assignment_bytes)
+    return MemberDescription(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.rack_id,
+        member.member_epoch,
+        member.subscribed_topic_names or topics_of_subscription(member.metadata),
+        member.subscribed_topic_regex,
+        assignment,
+        target,
+        member.member_type,
+    )
+
+
+def _partitions(topics: Sequence[TopicIdPartitions]) -> tuple[TopicPartition, ...]:
+    """By name; a topic that was deleted has only its id left."""
+    return tuple(
+        TopicPartition(topic.topic or topic.topic_id, number)
+        for topic in sorted(topics, key=lambda one: one.topic)
+        for number in sorted(topic.partitions)
+    )
