@@ -240,4 +240,30 @@ REGRESSIONS = (
             cold_share=0.0,
         ),
     ),
+    Regression(
+        "records that share the batch of one from before",
+        "a writer sent so seldom that each record which it sent to the whole cluster joined a batch from before, whose"
+        " delivery time-out was near; its check took that for a cluster that takes no record",
+        Plan(
+            seed=69,
+            seconds=8.878685788857602,
+            nodes=(NodePlan(is_broker=True, is_voter=True, log_dirs=1, clock_rate=1.0),) * 3,
+            config={
+                "controller.quorum.election.timeout.ms": 500,
+                "controller.quorum.fetch.timeout.ms": 1000,
+                "broker.heartbeat.interval.ms": 200,
+                "broker.session.timeout.ms": 1500,
+                "replica.lag.time.max.ms": 1000,
+                "default.replication.factor": 2,
+                "min.insync.replicas": 1,
+            },
+            topics=(TopicPlan(name="topic-0", partitions=1, replication_factor=2, config={}),),
+            writers=(WriterPlan(topic="topic-0", linger_ms=0, pause_s=0.5, records=1, is_keyed=True),),
+            readers=(ReaderPlan(topic="topic-0", pause_s=0.05),),
+            faults=(Fault(at_s=0.5, kind=Kind.POWER_ALL, target=0, other=1, seconds=7.916484663676783, amount=0.5),),
+            weather=Weather(),
+            cold_share=0.0,
+            delivery_timeout_ms=5_000,
+        ),
+    ),
 )

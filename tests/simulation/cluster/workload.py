@@ -214,7 +214,7 @@ class Clients:
             await asyncio.sleep(plan.pause_s)
         await producer.flush()
         if self.whole_ms is not None:
-            self._require_some(number, plan.topic)
+            await self._require_some(producer, number, plan, waiting)
         self.possible_duplicates[number] = producer.statistics().possible_duplicates
         await producer.close()
         assert not waiting, f"writer {number}: flush and close are over, and {len(waiting)} records have no answer"
@@ -283,12 +283,19 @@ class Clients:
         if is_acked:
             self._acked_ms[number] = now_ms
 
-    def _require_some(self, number: int, topic: str) -> None:
+    async def _require_some(
+        self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: dict[int, int]
+    ) -> None:
         """Requires that a whole cluster took some of the records that it was sent: the answers may all be failures, and
-        prompt."""
+        prompt. They may also have shared their batch with a record from before: then it is to take one more."""
         was_asked = self._asked_ms.get(number, -1) >= (self.whole_ms or 0)
-        if was_asked and number not in self._acked_ms and not (self._is_remade(topic) or self._has_limit):
-            self.ledger.report("refused", f"writer {number}: a whole cluster has taken no record of {topic}")
+        if not was_asked or self._is_remade(plan.topic) or self._has_limit:
+            return
+        if number not in self._acked_ms:
+            await self._send(producer, number, plan, waiting, plan.records if plan.in_bulk else 1)
+            await producer.flush()
+        if number not in self._acked_ms:
+            self.ledger.report("refused", f"writer {number}: a whole cluster has taken no record of {plan.topic}")
 
     def _is_remade(self, topic: str) -> bool:
         return any(plan.name == topic and plan.kind is TopicKind.REMADE for plan in self.plan.topics)
