@@ -113,6 +113,8 @@ def by_pair(rows: Iterable[Row]) -> dict[Key, ByPair]:
 def figures(row: Row) -> dict[str, float]:
     """The figures of one row that the table shows."""
     kind = row["row"]
+    if kind == "figures":
+        return dict(row.get("figures", {}))
     if kind in ("produce", "consume"):
         found = {row["how"]: row["records_per_s"]} if "records_per_s" in row else {}
         return found | ({f"{row['how']}-cpu": row["cpu_us"]} if found and "cpu_us" in row else {})

@@ -8,13 +8,15 @@ broker_client_kafka.py.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -51,6 +53,18 @@ class System(Protocol):
 
     def kafka_client(self, *arguments: str) -> tuple[list[str], Path]:
         """The same for the client of Kafka's protocol."""
+        ...
+
+    def index_of(self, node_id: int) -> int:
+        """The place of a node in `kafka_bootstrap`."""
+        ...
+
+    def end(self, node_id: int, *, gently: bool) -> Callable[[], object]:
+        """Stops a node in order, or kills it (-9); what is returned waits until it has ended."""
+        ...
+
+    def start(self, node_id: int) -> None:
+        """Again, on its directories."""
         ...
 
 
@@ -92,11 +106,25 @@ class Penstock:
     def pids(self) -> list[int]:
         return self._pids
 
-    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
+    def _tell(self, command: str) -> None:
         if self._host.stdin is not None:
-            self._host.stdin.write(f"{name} {partitions}\n")
+            self._host.stdin.write(f"{command}\n")
             self._host.stdin.flush()
+
+    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
+        self._tell(f"{name} {partitions}")
         self._answer()
+
+    def index_of(self, node_id: int) -> int:
+        return node_id
+
+    def end(self, node_id: int, *, gently: bool) -> Callable[[], object]:
+        self._tell(f"{'stop' if gently else 'kill'} {node_id}")
+        return self._answer
+
+    def start(self, node_id: int) -> None:
+        self._tell(f"start {node_id}")
+        self._pids = self._answer()["pids"]
 
     def client(self, *arguments: str) -> tuple[list[str], Path]:
         command = [str(_python_of(self._tree)), "-m", "benchmarks.broker_client_penstock", *arguments]
@@ -118,6 +146,17 @@ class Kafka:
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._peer.processes]
+
+    def index_of(self, node_id: int) -> int:
+        return node_id - 1
+
+    def end(self, node_id: int, *, gently: bool) -> Callable[[], object]:
+        process = self._peer.processes[node_id - 1]
+        process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
+        return functools.partial(process.wait, STOP_TIMEOUT_S)
+
+    def start(self, node_id: int) -> None:
+        self._peer.restart(node_id - 1)
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         from confluent_kafka.admin import AdminClient, NewTopic
@@ -151,11 +190,17 @@ def _compile_once(tree: Path) -> None:
 
 @contextmanager
 def penstock(
-    nodes: int, *, name: str = "penstock", tree: Path = ROOT, options: Mapping[str, Any] | None = None
+    nodes: int,
+    *,
+    name: str = "penstock",
+    tree: Path = ROOT,
+    options: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Iterator[System]:
     """Started within, from empty directories; the start includes their formatting."""
     _compile_once(tree)
     command = [str(_python_of(tree)), str(ROOT / "benchmarks" / "broker_cluster.py"), str(nodes)]
+    command += [json.dumps(config)] if config else []  # an earlier version takes none
     host = subprocess.Popen(command, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield Penstock(name, tree, host, options)
@@ -164,13 +209,13 @@ def penstock(
 
 
 @contextmanager
-def kafka(peers: Path, nodes: int, *, fsync: bool = False) -> Iterator[System]:
+def kafka(peers: Path, nodes: int, *, fsync: bool = False, config: Mapping[str, Any] | None = None) -> Iterator[System]:
     """Started within, from empty directories; their formatting comes before the clock."""
     if str(peers) not in sys.path:
         sys.path.append(str(peers))
     import peers as module
 
-    with module.Kafka(nodes, fsync=fsync) as peer:
+    with module.Kafka(nodes, fsync=fsync, config=dict(config or {})) as peer:
         yield Kafka(peer, fsync=fsync)
 
 
