@@ -51,7 +51,7 @@ class Size:
 
 
 ENDS: dict[int, tuple[str, ...]] = {3: ("leave",), 30: ("leave", "die"), 300: ()}
-"""What happens to groups of so many members after they have joined."""
+"""The ends of members that a group of so many sees after they have joined."""
 FULL = Size(members=(3, 30, 300), groups=(1_000, 10_000), commit_s=10.0, steps=5)
 QUICK = Size(members=(3, 30, 300), groups=(1_000,), commit_s=4.0, steps=2)
 

@@ -205,7 +205,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def heap_bytes(system: systems.System) -> int:
-    """What lives in a JVM's heap after a collection; for ours, the resident memory."""
+    """The live objects of a JVM's heap; for ours, the resident memory."""
     if not system.name.startswith("kafka") or shutil.which("jcmd") is None:
         return systems.rss_bytes(system)
     total = 0
