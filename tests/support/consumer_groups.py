@@ -78,12 +78,15 @@ class ConsumerShard:
 
     def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
         groups: dict[str, Any] = {}
+        self.read_into(groups, log)
+        return groups
+
+    def read_into(self, groups: dict[str, Any], log: Sequence[tuple[bytes, bytes | None]]) -> None:
         replays = ConsumerGroups(self.config, groups, Timers()).replays
         for record in log:
             decoded = decode_group_record(*record)
             assert decoded is not None
             replays[type(decoded[0])](*decoded)
-        return groups
 
     def compacted(self) -> list[tuple[bytes, bytes | None]]:
         last = {key: index for index, (key, _) in enumerate(self.log)}

@@ -20,7 +20,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.member import Member, assignment_of, told
 from broker.groups.consumer.membership import Found, joining, staying
-from broker.groups.consumer.reconciliation import reconciled
+from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.consumer.regex import matching
 from broker.groups.group_config import GroupConfig
@@ -59,7 +59,7 @@ class Heartbeats:
         # Nothing below raises.
         group = self._write_said(turn, group, found, said, resolved)
         self._epochs.refresh(turn, group, _changes_group(found, said))
-        member = self._step(turn, group, said.member_id, held)
+        member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
         self._deadlines.heard(
             turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms
         )
@@ -104,11 +104,9 @@ class Heartbeats:
             self._epochs.write_regex(turn, group, said.regex, resolved)
         return group
 
-    def _step(
-        self, turn: Turn, group: ConsumerGroup, member_id: str, held: Mapping[str, frozenset[int]] | None
-    ) -> Member:
+    def _step(self, turn: Turn, group: ConsumerGroup, member_id: str, heard: Heard) -> Member:
         before = group.members[member_id]
-        member = reconciled(before, group.target_of(member_id), group.assignment_epoch, held, group.owners)
+        member = reconciled(before, group.target_of(member_id), group.assignment_epoch, heard, group.owners)
         if member != before:
             changes.write_current(turn, group.group_id, member)
         return group.members[member_id]

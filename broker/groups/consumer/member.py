@@ -80,9 +80,12 @@ class Member:
             classic=None,
         )
 
-    def in_epoch(self, epoch: int, state: MemberState, assigned: Owned, revoking: Owned = NOTHING_OWNED) -> Member:
-        """The member with these partitions. The epoch before is remembered: its answer may have been lost."""
-        previous = self.previous_epoch if epoch == self.epoch else self.epoch
+    def in_epoch(
+        self, epoch: int, heard: int, state: MemberState, assigned: Owned, revoking: Owned = NOTHING_OWNED
+    ) -> Member:
+        """The member with these partitions. The epoch that was `heard` of it stays good until it tells the new one,
+        however many answers are lost."""
+        previous = self.previous_epoch if epoch == self.epoch else heard
         return replace(self, epoch=epoch, previous_epoch=previous, state=state, assigned=assigned, revoking=revoking)
 
     def epoch_of(self, topic_id: str, partition: int) -> int | None:

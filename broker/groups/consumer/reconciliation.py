@@ -14,19 +14,27 @@ assigned or has not acknowledged that it gave it up. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from broker.groups.consumer.member import NOTHING_OWNED, Assignment, Member, MemberState, owns_any
+
+
+class Heard(NamedTuple):
+    """The member's own word: its epoch, and the partitions that it holds (None: it did not say)."""
+
+    epoch: int
+    held: Assignment | None
 
 
 def reconciled(
     member: Member,
     target: Assignment,
     target_epoch: int,
-    held: Assignment | None,
+    heard: Heard,
     owners: Mapping[str, Mapping[int, str]],
 ) -> Member:
-    """The member after a heartbeat that told `held` (None: nothing was told). `owners` are the owners of the group's
-    partitions by topic and partition."""
+    """The member after a heartbeat. `owners` are the owners of the group's partitions by topic and partition."""
+    held = heard.held
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return member
     if member.state is MemberState.UNREVOKED_PARTITIONS and (held is None or owns_any(held, member.revoking)):
@@ -41,10 +49,10 @@ def reconciled(
         if len(kept) < len(epochs):
             revoking[topic_id] = {partition: epoch for partition, epoch in epochs.items() if partition not in wanted}
     if revoking and (held is None or owns_any(held, revoking)):
-        return member.in_epoch(member.epoch, MemberState.UNREVOKED_PARTITIONS, assigned, revoking)
+        return member.in_epoch(member.epoch, heard.epoch, MemberState.UNREVOKED_PARTITIONS, assigned, revoking)
     missing = _give_what_is_free(assigned, target, target_epoch, owners, member.member_id)
     state = MemberState.UNRELEASED_PARTITIONS if missing else MemberState.STABLE
-    return member.in_epoch(target_epoch, state, assigned)
+    return member.in_epoch(target_epoch, heard.epoch, state, assigned)
 
 
 def _give_what_is_free(
