@@ -62,9 +62,9 @@ def test_a_member_that_subscribes_to_too_much_later_keeps_what_it_has() -> None:
     member = ConsumerHere(here, "a", "t")
     member.beat()
     written = len(here.log)
-    with pytest.raises(InvalidRequestError, match="20000. partitions"):
+    with pytest.raises(InvalidRequestError, match=r"20000\d partitions"):
         member.subscribe("huge")
-    with pytest.raises(InvalidRequestError, match="20000. partitions"):
+    with pytest.raises(InvalidRequestError, match=r"20000\d partitions"):
         member.beat(subscribed_topic_regex="h.*")
     assert member.beat(full=True, subscribed_topic_names=("t",)).assignment == member.owned
     assert len(here.log) == written
