@@ -45,7 +45,19 @@ class GreenThreadsError(PenstockError):
 
 
 class CalledInCallbackError(PenstockError):
-    """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
+    """A callback made a call that waits for the thread that runs it, or for its own end: it would wait for ever."""
+
+    __module__ = "penstock.errors"
+
+
+class CommitFailedError(PenstockError):
+    """Offsets were not committed: the partition is another member's by now, or was never this consumer's."""
+
+    __module__ = "penstock.errors"
+
+
+class SubscriptionError(PenstockError):
+    """A call does not fit how the consumer gets its partitions: by `subscribe`, or by `assign`, and not by both."""
 
     __module__ = "penstock.errors"
 

@@ -21,10 +21,12 @@ from penstock.client_errors import BootstrapError as BootstrapError
 from penstock.client_errors import BufferExhaustedError as BufferExhaustedError
 from penstock.client_errors import CalledInCallbackError as CalledInCallbackError
 from penstock.client_errors import ClientClosedError as ClientClosedError
+from penstock.client_errors import CommitFailedError as CommitFailedError
 from penstock.client_errors import ForkedClientError as ForkedClientError
 from penstock.client_errors import GreenThreadsError as GreenThreadsError
 from penstock.client_errors import MissingDependencyError as MissingDependencyError
 from penstock.client_errors import PositionsTakenError as PositionsTakenError
+from penstock.client_errors import SubscriptionError as SubscriptionError
 from penstock.client_errors import TimedOutError as TimedOutError
 from penstock.position_errors import LogTruncationError as LogTruncationError
 from penstock.position_errors import TopicRecreatedError as TopicRecreatedError

@@ -44,6 +44,9 @@ class Closable(Protocol):
     def close(self, timeout: float | None = None) -> None: ...
 
 
+C = TypeVar("C", bound=Closable)
+
+
 class _Call(Generic[T]):
     """A coroutine that runs on the loop for a thread that waits.
 
@@ -83,7 +86,7 @@ class LoopThread:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self._clients: weakref.WeakSet[Closable] = weakref.WeakSet()
+        self._clients: weakref.WeakKeyDictionary[Closable, Callable[[Any, float], object]] = weakref.WeakKeyDictionary()
         self._adopted: set[asyncio.Task[object]] = set()
         self._thread = threading.Thread(target=self._run, name="penstock-client", daemon=True)
         self._thread.start()
@@ -119,13 +122,13 @@ class LoopThread:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback)
 
-    def add(self, client: Closable) -> None:
-        """A client to close at exit, unless it is gone by then."""
-        self._clients.add(client)
+    def add(self, client: C, close: Callable[[C, float], object] | None = None) -> None:
+        """A client to close at exit, unless it is gone by then; `close` where that is another end than its `close`."""
+        self._clients[client] = close or type(client).close
 
     def discard(self, client: Closable) -> None:
         """The client is closed."""
-        self._clients.discard(client)
+        self._clients.pop(client, None)
 
     def adopt(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Runs the end of a client that its user dropped; a program that ends waits for it."""
@@ -134,9 +137,9 @@ class LoopThread:
 
     def close_clients(self) -> None:
         """Closes every client that is open; each has EXIT_SECONDS, and so have all together that were dropped."""
-        for client in list(self._clients):
+        for client, close in list(self._clients.items()):
             with contextlib.suppress(Exception):
-                client.close(EXIT_SECONDS)
+                close(client, EXIT_SECONDS)
         with contextlib.suppress(Exception):
             if late := self.run(self._wait_adopted(), EXIT_SECONDS + 1):
                 _log.warning(

@@ -26,6 +26,7 @@ from penstock.client.wire.transport import ClientTransport
 from penstock.clock import Clock, SystemClock
 from penstock.threads import SystemThreads, Threads
 
+C = TypeVar("C", bound=Closable)
 T = TypeVar("T")
 
 OTHER_LOOP = "this client works on the event loop on which it was first used; make another client for this loop"
@@ -51,8 +52,8 @@ class Background(Protocol):
         """The result of a coroutine on the loop; the caller waits, and cancels it after `timeout` seconds."""
         ...
 
-    def add(self, client: Closable) -> None:
-        """A client that is closed at the end, should its user forget to."""
+    def add(self, client: C, close: Callable[[C, float], object] | None = None) -> None:
+        """A client that is closed at the end, should its user forget to; `close` where that is another end."""
         ...
 
     def discard(self, client: Closable) -> None:

@@ -30,6 +30,7 @@ from penstock.pb import common_pb2, configs_pb2
 from penstock.record.batch import NO_PRODUCER_ID, PLACEMENT_BYTES, iter_headers, placement, read_header
 from penstock.types import Endpoint, EpochEntry, TopicPartition
 from storage.append.producer_state import KnownProducers, must_fit
+from tests.support.fake_coordinator import FakeCoordinator
 from tests.support.fake_groups import FakeGroups
 from tests.support.fake_network import FakeNetwork, Service
 from tests.support.fake_node import FakeNode, encode_error
@@ -239,6 +240,7 @@ class FakeCluster:
         self.fetch_refusals: deque[ApiError] = deque()
         self.producer_ids_given = 0
         self.groups = FakeGroups()
+        self.coordinator: FakeCoordinator | None = None  # of a group whose members join
         self.producer_id_refusals: deque[ApiError] = deque()  # each ends one InitProducerId, of any node
         self.metadata_lines: dict[int, bytes] = {}  # what a node has in place of METADATA_LINES
         self.metadata_refusals: dict[int, deque[ApiError]] = defaultdict(deque)  # each ends one DescribeMetadata

@@ -78,6 +78,9 @@ class FakeNode:
 
     async def call(self, method: str, request: bytes) -> bytes:
         api = method.removeprefix(SERVICE)
+        coordinator = self._cluster.coordinator
+        if coordinator is not None and api in coordinator.apis:
+            return await coordinator.call(self._node_id, api, request)
         if api in GROUP_APIS:
             return self._cluster.groups.answer(self._node_id, api, request)
         return bytes(getattr(self, api)(REQUESTS[api].FromString(request)).SerializeToString())

@@ -41,7 +41,7 @@ class VirtualBackground:
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         return self.loop.run_until_complete(asyncio.wait_for(work, timeout))
 
-    def add(self, client: Any) -> None:
+    def add(self, client: Any, close: Any = None) -> None:
         self.clients.append(client)
 
     def discard(self, client: Any) -> None:

@@ -19,12 +19,14 @@ NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Partitions that wait for the same thing."""
+    """Partitions that wait for the same thing; none for a client that waits as a whole."""
 
     partitions: tuple[TopicPartition, ...]
     reason: str
 
     def __str__(self) -> str:
+        if not self.partitions:
+            return self.reason
         named = ", ".join(map(str, self.partitions[:NAMED_MAX]))
         more = len(self.partitions) - NAMED_MAX
         return f"{named}{f' and {more} more' if more > 0 else ''}: {self.reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
 from penstock.client import forks
@@ -11,6 +11,8 @@ from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_calls import ConsumerCalls
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.consumer.groups.steps import Callback, RebalanceListener
+from penstock.client.consumer.groups.turns import Turns
 from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, awaited, documented_by, face
@@ -35,7 +37,7 @@ ITERATION_BURST = 128
 
 @face(ConsumerConfig, CONSUMER_METHODS)
 class AsyncConsumer:
-    """Reads assigned partitions from one event loop."""
+    """Reads topics from one event loop, as a member of a group (`subscribe`) or alone (`assign`)."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class AsyncConsumer:
         self._ready = asyncio.Event()
         self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
         self._calls = ConsumerCalls(self._core)
+        self._turns = Turns(self._core)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._given = 0
         forks.belongs_here(self)
@@ -76,12 +79,40 @@ class AsyncConsumer:
     end_offsets = awaited(ConsumerCalls.end_offsets)
     offsets_for_times = awaited(ConsumerCalls.offsets_for_times)
     waiting_for = awaited(ConsumerCalls.waiting_for)
+    commit = awaited(ConsumerCalls.commit)
+    committed = awaited(ConsumerCalls.committed)
+    commit_async = at_once(ConsumerCalls.commit_async)
+    subscription = at_once(ConsumerCalls.subscription)
     assignment = at_once(ConsumerCalls.assignment)
     pause = at_once(ConsumerCalls.pause)
     resume = at_once(ConsumerCalls.resume)
     paused = at_once(ConsumerCalls.paused)
     metrics = at_once(ConsumerCalls.metrics)
     statistics = at_once(ConsumerCalls.statistics)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    @documented_by(Consumer.subscribe)
+    async def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        self._bind()
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost)
+        self._turns.set_listener(listener, takes_coroutines=True)
+        await self._calls.subscribe(topics, pattern)
+
+    @documented_by(Consumer.unsubscribe)
+    async def unsubscribe(self) -> None:
+        self._bind()
+        self._turns.must_not_be_in_callback("unsubscribe")
+        self._core.check_open()
+        await self._turns.leave_async(commits=True)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -95,7 +126,7 @@ class AsyncConsumer:
         self._given += 1
         if self._given % ITERATION_BURST == 0:
             await asyncio.sleep(0)  # nothing may wait between taking and returning
-        found = self._core.take_records(1)
+        found = self._core.take_records(1) if self._turns.may_take() else []
         while not found:
             found = await self.poll(ITERATION_POLL_MS, 1)
         return found[0]
@@ -117,27 +148,34 @@ class AsyncConsumer:
 
     async def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
         """As the plain consumer's, without holding up the loop."""
-        checked_timeout_ms(timeout_ms)
+        deadline = asyncio.get_running_loop().time() + checked_timeout_ms(timeout_ms) / 1000
         self._bind()
         self._core.check_poll()
-        await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning
-        found: T | None = None
+        self._turns.begin()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                while True:
-                    self._ready.clear()
-                    self._core.check_open()
-                    self._core.fetcher.maybe_begin_anew()
-                    found = take()
-                    if len(found):  # type: ignore[arg-type]
-                        return found
-                    await self._ready.wait()
-        except TimeoutError:
-            if found is None:
+            await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning
+            while True:
+                self._ready.clear()
+                self._core.check_open()
+                self._core.maybe_begin_anew()
+                if await self._turns.take_async():
+                    self._core.check_poll()
                 found = take()
-            if not len(found):  # type: ignore[arg-type]
-                self._core.reader.raise_standing()
-            return found
+                if len(found):  # type: ignore[arg-type]
+                    return found
+                if not await self._is_ready_before(deadline):
+                    self._core.reader.raise_standing()
+                    return found
+        finally:
+            self._turns.end()
+
+    async def _is_ready_before(self, deadline: float) -> bool:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._ready.wait()
+        except TimeoutError:
+            return False
+        return True
 
     @documented_by(Consumer.fetch_raw)
     def fetch_raw(
@@ -155,17 +193,26 @@ class AsyncConsumer:
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
+    @documented_by(Consumer.close)
     async def close(self) -> None:
-        """Stops fetching and closes every connection. Idempotent."""
-        if not self._core.closed:
+        await self._close(commits=True)
+
+    async def _close(self, *, commits: bool) -> None:
+        if self._core.closed:
+            return
+        self._core.begin_close()
+        try:
+            await self._turns.leave_async(commits=commits)
+        finally:
             await self._core.close()
 
     async def __aenter__(self) -> AsyncConsumer:
         await self.start()
         return self
 
+    @documented_by(Consumer.__exit__)
     async def __aexit__(self, *failure: object) -> None:
-        await self.close()
+        await self._close(commits=failure[0] is None)
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"

@@ -6,7 +6,8 @@ loop and waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
@@ -14,6 +15,8 @@ from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_calls import ConsumerCalls
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.consumer.groups.steps import Callback, RebalanceListener
+from penstock.client.consumer.groups.turns import Turns
 from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, blocking, documented_by, face
@@ -37,7 +40,7 @@ T = TypeVar("T")
 
 @face(ConsumerConfig, CONSUMER_METHODS)
 class Consumer:
-    """Reads assigned partitions."""
+    """Reads topics, as a member of a group (`subscribe`) or alone (`assign`)."""
 
     def __init__(
         self,
@@ -51,9 +54,10 @@ class Consumer:
         self._ready = environment.threads.event()
         self._core = ConsumerCore(bootstrap, options, environment, self._ready.set)
         self._calls = ConsumerCalls(self._core)
+        self._turns = Turns(self._core)
         self._background = environment.background()
         self._core.start(self._background.loop)
-        self._background.add(self)
+        self._background.add(self, Consumer._close_at_exit)
         forks.belongs_here(self)
         close_when_forgotten(self, repr(self), self._core, self._background)
 
@@ -70,6 +74,10 @@ class Consumer:
     beginning_offsets = blocking(ConsumerCalls.beginning_offsets)
     end_offsets = blocking(ConsumerCalls.end_offsets)
     offsets_for_times = blocking(ConsumerCalls.offsets_for_times)
+    commit = blocking(ConsumerCalls.commit)
+    committed = blocking(ConsumerCalls.committed)
+    commit_async = at_once(ConsumerCalls.commit_async)
+    subscription = at_once(ConsumerCalls.subscription)
     assignment = at_once(ConsumerCalls.assignment)
     pause = at_once(ConsumerCalls.pause)
     resume = at_once(ConsumerCalls.resume)
@@ -82,6 +90,34 @@ class Consumer:
         known = self._calls.known_position(partition)
         return self._run(self._calls.position, partition) if known is None else known
 
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Reads these topics, or all whose names match the pattern (RE2's syntax), together with the other members of
+        the group. A topic that does not exist yet is read once it does. Replaces the subscription before it.
+
+        Each poll may change what is assigned, and calls back with a list of partitions: `on_assigned` when they are
+        read from then on, `on_revoked` before they are given up (commit there), `on_lost` (if there is none:
+        `on_revoked`) when the group has already gone on without this consumer. What they raise, the poll raises.
+        """
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost)
+        self._turns.set_listener(listener, takes_coroutines=False)
+        self._run(self._calls.subscribe, topics, pattern)
+
+    def unsubscribe(self) -> None:
+        """Gives up what is assigned, calling `on_revoked`, and leaves the group."""
+        self._turns.must_not_be_in_callback("unsubscribe")
+        self._core.check_open()
+        self._turns.leave(self._run, commits=True)
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Consumer:
@@ -93,7 +129,7 @@ class Consumer:
 
     def __next__(self) -> ConsumerRecord:
         self._core.check_iteration()
-        found = self._core.take_records(1)
+        found = self._core.take_records(1) if self._turns.may_take() else []
         while not found:
             found = self.poll(ITERATION_POLL_MS, 1)
         return found[0]
@@ -122,16 +158,22 @@ class Consumer:
         """The first non-empty answer of `take`, or the last one when time is up."""
         deadline_ms = self._clock.now_ms() + checked_timeout_ms(timeout_ms)
         self._core.check_poll()
-        while True:
-            self._ready.clear()
-            self._core.check_open()  # AFTER clear: a close that comes later sets it again
-            found = take()
-            if len(found):  # type: ignore[arg-type]
-                return found
-            left_ms = deadline_ms - self._clock.now_ms()
-            if left_ms <= 0 or not self._ready.wait(left_ms / 1000):
-                self._core.reader.raise_standing()
-                return found
+        self._turns.begin()
+        try:
+            while True:
+                self._ready.clear()
+                self._core.check_open()  # AFTER clear: a close that comes later sets it again
+                if self._turns.take(self._run):
+                    self._core.check_poll()
+                found = take()
+                if len(found):  # type: ignore[arg-type]
+                    return found
+                left_ms = deadline_ms - self._clock.now_ms()
+                if left_ms <= 0 or not self._ready.wait(left_ms / 1000):
+                    self._core.reader.raise_standing()
+                    return found
+        finally:
+            self._turns.end()
 
     def fetch_raw(
         self,
@@ -169,18 +211,42 @@ class Consumer:
         return self._background.run(self._calls.waiting_for())
 
     def close(self, timeout: float | None = None) -> None:
-        """Stops fetching and closes every connection, within `timeout` seconds. Idempotent."""
+        """Stops reading, and closes every connection, within `timeout` seconds. Idempotent.
+
+        A member of a group commits, if it does so by itself, calls `on_revoked`, and leaves.
+        """
+        self._close(timeout, commits=True)
+
+    def _close(self, timeout: float | None, *, commits: bool) -> None:
         if self._core.closed:
             return
+        began_ms = self._clock.now_ms()
         self._background.discard(self)
-        if self._background.alive:
-            self._background.run(self._core.close(), timeout)
+        if not self._background.alive:
+            return
+        self._core.begin_close()
+        try:
+            self._turns.leave(partial(self._run_within, timeout), commits=commits)
+        finally:
+            left = None if timeout is None else max(timeout - (self._clock.now_ms() - began_ms) / 1000, 0.1)
+            self._background.run(self._core.close(), left)
+
+    def _run_within(
+        self, timeout: float | None, call: Callable[..., Coroutine[Any, Any, T]], *args: Any, **more: Any
+    ) -> T:
+        return self._background.run(call(*args, **more), timeout)
+
+    def _close_at_exit(self, timeout: float) -> None:
+        """The program ends. Nobody said that the records of the last poll are done with, so they are not committed."""
+        self._turns.listener = RebalanceListener()
+        self._close(timeout, commits=False)
 
     def __enter__(self) -> Consumer:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.close()
+        """As `close`; after an exception without a commit, since the last poll's records may not be done with."""
+        self._close(None, commits=failure[0] is None)
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"

@@ -19,10 +19,27 @@ from penstock.client.cluster.arguments import (
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
+from penstock.client.consumer.consumer_metrics import consumer_metrics
+from penstock.client.consumer.groups.arguments import checked_offsets
+from penstock.client.consumer.groups.auto_commit import user_positions
+from penstock.client.consumer.groups.commits import ToCommit
+from penstock.client.consumer.groups.joined_group import JoinedGroup, OnCommitted
+from penstock.client.consumer.groups.stalled import member_waits
+from penstock.client.consumer.groups.subscription import Mode, checked_subscription
 from penstock.client.consumer.partition_state import PartitionState
-from penstock.errors import TimedOutError, TopicRecreatedError, UnknownTopicOrPartitionError
+from penstock.errors import SubscriptionError, TimedOutError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.position import Position
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TimestampAndOffset, TopicPartition
+from penstock.types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    NO_EPOCH,
+    NO_OFFSET,
+    CommittedOffset,
+    TimestampAndOffset,
+    TopicPartition,
+)
+
+Offsets = Mapping[TopicPartition, int | Position | CommittedOffset]
 
 
 class ConsumerCalls:
@@ -51,7 +68,10 @@ class ConsumerCalls:
         `auto_offset_reset` is 'latest'. With that, reading begins at the ends that the logs have now: what is acked
         after this returns is read. A leader that does not tell its end within 3 s is not waited for, and logged.
         """
-        await self._fetcher.assign(partitions)
+        if self._core.group is not None:
+            await self._core.group.assign(partitions)
+        else:
+            await self._fetcher.assign(partitions)
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions."""
@@ -200,28 +220,61 @@ class ConsumerCalls:
             for tp, info in found.items()
         }
 
+    # -- a group's offsets ---------------------------------------------------------------------------------------------
+
+    def _group(self, call: str) -> JoinedGroup:
+        if self._core.group is None:
+            raise SubscriptionError(f"{call} needs a group; make the consumer with group_id='...'")
+        return self._core.group
+
+    def _to_commit(self, group: JoinedGroup, positions: Offsets | None) -> dict[TopicPartition, ToCommit]:
+        if positions is None:
+            return user_positions(self._positions.states.values())
+        is_member = group.mode is Mode.SUBSCRIBED
+        return checked_offsets(positions, group.member.reconciliation.owned if is_member else None)
+
+    async def commit(self, positions: Offsets | None = None) -> None:
+        """Commits where the user stands in each partition, or the given positions, and waits for it.
+
+        A position is the next record to read: `{partition: record.position}` once the record is done, an offset, or a
+        `CommittedOffset` with a text. CommitFailedError where the partition is not this consumer's any more.
+        """
+        group = self._group("commit")
+        await group.commit(self._to_commit(group, positions))
+
+    def commit_async(self, positions: Offsets | None = None, on_done: OnCommitted | None = None) -> None:
+        """The same without waiting. A later poll calls `on_done(positions, error)`; without it, an error is logged."""
+        group = self._group("commit_async")
+        self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
+
+    async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
+        """The offset that the group has committed of each partition, whichever member did; None where there is none."""
+        return await self._group("committed").preparation.committed(checked_partitions(partitions))
+
+    async def subscribe(self, topics: Iterable[str] | None, pattern: str | None) -> None:
+        """Joins the group, or changes the subscription."""
+        self._core.check_open()
+        await self._group("subscribe").subscribe(checked_subscription(topics, pattern))
+
+    def subscription(self) -> list[str]:
+        """The topics, or the pattern, that this consumer has subscribed to."""
+        group = self._core.group
+        if group is None or group.mode is not Mode.SUBSCRIBED:
+            return []
+        subscription = group.member.subscription
+        return list(subscription.topics) if subscription.pattern is None else [subscription.pattern]
+
     # -- what it does --------------------------------------------------------------------------------------------------
 
     async def waiting_for(self) -> tuple[Waiting, ...]:
         """The reasons why assigned partitions are not read, for a person; empty while every broker answers."""
-        return self._fetcher.waiting_for()
+        group = self._core.group
+        return self._fetcher.waiting_for() + (member_waits(group.member) if group is not None else ())
 
     def metrics(self) -> dict[str, int]:
         """Numbers for a monitoring system, by the names that Kafka's consumer has: `records-consumed-total`,
         `records-lag-max`, and of each partition `orders-0.records-lag`. Asks nobody; in any thread."""
-        counts = self.statistics()
-        lags = {tp: state.lag for tp, state in self._positions.states.items()}
-        known = {tp: lag for tp, lag in lags.items() if lag is not None}
-        return {
-            "records-consumed-total": counts.records,
-            "bytes-consumed-total": counts.fetch.bytes_fetched,
-            "fetch-total": counts.fetch.requests,
-            "assigned-partitions": len(lags),
-            "paused-partitions": len(self.paused()),
-            "buffered-bytes": counts.buffered_bytes,
-            **({"records-lag-max": max(known.values())} if known else {}),
-            **{f"{tp}.records-lag": lag for tp, lag in known.items()},
-        }
+        return consumer_metrics(self._positions.states, self.statistics())
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

@@ -18,6 +18,8 @@ from penstock.client.consumer.consumer_record import ConsumerRecord, make_record
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
+from penstock.client.consumer.groups.joined_group import GroupStatistics, JoinedGroup
+from penstock.client.consumer.groups.subscription import Mode
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.raw.raw_fetch import RawFetch
@@ -27,6 +29,7 @@ from penstock.client.options.config import ConsumerConfig, consumer_config
 from penstock.client.options.options import parse_bootstrap
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import ClientClosedError, OffsetOutOfRangeError
+from penstock.ids import RandomIds
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET
 
@@ -46,6 +49,7 @@ class ConsumerStatistics:
     polls: int
     buffered_bytes: int
     fetch: FetchStatistics
+    group: GroupStatistics | None = None
 
 
 @dataclass(slots=True)
@@ -78,6 +82,13 @@ class ConsumerCore:
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self.on_room)
         self.reader = Reader(self.positions, self.buffer)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
+        member_id = RandomIds(environment.random).new_id()
+        self.group = (
+            JoinedGroup(self.cluster, self.config, self.positions, self.fetcher, on_ready, member_id)
+            if self.config.group_id is not None
+            else None
+        )
+        self.closing = False  # the user's thread gives up what the group gave; polls of others end
         self.closed = False
         self._on_ready = on_ready
         self._raw_fetches: dict[RawFetch, None] = {}
@@ -90,10 +101,20 @@ class ConsumerCore:
         reuse_large_buffers()
         self._loop = loop
 
+    def maybe_begin_anew(self) -> None:
+        """Begins what the program has cancelled among all tasks of its loop."""
+        self.fetcher.maybe_begin_anew()
+        if self.group is not None:
+            self.group.maybe_begin_anew()
+
+    def call_soon(self, work: Callable[..., object], *args: object) -> None:
+        """Does the work on the loop, soon. In any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(work, *args)
+
     def on_room(self) -> None:
         """There is room to fetch again. In any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.fetcher.touch)
+        self.call_soon(self.fetcher.touch)
 
     # -- TopicUser -----------------------------------------------------------------------------------------------------
 
@@ -107,7 +128,7 @@ class ConsumerCore:
     # -- taking: the caller's thread -----------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        if self.closed:
+        if self.closed or self.closing:
             raise ClientClosedError("this consumer is closed; make a new one")
 
     def check_poll(self) -> None:
@@ -122,8 +143,10 @@ class ConsumerCore:
     def check_iteration(self) -> None:
         """Raises where a loop over the records would never get one."""
         self.check_open()
-        if not self.positions.states:
-            raise ValueError("nothing is assigned, so no record comes; assign(partitions_for(topic)) first")
+        if not self.positions.states and (self.group is None or self.group.mode is Mode.NONE):
+            raise ValueError(
+                "nothing is assigned, so no record comes; assign(partitions_for(topic)) first, or subscribe"
+            )
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
         """The records that are there, at most `max_records`; empty when there are none."""
@@ -189,13 +212,21 @@ class ConsumerCore:
         """The end of a consumer that its user dropped."""
         await self.close()
 
+    def begin_close(self) -> None:
+        """A poll that waits in another thread, or around a signal handler, ends. In any thread."""
+        self.closing = True
+        self._on_ready()
+
     async def close(self) -> None:
         self.closed = True
-        self._on_ready()  # a poll that waits in another thread, or around a signal handler, ends
+        self._on_ready()
+        if self.group is not None:
+            await self.group.close()  # BEFORE the connections end: the coordinator is to be told
         self.cluster.begin_close()
         await asyncio.gather(*(fetch.close() for fetch in tuple(self._raw_fetches)))
         await self.fetcher.close()
         await self.cluster.close()
 
     def statistics(self) -> ConsumerStatistics:
-        return ConsumerStatistics(self._records, self._polls, self.buffer.used_bytes, self.fetcher.statistics())
+        group = self.group.statistics() if self.group is not None else None
+        return ConsumerStatistics(self._records, self._polls, self.buffer.used_bytes, self.fetcher.statistics(), group)

@@ -163,10 +163,11 @@ class Fetcher:
 
     # -- what the consumer asks, on the loop ---------------------------------------------------------------------------
 
-    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Checks that each exists, then fetches exactly these."""
+    async def assign(self, partitions: Iterable[TopicPartition], place: Callable[[], object] = bool) -> None:
+        """Checks that each exists, then fetches exactly these, from where `place` says BEFORE anything is asked for."""
         wanted = await self._check(partitions)
         self._positions.assign(wanted, self._cluster.cache)
+        place()
         self.touch()
         await self.wait_placed()
 

@@ -43,6 +43,7 @@ class PartitionState:
         "high_watermark",
         "is_given",
         "is_held",
+        "is_of_group",
         "last_error",
         "last_fetched_epoch",
         "log_start_offset",
@@ -65,6 +66,7 @@ class PartitionState:
         self.failed: ReadFailure | None = None  # counts while its generation is the newest
         self.paused = False  # nothing is fetched or handed over; the position stays
         self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
+        self.is_of_group = False  # its group assigned it, and takes it away when its topic is deleted
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for
         self.epoch_max = NO_EPOCH  # of a range: no record below its end may be of a later epoch; -1: not known

@@ -168,7 +168,7 @@ class Positions:
                 state.unknown_since_ms = None
             if not state.topic_id:
                 state.topic_id = topic.topic_id
-            elif state.topic_id != topic.topic_id:
+            elif state.topic_id != topic.topic_id and not state.is_of_group:
                 effects += self._on_recreated(state, topic.topic_id, now_ms)
         return effects
 
@@ -283,7 +283,7 @@ class Positions:
         self.back_off(state, error, now_ms)
         if state.unknown_since_ms is None:
             state.unknown_since_ms = now_ms
-        if now_ms - state.unknown_since_ms < UNKNOWN_PARTITION_GRACE_MS:
+        if state.is_of_group or now_ms - state.unknown_since_ms < UNKNOWN_PARTITION_GRACE_MS:
             return []
         return [self.report(state, error)]
 

@@ -21,6 +21,9 @@ _log = logging.getLogger(__name__)
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 """A broker knows so many batches of a producer again."""
 
+GROUP_ID_CHARACTERS_MAX = 255
+"""Brokers take no longer id of a group."""
+
 Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 OffsetReset = Literal["earliest", "latest", "none"]
@@ -98,6 +101,23 @@ class ConsumerConfig(ConnectionConfig):
     max_partition_fetch_bytes: int = option("bytes of one partition per answer; one batch always fits", MIB, 1)
     max_poll_records: int = option("records that one poll returns at most; it also ends after about 8 MiB", 50_000, 1)
     check_crcs: bool = option("whether the checksum of every batch is verified", True)
+    group_id: str | None = option(
+        "the group that the consumer shares topics with, and under which it commits; None: no group", None
+    )
+    group_instance_id: str | None = option(
+        "a name that stays the same over restarts: a static member, whose partitions wait for it (KIP-345)", None
+    )
+    enable_auto_commit: bool = option(
+        "whether polls commit what earlier polls gave; also before partitions are revoked, and at close", True
+    )
+    auto_commit_interval_ms: int = option("how often a poll commits by itself", 5_000, 1)
+    max_poll_interval_ms: int = option(
+        "a member that has not polled for so long leaves its group, until it polls again", 300_000, 1, 2**31 - 1
+    )
+    group_remote_assignor: str | None = option(
+        "the assignor that the coordinator is to use, uniform or range; None: its own default", None
+    )
+    client_rack: str = option("the rack that the consumer is in; assignors may look at it", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +173,20 @@ def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig
 
 def consumer_config(options: Mapping[str, Any]) -> ConsumerConfig:
     """The checked options of a consumer."""
-    return build_config(ConsumerConfig, "Consumer", options)
+    for name in ("group_id", "group_instance_id", "group_remote_assignor"):
+        given = options.get(name)
+        if given is not None and not (isinstance(given, str) and 1 <= len(given) <= GROUP_ID_CHARACTERS_MAX):
+            raise ConfigError(
+                f"Consumer option {name}={given!r} must be a str of 1 to {GROUP_ID_CHARACTERS_MAX} characters, or None"
+            )
+    config = build_config(ConsumerConfig, "Consumer", options)
+    if config.group_id is None:
+        for name in ("group_instance_id", "group_remote_assignor"):
+            if getattr(config, name) is not None:
+                raise ConfigError(f"Consumer option {name}={getattr(config, name)!r} needs group_id, too")
+        if options.get("enable_auto_commit") is True:
+            raise ConfigError("Consumer option enable_auto_commit=True needs group_id: only a group commits offsets")
+    return config
 
 
 def admin_config(options: Mapping[str, Any]) -> AdminConfig:

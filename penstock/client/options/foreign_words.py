@@ -26,29 +26,25 @@ RENAMED = {
 }
 """Options that are here by another name, with the same meaning and unit."""
 
-GROUPS = "there are no consumer groups yet; assign partitions, and keep the offsets yourself"
+COORDINATORS = "the brokers set it for all members of a group; leave the option out"
 SERIALIZERS = "keys and values are bytes; encode and decode in your own code, like json.dumps(value).encode()"
 SECURITY = "there is no authentication or encryption yet; leave the option out, and firewall the ports"
 TRANSACTIONS = "there are no transactions yet; leave the option out"
 ABSENT = {
     "api_version": "there is nothing to choose; leave the option out",
-    "auto_commit_interval_ms": GROUPS,
     "consumer_timeout_ms": "poll(timeout_ms=...) returns an empty list when nothing comes",
-    "enable_auto_commit": GROUPS,
     "enable_partition_eof": "compare position(partition) with end_offsets([partition])",
-    "group_id": GROUPS,
-    "group_instance_id": GROUPS,
-    "heartbeat_interval_ms": GROUPS,
+    "group_protocol": "it is always Kafka's new one, 'consumer' (KIP-848); leave the option out",
+    "heartbeat_interval_ms": COORDINATORS,
     "key_deserializer": SERIALIZERS,
     "key_serializer": SERIALIZERS,
     "loop": "an async client works on the loop that runs it; leave the option out",
-    "max_poll_interval_ms": GROUPS,
-    "partition_assignment_strategy": GROUPS,
+    "partition_assignment_strategy": "the coordinator assigns; write group_remote_assignor='range', or 'uniform'",
     "sasl_mechanism": SECURITY,
     "sasl_plain_password": SECURITY,
     "sasl_plain_username": SECURITY,
     "security_protocol": SECURITY,
-    "session_timeout_ms": GROUPS,
+    "session_timeout_ms": COORDINATORS,
     "ssl_context": SECURITY,
     "transactional_id": TRANSACTIONS,
     "value_deserializer": SERIALIZERS,
@@ -57,7 +53,6 @@ ABSENT = {
 """Options whose matter is not here, and what to do."""
 
 CLOSE = "write close(), or use the client in a with statement; with asyncio: await close(), or async with"
-ASSIGN = "there are no consumer groups yet; write consumer.assign(consumer.partitions_for('orders'))"
 PRODUCER_METHODS = {
     "init_transactions": "there are no transactions yet; a producer is idempotent without it",
     "list_topics": "write Admin(bootstrap).list_topics()",
@@ -68,8 +63,6 @@ PRODUCER_METHODS = {
     "stop": CLOSE,
 }
 CONSUMER_METHODS = {
-    "commit": GROUPS,
-    "committed": GROUPS,
     "consume": "write consumer.poll(timeout_ms=1000, max_records=100)",
     "currentLag": "write consumer.lag(partition)",
     "get_watermark_offsets": "write beginning_offsets([partition]) and end_offsets([partition])",
@@ -78,10 +71,8 @@ CONSUMER_METHODS = {
     "list_topics": "write Admin(bootstrap).list_topics()",
     "partitions_for_topic": "write consumer.partitions_for('orders')",
     "stop": CLOSE,
-    "store_offsets": GROUPS,
-    "subscribe": ASSIGN,
+    "store_offsets": "write consumer.commit({partition: record.position}) once the record is done",
     "topics": "write Admin(bootstrap).list_topics()",
-    "unsubscribe": "write consumer.assign([])",
 }
 ADMIN_METHODS = {
     "alter_consumer_group_offsets": "write admin.alter_group_offsets('shop', {TopicPartition('orders', 0): 100})",

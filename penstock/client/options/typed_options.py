@@ -77,6 +77,20 @@ class ConsumerOptions(ClientOptions, total=False):
     """records that one poll returns at most; it also ends after about 8 MiB"""
     check_crcs: bool
     """whether the checksum of every batch is verified"""
+    group_id: str | None
+    """the group that the consumer shares topics with, and under which it commits; None: no group"""
+    group_instance_id: str | None
+    """a name that stays the same over restarts: a static member, whose partitions wait for it (KIP-345)"""
+    enable_auto_commit: bool
+    """whether polls commit what earlier polls gave; also before partitions are revoked, and at close"""
+    auto_commit_interval_ms: int
+    """how often a poll commits by itself"""
+    max_poll_interval_ms: int
+    """a member that has not polled for so long leaves its group, until it polls again"""
+    group_remote_assignor: str | None
+    """the assignor that the coordinator is to use, uniform or range; None: its own default"""
+    client_rack: str
+    """the rack that the consumer is in; assignors may look at it"""
 
 
 class AdminOptions(ClientOptions, total=False):

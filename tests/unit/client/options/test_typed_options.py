@@ -34,7 +34,7 @@ AsyncConsumer("h:1", auto_offset_reset="first")
 Admin("h:1", group_id="g")
 known_later: dict[str, Any] = dict(os.environ)
 Producer("h:1", **known_later)
-Consumer("h:1").subscribe(["t"])
+Consumer("h:1").subscribe(7)
 from penstock import KafkaProducer
 from penstock import BulkFuture, RecordFuture
 def told(future: RecordFuture) -> None:

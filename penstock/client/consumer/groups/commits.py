@@ -1,0 +1,229 @@
+"""Commits the offsets of a group, one request at a time, so that no older commit overtakes a newer one.
+
+Commits that wait while one is under way are put together; each caller is told of its own partitions. An error that
+passes is tried again until the batch's deadline; after STALE_MEMBER_EPOCH the member first learns its new epoch by a
+heartbeat. Works on one event loop. Not here: which offsets, and when (auto_commit.py, joined_group.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.consumer.groups.group_service import GroupService
+from penstock.errors import (
+    ApiError,
+    CommitFailedError,
+    FencedMemberEpochError,
+    IllegalGenerationError,
+    PenstockError,
+    RebalanceInProgressError,
+    StaleMemberEpochError,
+    TimedOutError,
+    UnknownMemberIdError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest
+from penstock.tracebacks import without_frames
+from penstock.types import NO_EPOCH, TopicPartition
+
+PARTITIONS_PER_CALL_MAX = 1_000
+"""Limit for one request; a commit of more is written in several steps."""
+NOT_A_MEMBER: tuple[type[ApiError], ...] = (
+    UnknownMemberIdError,
+    FencedMemberEpochError,
+    IllegalGenerationError,
+    RebalanceInProgressError,
+)
+UNKNOWN_TOPIC = (UnknownTopicOrPartitionError, UnknownTopicIdError)
+UNKNOWN_TOPIC_ATTEMPTS = 4
+"""A coordinator may not have heard yet of a topic that was just created; after so many answers, it was deleted."""
+
+_log = logging.getLogger(__name__)
+
+
+class ToCommit(NamedTuple):
+    """An offset with its text, and the id of its topic where it is known."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    topic_id: str = ""
+
+
+class MemberStamp(NamedTuple):
+    """Who commits: nobody, for a consumer that assigns its partitions itself."""
+
+    member_id: str = ""
+    member_epoch: int = NO_EPOCH
+    instance_id: str | None = None
+
+
+class Committer(Protocol):
+    """The member that commits."""
+
+    def stamp(self) -> MemberStamp:
+        """As of now; CommitFailedError where it is no member (any more)."""
+        ...
+
+    def on_stale_epoch(self) -> None:
+        """The coordinator has a newer epoch, or does not know the member: the next heartbeat is to be sent at once."""
+        ...
+
+    def on_committed(self, offsets: Mapping[TopicPartition, ToCommit]) -> None: ...
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The newest offset of each partition, and who waits for it."""
+
+    deadline_ms: int
+    offsets: dict[TopicPartition, ToCommit] = field(default_factory=dict)
+    waiters: list[tuple[frozenset[TopicPartition], asyncio.Future[None]]] = field(default_factory=list)
+
+
+class Commits:
+    """The commits of one consumer."""
+
+    def __init__(self, group_id: str, cluster: ClusterClient, service: GroupService, committer: Committer) -> None:
+        self._group_id = group_id
+        self._cluster = cluster
+        self._service = service
+        self._committer = committer
+        self._waiting: _Batch | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def submit(self, offsets: Mapping[TopicPartition, ToCommit], deadline_ms: int) -> asyncio.Future[None]:
+        """Done when the offsets, or newer ones of this consumer, are committed; else it has the error."""
+        outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not offsets:
+            outcome.set_result(None)
+            return outcome
+        if self._waiting is None:
+            self._waiting = _Batch(deadline_ms)
+        batch = self._waiting
+        batch.deadline_ms = max(batch.deadline_ms, deadline_ms)
+        batch.offsets.update(offsets)
+        batch.waiters.append((frozenset(offsets), outcome))
+        outcome.add_done_callback(_seen)
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._run())
+        return outcome
+
+    async def _run(self) -> None:
+        while (batch := self._waiting) is not None:
+            self._waiting = None
+            try:
+                failed = await self._commit(batch)
+            except BaseException as error:  # a close, or a program that cancels all tasks of its loop
+                ended = CommitFailedError("the consumer ended before the commit was answered")
+                self._tell(batch, dict.fromkeys(batch.offsets, ended))
+                if isinstance(error, asyncio.CancelledError):
+                    raise
+                _log.exception("a commit of group %s", self._group_id)
+                continue
+            self._tell(batch, failed)
+
+    def _tell(self, batch: _Batch, failed: Mapping[TopicPartition, PenstockError]) -> None:
+        for partitions, outcome in batch.waiters:
+            if outcome.done():
+                continue  # the caller has left
+            error = next((failed[tp] for tp in partitions if tp in failed), None)
+            if error is None:
+                outcome.set_result(None)
+            else:
+                outcome.set_exception(without_frames(error))
+
+    async def _commit(self, batch: _Batch) -> dict[TopicPartition, PenstockError]:
+        """The partitions that could not be committed, and why."""
+        left, failed = dict(batch.offsets), dict[TopicPartition, PenstockError]()
+        attempt = 0
+        while left:
+            attempt += 1
+            errors = await self._attempt(left, batch.deadline_ms)
+            done = {tp: offset for tp, offset in left.items() if tp not in errors}
+            self._committer.on_committed(done)
+            wait_ms = self._cluster.backoff.wait_ms(attempt)
+            is_late = self._cluster.clock.now_ms() + wait_ms >= batch.deadline_ms
+            for tp, error in errors.items():
+                if is_late or not _may_pass(error, attempt):
+                    failed[tp] = _for_user(error, tp)
+            left = {tp: offset for tp, offset in left.items() if tp in errors and tp not in failed}
+            if left:
+                await asyncio.sleep(max(wait_ms, 1) / 1000)
+        return failed
+
+    async def _attempt(
+        self, offsets: Mapping[TopicPartition, ToCommit], deadline_ms: int
+    ) -> dict[TopicPartition, PenstockError]:
+        errors: dict[TopicPartition, PenstockError] = {}
+        wanted = list(offsets.items())
+        for at in range(0, len(wanted), PARTITIONS_PER_CALL_MAX):
+            errors |= await self._ask(wanted[at : at + PARTITIONS_PER_CALL_MAX], deadline_ms)
+        if any(isinstance(error, (StaleMemberEpochError, *NOT_A_MEMBER)) for error in errors.values()):
+            self._committer.on_stale_epoch()
+        return errors
+
+    async def _ask(
+        self, wanted: Sequence[tuple[TopicPartition, ToCommit]], deadline_ms: int
+    ) -> dict[TopicPartition, PenstockError]:
+        """One request. What fails as a whole has failed for each partition."""
+        try:
+            member = self._committer.stamp()
+            parts = tuple(
+                OffsetCommitPartition(tp, to.offset, to.leader_epoch, to.metadata, to.topic_id) for tp, to in wanted
+            )
+            request = OffsetCommitRequest(
+                self._group_id, parts, member.member_id, member.member_epoch, member.instance_id
+            )
+            answer = await self._service.commit(request, deadline_ms)
+        except PenstockError as error:
+            return {tp: error for tp, _ in wanted}
+        return {result.partition: result.error for result in answer.partitions if result.error is not None}
+
+    async def wait_idle(self) -> None:
+        """Until nothing is under way."""
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Ends what is under way; its outcome is not known. Idempotent."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        batch, self._waiting = self._waiting, None
+        if batch is not None:
+            ended = CommitFailedError("the consumer was closed before the commit was sent")
+            self._tell(batch, dict.fromkeys(batch.offsets, ended))
+
+    def __repr__(self) -> str:
+        return f"Commits({self._group_id}, waiting={self._waiting is not None})"
+
+
+def _may_pass(error: PenstockError, attempt: int) -> bool:
+    if isinstance(error, UNKNOWN_TOPIC):
+        return attempt < UNKNOWN_TOPIC_ATTEMPTS
+    return isinstance(error, ApiError) and (error.retriable or isinstance(error, StaleMemberEpochError))
+
+
+def _for_user(error: PenstockError, tp: TopicPartition) -> PenstockError:
+    if isinstance(error, (StaleMemberEpochError, *NOT_A_MEMBER)):
+        return CommitFailedError(
+            f"{tp}: the group has put this member out, or has gone on without it ({error}): what is not committed is"
+            " read again by another member. Poll more often than max_poll_interval_ms, or give fewer records at a time"
+            " (max_poll_records)"
+        )
+    if isinstance(error, ApiError) and error.retriable and not isinstance(error, UNKNOWN_TOPIC):
+        return TimedOutError(f"{tp}: the offset was not committed in time; the last error: {error}")
+    return error
+
+
+def _seen(outcome: asyncio.Future[None]) -> None:
+    """asyncio logs an exception that nobody asks for, and the caller may have left."""
+    if not outcome.cancelled():
+        outcome.exception()

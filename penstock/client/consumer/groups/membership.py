@@ -1,0 +1,299 @@
+"""One member of a consumer group (KIP-848): what its next heartbeat says, and what the coordinator's answer changes.
+
+Pure: it is told the time, and makes requests and steps. A *step* is a change of the assignment, which the user's thread
+makes inside a poll; until then the member owns what it owned. So the order is always: the coordinator's target arrives;
+partitions are revoked, and a heartbeat says so; new ones get their places, and are assigned; a heartbeat says so.
+
+A heartbeat says in full what the coordinator may not know, and nothing else: all of it when the member joins, and after
+every failure. Not here: the assignment's difference (owned_and_wanted.py), calls (group_driver.py), and commits
+(commits.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.backoff import Backoff
+from penstock.client.consumer.groups.membership_state import LOST, MEMBERS, NEXT, Identity
+from penstock.client.consumer.groups.membership_state import MembershipState as S
+from penstock.client.consumer.groups.owned_and_wanted import Reconciliation
+from penstock.client.consumer.groups.steps import RebalanceStep, StepKind
+from penstock.client.consumer.groups.subscription import GroupSubscription
+from penstock.errors import (
+    ApiError,
+    FencedMemberEpochError,
+    InvariantViolation,
+    UnknownMemberIdError,
+)
+from penstock.messages.groups.consumer_protocol import (
+    JOINS,
+    LEAVES,
+    LEAVES_FOR_A_WHILE,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicIdPartitions,
+)
+
+HEARTBEAT_MS: Final = 5_000
+"""Until the coordinator has told its own interval."""
+HEARTBEAT_MS_MIN: Final = 50
+FENCED_BY: Final = (UnknownMemberIdError, FencedMemberEpochError)
+
+
+Told = tuple[GroupSubscription, tuple[TopicIdPartitions, ...]]
+"""The subscription, and the partitions that the member owns: what a heartbeat may leave out."""
+
+
+class Membership:
+    """One member. `state`, `epoch` and `heartbeat_interval_ms` are for reading."""
+
+    def __init__(self, identity: Identity, backoff: Backoff) -> None:
+        self.identity = identity
+        self.state = S.ABSENT
+        self.epoch = JOINS
+        self.heartbeat_interval_ms = HEARTBEAT_MS
+        self.subscription = GroupSubscription()
+        self.reconciliation = Reconciliation()
+        self.last_error: ApiError | None = None  # of the last heartbeat; None once one was answered
+        self._backoff = backoff
+        self._refusal: ApiError | None = None
+        self._told: Told | None = None  # as the coordinator has it for sure
+        self._telling: Told | None = None  # by the heartbeat under way
+        self._in_flight: ConsumerGroupHeartbeatRequest | None = None
+        self._next_ms = 0
+        self._failures = 0
+        self._must_say_goodbye = False  # the coordinator may have this member, and is to be told that it left
+
+    @property
+    def is_member(self) -> bool:  # the coordinator takes its commits
+        return self.epoch > JOINS and self.state in MEMBERS | {S.LEAVING}
+
+    def _become(self, state: S) -> None:
+        if state is not self.state and state not in NEXT[self.state]:
+            raise InvariantViolation(f"a member of {self.identity.group_id} went from {self.state} to {state}")
+        self.state = state
+
+    # -- the user's wishes ---------------------------------------------------------------------------------------------
+
+    def subscribe(self, subscription: GroupSubscription, now_ms: int) -> None:
+        """The coordinator is told at once."""
+        self.subscription = subscription
+        if self.state is S.ABSENT:
+            self._join(now_ms)
+
+    def _join(self, now_ms: int) -> None:
+        """After a failure only when a back-off is over, or a group that fences all the time would be stormed."""
+        self._become(S.JOINING)
+        self.epoch = JOINS
+        self.reconciliation.begin()
+        self._told = None
+        self._next_ms = now_ms + (self._backoff.wait_ms(self._failures) if self._failures else 0)
+
+    def begin_leaving(self) -> None:
+        """Its next step gives up everything; after that it leaves."""
+        if self.state is S.ABSENT:
+            return
+        if self.state in LOST:
+            self.epoch = JOINS
+        self._become(S.LEAVING)
+        self.reconciliation.set_target(())
+        self._failures = 0
+        if not self._must_say_goodbye:
+            self._leave_is_done()
+
+    def abandon(self) -> None:
+        """Out of the group, whatever the coordinator has heard."""
+        if self.state is not S.ABSENT:
+            self._become(S.LEAVING)
+            self._leave_is_done()
+
+    def _leave_is_done(self) -> None:
+        self._must_say_goodbye = False
+        if self.state is S.LEAVING and not self.reconciliation.owned:
+            self._become(S.ABSENT)
+        self.epoch = JOINS
+        self._failures = 0
+
+    # -- polls ---------------------------------------------------------------------------------------------------------
+
+    def on_not_polled(self) -> None:
+        """The user has not polled for max_poll_interval_ms: others get the partitions."""
+        if self.state in MEMBERS or (self.state is S.JOINING and self._must_say_goodbye):
+            self._become(S.STALE)
+            self._failures = 0
+
+    def on_poll(self, now_ms: int) -> None:
+        """The user polls (again)."""
+        if self.state in (S.STALE, S.FENCED) and not self.reconciliation.owned:
+            self._join(now_ms)
+
+    def take_refusal(self, now_ms: int) -> ApiError | None:
+        """The error to raise, once the user has been told of lost partitions. Then the member tries to join again."""
+        if self.state is not S.REFUSED or self.reconciliation.owned:
+            return None
+        refusal, self._refusal = self._refusal, None
+        self._join(now_ms)
+        return refusal
+
+    # -- heartbeats ----------------------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> int | None:
+        """When the next heartbeat is due; None while there is none to send."""
+        if self._in_flight is not None:
+            return None
+        if self._leave_epoch() is not None:
+            return self._next_ms if self._failures else 0
+        if self.state not in MEMBERS | {S.JOINING, S.LEAVING}:
+            return None
+        has_news = self._told is not None and self._told != self._to_tell()
+        return 0 if has_news and not self._failures else self._next_ms
+
+    def heartbeat(self, now_ms: int) -> ConsumerGroupHeartbeatRequest | None:
+        """The heartbeat that is due, if any. One is under way at a time: they must not overtake each other."""
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > now_ms:
+            return None
+        leave_epoch = self._leave_epoch()
+        if leave_epoch is not None:
+            self._telling, self._in_flight = None, self._goodbye(leave_epoch)
+        else:
+            self._telling = self._to_tell()
+            self._in_flight = self._request(self._telling)
+            self._must_say_goodbye = True
+        return self._in_flight
+
+    def _leave_epoch(self) -> int | None:
+        """The epoch by which it leaves, if it is to tell that now."""
+        gives_up = self.state is S.LEAVING and not self.reconciliation.owned
+        if not self._must_say_goodbye or not (gives_up or self.state is S.STALE):
+            return None
+        return LEAVES if self.identity.instance_id is None else LEAVES_FOR_A_WHILE
+
+    def _goodbye(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        who = self.identity
+        return ConsumerGroupHeartbeatRequest(who.group_id, who.member_id, epoch, instance_id=who.instance_id)
+
+    def _to_tell(self) -> Told:
+        owned = tuple(
+            TopicIdPartitions(topic_id, parts) for topic_id, parts in self.reconciliation.owned_by_id().items()
+        )
+        return self.subscription, owned
+
+    def _request(self, telling: Told) -> ConsumerGroupHeartbeatRequest:
+        """In full where the coordinator may not know all of it, else what has changed."""
+        who, (subscription, owned), told = self.identity, telling, self._told
+        says_all = told is None
+        names: tuple[str, ...] | None = None
+        pattern: str | None = None
+        if told is None or told[0] != subscription:
+            names, pattern = subscription.topics, subscription.pattern
+            if pattern is None and told is not None and told[0].pattern is not None:
+                pattern = ""  # no longer
+        return ConsumerGroupHeartbeatRequest(
+            who.group_id,
+            who.member_id,
+            self.epoch,
+            instance_id=who.instance_id,
+            rack_id=who.rack_id if says_all else None,
+            rebalance_timeout_ms=who.rebalance_timeout_ms if says_all else -1,
+            subscribed_topic_names=names,
+            subscribed_topic_regex=pattern,
+            server_assignor=who.assignor if says_all else None,
+            owned_partitions=owned if told is None or told[1] != owned else None,
+            client_id=who.client_id,
+        )
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def on_answer(self, answer: ConsumerGroupHeartbeatResponse, now_ms: int) -> None:
+        """The answer to the heartbeat under way."""
+        request, self._in_flight = self._in_flight, None
+        if request is None:
+            return
+        self._failures, self.last_error = 0, None
+        interval_ms = answer.heartbeat_interval_ms or self.heartbeat_interval_ms
+        self.heartbeat_interval_ms = max(interval_ms, HEARTBEAT_MS_MIN)
+        self._next_ms = now_ms + self.heartbeat_interval_ms
+        if request.member_epoch < JOINS:
+            self._leave_is_done()
+            return
+        if self.state not in MEMBERS | {S.JOINING, S.LEAVING}:
+            return  # it has left, or was put out, meanwhile
+        self.epoch, self._told = answer.member_epoch, self._telling
+        if self.state is S.LEAVING:
+            return
+        if answer.assignment is not None:
+            self.reconciliation.set_target(answer.assignment)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Stable or reconciling, by what there is to do."""
+        if self.state in MEMBERS or (self.state is S.JOINING and self.epoch > JOINS):
+            self._become(S.STABLE if self.reconciliation.is_done else S.RECONCILING)
+
+    def on_error(self, error: ApiError, now_ms: int) -> None:
+        """The heartbeat under way was refused, or had no answer."""
+        request, self._in_flight = self._in_flight, None
+        if request is None:
+            return
+        self._told = None
+        self.last_error = error
+        self._failures += 1
+        self._next_ms = now_ms + self._backoff.wait_ms(self._failures)
+        if request.member_epoch < JOINS:
+            if not error.retriable:
+                self._leave_is_done()
+        elif isinstance(error, FENCED_BY):
+            self._on_fenced(now_ms)
+        elif not error.retriable:
+            self._must_say_goodbye = False
+            if self.state is S.LEAVING:
+                self._leave_is_done()
+            elif self.state in MEMBERS | {S.JOINING}:
+                self._refusal = error
+                self._become(S.REFUSED)
+
+    def _on_fenced(self, now_ms: int) -> None:
+        """Its partitions are lost. It joins anew once the user knows; BEFORE that they count as its own."""
+        self._must_say_goodbye = False
+        if self.state is S.LEAVING:
+            self._leave_is_done()
+        elif self.reconciliation.owned:
+            self._become(S.FENCED)
+        elif self.state in MEMBERS | {S.JOINING}:
+            self._join(now_ms)
+
+    def refuse(self, error: ApiError) -> None:
+        """Another call of the group was refused in a way that asking again does not mend: the user is told."""
+        if self.state in MEMBERS:
+            self._refusal = error
+            self._become(S.REFUSED)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def step(self) -> RebalanceStep | None:
+        """The next change that the user's thread is to make, if any."""
+        is_lost = self.state in LOST or (self.state is S.LEAVING and self.epoch <= JOINS)
+        if is_lost:
+            owned = tuple(self.reconciliation.owned)
+            return RebalanceStep(StepKind.LOSE, owned) if owned else None
+        if self.state in MEMBERS | {S.LEAVING}:
+            return self.reconciliation.step()
+        return None
+
+    def on_done(self, step: RebalanceStep, now_ms: int) -> None:
+        """The change is made; the next heartbeat tells it."""
+        self.reconciliation.on_done(step)
+        if self.state in (S.STALE, S.FENCED) and not self.reconciliation.owned:
+            self._join(now_ms)
+        elif self.state is S.LEAVING and not self.reconciliation.owned and not self._must_say_goodbye:
+            self._become(S.ABSENT)
+        self._judge()
+
+    def hasten(self, now_ms: int) -> None:
+        """The coordinator knows something newer than this member: the next heartbeat is due now."""
+        if not self._failures:
+            self._next_ms = min(self._next_ms, now_ms)
+
+    def __repr__(self) -> str:
+        return f"Membership({self.identity.group_id}, {self.state.name}, epoch={self.epoch})"

@@ -1,0 +1,50 @@
+"""Where a member of a group stands, as a table: the only place that says which state may follow which. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class MembershipState(Enum):
+    """Where the member stands."""
+
+    ABSENT = "has no subscription"
+    JOINING = "asks to join"
+    STABLE = "has what it was assigned"
+    RECONCILING = "is to give up or to take partitions"
+    FENCED = "was put out of the group"
+    STALE = "left, because the user did not poll for max_poll_interval_ms"
+    REFUSED = "the coordinator refuses it"
+    LEAVING = "gives up its partitions, to leave"
+
+
+S = MembershipState
+NEXT: Final[dict[MembershipState, frozenset[MembershipState]]] = {
+    S.ABSENT: frozenset({S.JOINING}),
+    S.JOINING: frozenset({S.STABLE, S.RECONCILING, S.REFUSED, S.STALE, S.LEAVING, S.ABSENT}),
+    S.STABLE: frozenset({S.RECONCILING, S.FENCED, S.JOINING, S.STALE, S.REFUSED, S.LEAVING}),
+    S.RECONCILING: frozenset({S.STABLE, S.FENCED, S.JOINING, S.STALE, S.REFUSED, S.LEAVING}),
+    S.FENCED: frozenset({S.JOINING, S.LEAVING, S.ABSENT}),
+    S.STALE: frozenset({S.JOINING, S.LEAVING, S.ABSENT}),
+    S.REFUSED: frozenset({S.JOINING, S.LEAVING, S.ABSENT}),
+    S.LEAVING: frozenset({S.ABSENT}),
+}
+MEMBERS: Final = frozenset({S.STABLE, S.RECONCILING})
+"""The coordinator counts it in."""
+LOST: Final = frozenset({S.FENCED, S.STALE, S.REFUSED})
+"""Its partitions are another's by now, or soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The constants of a member. It makes its id itself (KIP-1082)."""
+
+    group_id: str
+    member_id: str
+    rebalance_timeout_ms: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    assignor: str | None = None
+    client_id: str = ""

@@ -1,0 +1,150 @@
+"""Looks up what a member needs before it can take partitions: the names of their topics, and the committed offsets.
+
+The coordinator names topics by id. Names of subscribed topics are asked for by name; for a pattern, the metadata of all
+topics is read when an unknown id comes. What fails is asked again after a back-off, as long as it is wanted. Works on
+one event loop. Not here: what is wanted (owned_and_wanted.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.consumer.groups.group_service import GroupService
+from penstock.client.consumer.groups.membership import FENCED_BY, Membership
+from penstock.client.consumer.groups.membership_state import MEMBERS
+from penstock.client.consumer.groups.steps import CommittedPlace
+from penstock.errors import ApiError, PenstockError, StaleMemberEpochError
+from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
+from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
+
+PARTITIONS_PER_CALL_MAX = 1_000
+"""Limit for one question; more are asked for one after the other."""
+
+_log = logging.getLogger(__name__)
+
+
+class Preparation:
+    """One look-up at a time; `on_found` is called when something was learnt."""
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        service: GroupService,
+        member: Membership,
+        on_found: Callable[[], object],
+        timeout_ms: int,
+    ) -> None:
+        self._cluster = cluster
+        self._service = service
+        self._member = member
+        self._on_found = on_found
+        self._timeout_ms = timeout_ms
+        self._running: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def begin(self) -> None:
+        """Starts looking up, if something is wanted and nothing is under way."""
+        if not self._closed and self._is_wanted() and (self._running is None or self._running.done()):
+            self._running = asyncio.ensure_future(self._run())
+
+    def _is_wanted(self) -> bool:
+        wanted = self._member.reconciliation
+        return self._member.state in MEMBERS and bool(wanted.unknown_ids or wanted.unplaced)
+
+    async def _run(self) -> None:
+        attempt = 0
+        while self._is_wanted() and not self._closed:
+            attempt += 1
+            before = self._left()
+            try:
+                await self._learn_names()
+                await self._learn_places()
+            except PenstockError as error:
+                self._on_error(error)
+            if self._left() < before:
+                attempt = 0
+            if not self._is_wanted():
+                break
+            await asyncio.sleep(max(self._cluster.backoff.wait_ms(max(attempt, 1)), 1) / 1000)
+        asyncio.get_running_loop().call_soon(self._on_found)  # once this task is done, so that it may begin anew
+
+    def _left(self) -> tuple[int, int]:
+        wanted = self._member.reconciliation
+        return len(wanted.unknown_ids), len(wanted.unplaced)
+
+    def _on_error(self, error: PenstockError) -> None:
+        _log.debug("group %s: preparing its partitions: %s", self._member.identity.group_id, error)
+        if isinstance(error, (StaleMemberEpochError, *FENCED_BY)):
+            self._member.hasten(self._cluster.clock.now_ms())
+            self._on_found()
+        elif isinstance(error, ApiError) and not error.retriable:
+            self._member.refuse(error)
+
+    async def _learn_names(self) -> None:
+        wanted = self._member.reconciliation
+        cache, subscribed = self._cluster.cache, self._member.subscription.topics
+        wanted.learn_names({cache.topic_id(name): name for name in subscribed if cache.topic(name)})
+        if not wanted.unknown_ids:
+            return
+        await self._cluster.refresh(subscribed)
+        wanted.learn_names({cache.topic_id(name): name for name in subscribed if cache.topic(name)})
+        unknown = wanted.unknown_ids
+        if unknown:  # of a pattern
+            topics = await self._cluster.list_topics(self._deadline_ms())
+            found = {topic.topic_id: topic.name for topic in topics if topic.topic_id in unknown}
+            self._cluster.track(found.values())
+            await self._cluster.refresh(found.values())
+            wanted.learn_names(found)
+
+    async def _learn_places(self) -> None:
+        partitions = list(self._member.reconciliation.unplaced)
+        epoch = self._member.epoch
+        for result in await self._ask(partitions, self._member.identity.member_id, epoch):
+            if result.error is None:
+                self._member.reconciliation.learn_places({result.partition: _place(result)})
+            elif not result.error.retriable:
+                raise result.error
+
+    async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
+        """The offsets that the group has committed, whoever asks."""
+        found: dict[TopicPartition, CommittedOffset | None] = {}
+        for result in await self._ask(list(partitions), "", NO_EPOCH):
+            if result.error is not None:
+                raise result.error
+            found[result.partition] = _committed(result)
+        return found
+
+    async def _ask(self, partitions: list[TopicPartition], member_id: str, epoch: int) -> list[OffsetFetchResult]:
+        group_id = self._member.identity.group_id
+        found: list[OffsetFetchResult] = []
+        for at in range(0, len(partitions), PARTITIONS_PER_CALL_MAX):
+            part = tuple(partitions[at : at + PARTITIONS_PER_CALL_MAX])
+            question = OffsetFetchGroup(group_id, part, member_id=member_id, member_epoch=epoch)
+            found += (await self._service.committed(question, self._deadline_ms())).partitions
+        return found
+
+    def _deadline_ms(self) -> int:
+        return self._cluster.clock.now_ms() + self._timeout_ms
+
+    async def close(self) -> None:
+        """Ends what is under way. Idempotent."""
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"Preparation({self._left()})"
+
+
+def _committed(result: OffsetFetchResult) -> CommittedOffset | None:
+    if result.offset == NO_OFFSET:
+        return None
+    return CommittedOffset(result.offset, result.leader_epoch, result.metadata, result.commit_timestamp_ms)
+
+
+def _place(result: OffsetFetchResult) -> CommittedPlace | None:
+    return None if result.offset == NO_OFFSET else CommittedPlace(result.offset, result.leader_epoch)
