@@ -213,9 +213,11 @@ class ClassicGroup:
         self.members, self.static_ids, self.support, self.joining = {}, {}, {}, 0
         self.protocol_type, self.generation = value.protocol_type, value.generation
         self.protocol_name, self.leader = value.protocol, value.leader
-        self.topics = None
+        self.topics, self.is_initial_round, self.new_member_added = None, False, False
         for stored in value.members:
-            member = known.get(stored.member_id) or member_of_record(stored, value.protocol)
+            member = known.get(stored.member_id)
+            if member is None or not member.says(stored, value.protocol):  # the latter only in a load
+                member = member_of_record(stored, value.protocol)
             member.assignment = bytes(stored.assignment)
             self.add(member)
             self.joining += member.join_ticket is not None

@@ -54,6 +54,16 @@ class ClassicMember:
             assignment=assignment,
         )
 
+    def says(self, record: MemberMetadata, protocol: str | None) -> bool:
+        """The record has been made of this member; its assignment is not looked at."""
+        return (
+            self.client == (record.client_id, record.client_host)
+            and self.group_instance_id == record.group_instance_id
+            and self.session_timeout_ms == record.session_timeout
+            and self.rebalance_timeout_ms == record.rebalance_timeout
+            and any(one.name == protocol and one.metadata == record.subscription for one in self.protocols)
+        )
+
 
 def member_of_record(record: MemberMetadata, protocol: str | None) -> ClassicMember:
     """A loaded member knows the protocol that its group chose, and no other."""

@@ -8,7 +8,17 @@ from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from penstock.errors import FencedInstanceIdError, UnknownMemberIdError, UnknownServerError
 from penstock.messages.groups.classic_protocol import JoinGroupResponse, LeavingMember
-from tests.support.classic_group_core import DELAY_MS, SESSION_MS, ClassicGroupCore, beat, join, leave, protocols, sync
+from tests.support.classic_group_core import (
+    DELAY_MS,
+    REBALANCE_MS,
+    SESSION_MS,
+    ClassicGroupCore,
+    beat,
+    join,
+    leave,
+    protocols,
+    sync,
+)
 
 
 def static(core: ClassicGroupCore, *instances: str) -> list[JoinGroupResponse]:
@@ -138,6 +148,17 @@ def test_a_static_member_that_did_not_join_stays_until_its_session_ends() -> Non
     assert b.member_id in core.group().members
     core.advance(1)
     assert [one.group_instance_id for one in core.joined(again).members] == ["a"]
+
+
+def test_a_static_leader_that_does_not_join_gives_way_to_one_that_has() -> None:
+    core = ClassicGroupCore()
+    a, b = static(core, "a", "b")
+    core.ask(join(group_instance_id="a", session_timeout_ms=300_000))
+    again = core.send(join(group_instance_id="b", member_id=b.member_id, protocols=protocols("range", metadata=b"new")))
+    core.advance(REBALANCE_MS)
+    assert core.joined(again).leader == b.member_id
+    assert {one.group_instance_id for one in core.joined(again).members} == {"a", "b"}
+    assert a.member_id not in core.group().members
 
 
 def test_a_replacement_whose_record_is_too_large_is_refused_and_fences_nobody() -> None:
