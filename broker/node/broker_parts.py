@@ -76,6 +76,7 @@ class BrokerParts:
         self.leader_throttle, self.follower_throttle = replication.leader_throttle, replication.follower_throttle
         self.fetchers, self.replicas = replication.fetchers, replication.replicas
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
+        self.groups = replication.groups
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
 
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
@@ -121,6 +122,7 @@ class BrokerParts:
         self.alter_partition.calls.start()
         self.directories.calls.start()
         self.producer_ids.start()
+        self.groups.start()
         await self.listeners.start()
         self.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._on_fatal(as_refusal(error, self.log_manager)))
@@ -148,6 +150,7 @@ class BrokerParts:
         self.replicas.creation.stop()
         self.publisher.reconfiguration.stop()
         self._apis.describe_metadata.close()
+        await self.groups.stop()  # BEFORE the doors close: requests that wait are answered
         await self.listeners.stop()
         self.converter.close()
         await self.dispatcher.stop()

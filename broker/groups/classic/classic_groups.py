@@ -132,6 +132,11 @@ class ClassicGroups:
             ),
         )
 
+    @property
+    def rebalances_completed(self) -> int:
+        """Generations that became stable since the shard was loaded."""
+        return self._rounds.completed
+
     def statistics(self) -> ClassicStatistics:
         groups = list(self._all())
         return ClassicStatistics(len(groups), sum(len(one.members) for one in groups), self._rounds.completed)

@@ -18,7 +18,7 @@ _NO_RACK: frozenset[str] = frozenset()
 
 
 class TopicNews(NamedTuple):
-    """The names of topics that were created or changed, and of those that a record deleted."""
+    """The names of topics that were created or changed, and of those that are gone."""
 
     changed: frozenset[str]
     deleted: frozenset[str]
@@ -70,13 +70,11 @@ class ImageTopics:
         return facts
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> TopicNews:
-        """The changes of this image, for groups. A topic that a snapshot lacks has no offsets deleted for it: it was
-        not a record that deleted it."""
+        """The changes of this image, for groups."""
         before = delta.image
         for topic_id in delta.deleted_topic_ids:
             self._facts.pop(topic_id, None)
         gone = frozenset(before.topics_by_id[topic_id].name for topic_id in delta.deleted_topic_ids)
-        deleted = frozenset() if delta.is_of_snapshot else gone
         changed = {
             image.topics_by_id[topic_id].name
             for topic_id, numbers in delta.changed_topics.items()
@@ -84,7 +82,7 @@ class ImageTopics:
         }
         if any(_rack(before, broker_id) != _rack(image, broker_id) for broker_id in delta.changed_brokers):
             changed |= image.topics_by_name.keys()
-        return TopicNews(frozenset(changed | gone) - INTERNAL_TOPICS.keys(), deleted - INTERNAL_TOPICS.keys())
+        return TopicNews(frozenset(changed | gone) - INTERNAL_TOPICS.keys(), gone - INTERNAL_TOPICS.keys())
 
     def __repr__(self) -> str:
         return f"ImageTopics({len(self._facts)} known)"

@@ -12,6 +12,7 @@ from broker.apis.describe_producers import DescribeProducersApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.forwarding import ForwardedRequests
+from broker.apis.groups import group_handlers
 from broker.apis.init_producer_id import InitProducerIdApi
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.metadata import MetadataApi
@@ -88,6 +89,7 @@ def make_apis(
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
             **forwarded.handlers(),
+            **group_handlers(replication.groups),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "InitProducerId": InitProducerIdApi(producer_ids.request).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,

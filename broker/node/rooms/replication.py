@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
+from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
@@ -14,6 +15,7 @@ from broker.load.busy_time import BusyTimes
 from broker.node.configuration.told_parts import tell_parts
 from broker.node.environment import Environment
 from broker.node.rooms.disk_work import DiskWork
+from broker.node.rooms.groups import make_groups
 from broker.node.rooms.quorum import QuorumParts
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
@@ -26,6 +28,7 @@ from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.move_throttle import MoveThrottle
+from broker.replication.replica_statistics import Traffic
 from penstock.types import TopicPartition
 from storage.log_dirs.log_manager import LogManager
 
@@ -42,6 +45,7 @@ class Replication:
     replicas: ReplicaParts
     log_dir_moves: LogDirMoves
     publisher: MetadataPublisher
+    groups: GroupCoordinator
 
 
 def make_replication(
@@ -86,7 +90,10 @@ def make_replication(
         forget_cleaned(partition)
         move_table.give_up(partition)
 
-    ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, on_log_gone, on_fatal)
+    traffic = Traffic()
+    groups = make_groups(config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    told = on_log_gone, on_fatal, (groups,)
+    ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
     replicas = replica_parts(known, log_manager, clock, threads, ports)
     throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
     moving = move_table, replicas, fetchers, directories, forget_cleaned
@@ -95,5 +102,6 @@ def make_replication(
     tell_parts(dynamic, publisher, disks.cleaner, leader_throttle, follower_throttle, throttle)
     quorum.loader.subscribe(publisher.publish)
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
-    serving = replicas, moves, publisher
+    quorum.loader.subscribe(groups.published)
+    serving = replicas, moves, publisher, groups
     return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)

@@ -10,7 +10,7 @@ Wiring only, for the node and for tests alike. Not here: jobs that run on schedu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
@@ -83,6 +83,7 @@ class ReplicaPorts:
     """Told of a partition that is served here no longer."""
     on_fatal: Callable[[BaseException], None]
     role_listeners: Sequence[RoleListener] = ()
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,5 +189,5 @@ def replica_parts(
         creation=creation,
         revival=revival,
         assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),
-        traffic=Traffic(),
+        traffic=ports.traffic,
     )

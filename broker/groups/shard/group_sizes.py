@@ -1,0 +1,94 @@
+"""Estimates the memory of groups and members, by their records: the last one of each key counts.
+
+Committed offsets are estimated where they are kept (offsets/offsets_state.py): there are many, and their records are
+gone at once. The figures were measured with tracemalloc on groups of 1 to 1,000 members, and rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from typing import Any, Final
+
+from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
+from broker.groups.records.consumer_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+
+GROUP_BYTES: Final = 2_000
+MEMBER_BYTES: Final = 1_500
+_TOPIC_BYTES: Final = 200
+_PARTITION_BYTES: Final = 60
+
+
+def _of_classic_group(value: GroupMetadataValue) -> int:
+    data = sum(len(member.subscription) + len(member.assignment) for member in value.members)
+    return GROUP_BYTES + MEMBER_BYTES * len(value.members) + data
+
+
+def _of_member(value: ConsumerGroupMemberMetadataValue) -> int:
+    classic = value.classic_member_metadata
+    data = 0 if classic is None else sum(len(protocol.metadata) for protocol in classic.supported_protocols)
+    return MEMBER_BYTES + sum(map(len, value.subscribed_topic_names)) + data
+
+
+def _of_partitions(topics: list[Any]) -> int:
+    return sum(_TOPIC_BYTES + _PARTITION_BYTES * len(topic.partitions) for topic in topics)
+
+
+def _of_target(value: ConsumerGroupTargetAssignmentMemberValue) -> int:
+    return _of_partitions(value.topic_partitions)
+
+
+def _of_current(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
+    return _of_partitions(value.assigned_partitions) + _of_partitions(value.partitions_pending_revocation)
+
+
+def _of_regex(value: ConsumerGroupRegularExpressionValue) -> int:
+    return _TOPIC_BYTES + sum(_TOPIC_BYTES + len(topic) for topic in value.topics)
+
+
+_GROUP: Final = ""
+_ESTIMATES: Final[dict[type, tuple[Callable[[Any], tuple[str, str]], Callable[[Any], int]]]] = {
+    GroupMetadataKey: (lambda key: (key.group, _GROUP), _of_classic_group),
+    ConsumerGroupMetadataKey: (lambda key: (key.group_id, _GROUP), lambda value: GROUP_BYTES),
+    ConsumerGroupMemberMetadataKey: (lambda key: (key.group_id, key.member_id), _of_member),
+    ConsumerGroupTargetAssignmentMemberKey: (lambda key: (key.group_id, key.member_id), _of_target),
+    ConsumerGroupCurrentMemberAssignmentKey: (lambda key: (key.group_id, key.member_id), _of_current),
+    ConsumerGroupRegularExpressionKey: (lambda key: (key.group_id, key.regular_expression), _of_regex),
+}
+"""By the class of a key: what it is of, and the estimate of its value."""
+
+
+class GroupSizes(Sized):
+    """The estimates of one shard."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[tuple[type, str, str], int] = {}
+        self.bytes = 0
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        """A record was taken into the state."""
+        found = _ESTIMATES.get(type(key))
+        if found is None:
+            return
+        of, estimate = found
+        what = (type(key), *of(key))
+        before = self._sizes.pop(what, 0)
+        after = 0
+        if value is not None:
+            after = self._sizes[what] = estimate(value)
+        self.bytes += after - before
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __repr__(self) -> str:
+        return f"GroupSizes({len(self._sizes)} records, {self.bytes} bytes)"

@@ -1,0 +1,232 @@
+"""The core of one partition of `__consumer_offsets`: takes its records, and gives each request to whoever decides it.
+
+    record      by the class of its key: offsets/, consumer/ or classic/
+    request     by its class, and where both protocols know it by the protocol that the group speaks
+
+A group id has one protocol at a time; the two share `groups`. Pure: no I/O, no time of its own. Not here: the driver,
+which appends and answers (coordinator/), and every decision about one group alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.groups.classic.classic_groups import ClassicGroups
+from broker.groups.classic.group import ClassicGroup
+from broker.groups.classic.states import GroupState
+from broker.groups.consumer.consumer_groups import ConsumerGroups
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.group_config import GroupConfig
+from broker.groups.offsets.committed_offsets import CommittedOffsets
+from broker.groups.records.classic_records import GroupMetadataKey
+from broker.groups.records.consumer_records import ConsumerGroupMetadataKey
+from broker.groups.records.offset_records import OffsetCommitKey
+from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_sizes import GroupSizes
+from broker.groups.shard.shard_groups import ShardGroups
+from broker.groups.timers import Timers
+from broker.groups.turn import Client, GroupHandler, GroupHandlers, Ticket, Turn
+from penstock.errors import (
+    ApiError,
+    GroupIdNotFoundError,
+    InconsistentGroupProtocolError,
+    NonEmptyGroupError,
+    UnknownMemberIdError,
+    UnsupportedVersionError,
+)
+from penstock.messages.groups.classic_protocol import JoinGroupRequest
+from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest
+from penstock.messages.groups.listing import (
+    DeletedGroup,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from penstock.messages.groups.offsets import OffsetCommitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatistics:
+    """A snapshot of one shard. Commits and rebalances (a new generation, a new group epoch) are counted since it was
+    loaded; `bytes` is an estimate."""
+
+    classic_groups: int
+    consumer_groups: int
+    members: int
+    offsets: int
+    commits: int
+    rebalances: int
+    bytes: int
+
+
+class Shard:
+    """See the module."""
+
+    def __init__(self, config: GroupConfig, memory: GroupMemory) -> None:
+        self._memory, self._told_bytes = memory, 0
+        self.timers: Timers[Turn] = Timers()
+        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self._classic = ClassicGroups(config, self.groups, self.timers)
+        self._consumer = ConsumerGroups(config, self.groups, self.timers)
+        self._all = ShardGroups(self.groups, self._classic, self._consumer)
+        self.offsets = CommittedOffsets(config, self._all, self.timers)
+        self._sizes = GroupSizes()
+        self._is_loaded = False
+        self._commits = self._epochs = 0
+        self._replays: Mapping[type[Any], Callable[[Any, Any], None]] = {
+            **self.offsets.state.replays,
+            **self._consumer.replays,
+            GroupMetadataKey: self._classic.replay_group,
+        }
+        self._handlers: GroupHandlers = {
+            **self._classic.handlers,
+            **self._consumer.handlers,
+            **self.offsets.handlers,
+            ListGroupsRequest: self._list,
+            DescribeGroupsRequest: self._describe,
+            DeleteGroupsRequest: self._delete,
+        }
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        """Take a record into the state: of a decision, or of the log."""
+        kind = type(key)
+        self._replays[kind](key, value)
+        if kind is OffsetCommitKey:
+            self._commits += self._is_loaded and value is not None
+        else:
+            self._sizes.replay(key, value)
+            self._epochs += self._is_loaded and kind is ConsumerGroupMetadataKey and value is not None
+
+    def loaded(self) -> Sequence[Callable[[Turn], None]]:
+        """The state is whole: members have their timers, and offsets that nobody needs are looked for."""
+        self._is_loaded = True
+        self._tell_memory()
+        return self._classic.loaded, self._consumer.loaded, self.offsets.loaded
+
+    def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
+        """The requests that wait, with their answer. The state is used no more."""
+        self._memory.changed(-self._told_bytes)
+        self._told_bytes = 0
+        return (*self._classic.unloaded(), *self._consumer.unloaded())  # type: ignore[arg-type]
+
+    def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
+        """These topics came, went, or have other partitions or racks; those of `deleted` are not there any more, or
+        are there anew."""
+        self._consumer.image_changed(turn, changed)
+        if deleted:
+            self.offsets.image_changed(turn, deleted)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def handle(self, turn: Turn, ticket: Ticket, request: Any, client: Client) -> None:
+        """Decide on a request. An ApiError is raised before anything is written."""
+        handler = self._handler(request)
+        if self._adds(request):
+            self._tell_memory()
+            self._memory.must_have_room()
+        handler(turn, ticket, request, client)
+
+    def _handler(self, request: Any) -> GroupHandler:
+        kind = type(request)
+        if kind in self._classic.handlers and isinstance(self.groups.get(request.group_id), ConsumerGroup):
+            handler = self._consumer.handlers.get(kind)
+            if handler is None:
+                raise _of_other_protocol(request)
+            return handler
+        found = self._handlers.get(kind)
+        if found is None:
+            raise UnsupportedVersionError(f"{kind.__name__} is no request about groups")
+        return found
+
+    def _adds(self, request: Any) -> bool:
+        """True if the request may add a group, or a member to one."""
+        if isinstance(request, OffsetCommitRequest):
+            return request.group_id not in self.groups and request.group_id not in self.offsets.state
+        is_join = isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch == JOINS
+        if is_join or isinstance(request, JoinGroupRequest):
+            group = self.groups.get(request.group_id)
+            return group is None or request.member_id not in group.members
+        return False
+
+    def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
+        states, types = ({word.lower() for word in words} for words in (request.states, request.types))
+        listed = [self._all.listed(group_id) for group_id in self._group_ids()]
+        found = [
+            group
+            for group in listed
+            if (not states or group.state.lower() in states) and (not types or group.group_type.value in types)
+        ]
+        turn.answer(ticket, ListGroupsResponse(tuple(found)))
+
+    def _describe(self, turn: Turn, ticket: Ticket, request: DescribeGroupsRequest, client: Client) -> None:
+        turn.answer(ticket, DescribeGroupsResponse(tuple(self._described(turn, one) for one in request.group_ids)))
+
+    def _described(self, turn: Turn, group_id: str) -> DescribedGroup:
+        if not self._is_there(group_id):
+            return DescribedGroup(group_id, _not_found(group_id), state=GroupState.DEAD.value)
+        return self._all.described(turn, group_id)
+
+    def _delete(self, turn: Turn, ticket: Ticket, request: DeleteGroupsRequest, client: Client) -> None:
+        turn.answer(ticket, DeleteGroupsResponse(tuple(self._deleted(turn, one) for one in request.group_ids)))
+
+    def _deleted(self, turn: Turn, group_id: str) -> DeletedGroup:
+        if not self._is_there(group_id):
+            return DeletedGroup(group_id, _not_found(group_id))
+        if not self._all.is_empty(group_id):
+            return DeletedGroup(group_id, NonEmptyGroupError(f"group {group_id} has members; stop them first"))
+        self.offsets.delete_all(turn, group_id)
+        self._all.delete(turn, group_id)
+        return DeletedGroup(group_id)
+
+    def _is_there(self, group_id: str) -> bool:
+        return group_id in self.groups or group_id in self.offsets.state
+
+    def _group_ids(self) -> Sequence[str]:
+        """The groups of both protocols, and the simple ones."""
+        return tuple(dict.fromkeys((*self.groups, *self.offsets.state.group_ids())))
+
+    # -- figures -------------------------------------------------------------------------------------------------------
+
+    def _tell_memory(self) -> None:
+        """The node's estimate has this shard's."""
+        used = self._sizes.bytes + self.offsets.statistics().memory_bytes
+        self._memory.changed(used - self._told_bytes)
+        self._told_bytes = used
+
+    def statistics(self) -> ShardStatistics:
+        """May be called in any thread."""
+        groups, offsets = list(self.groups.values()), self.offsets.statistics()
+        classic = sum(isinstance(group, ClassicGroup) for group in groups)
+        return ShardStatistics(
+            classic_groups=classic,
+            consumer_groups=len(groups) - classic,
+            members=sum(len(group.members) for group in groups),
+            offsets=offsets.offsets,
+            commits=self._commits,
+            rebalances=self._classic.rebalances_completed + self._epochs,
+            bytes=self._sizes.bytes + offsets.memory_bytes,
+        )
+
+    def __repr__(self) -> str:
+        return f"Shard({len(self.groups)} groups, {self.offsets!r})"
+
+
+def _of_other_protocol(request: Any) -> ApiError:
+    """A group of the consumer protocol is asked by a member of the classic one."""
+    if isinstance(request, JoinGroupRequest):
+        return InconsistentGroupProtocolError(
+            f"group {request.group_id} speaks the consumer protocol (KIP-848), and takes no member of the classic one"
+        )
+    return UnknownMemberIdError(f"group {request.group_id} speaks the consumer protocol (KIP-848)")
+
+
+def _not_found(group_id: str) -> GroupIdNotFoundError:
+    return GroupIdNotFoundError(f"there is no group {group_id[:64]!r}")

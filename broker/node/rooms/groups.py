@@ -1,0 +1,95 @@
+"""Makes the coordinator of consumer groups: the driver, over the configuration of this node.
+
+Made before the replicas, whose leads it hears of; started with the broker, and stopped BEFORE the doors close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from broker.config.node_config import NodeConfig
+from broker.groups.coordinator.group_coordinator import GroupCoordinator
+from broker.groups.coordinator.image_topics import ImageTopics
+from broker.groups.coordinator.loading import ShardLoader
+from broker.groups.coordinator.offsets_topic import OffsetsTopic
+from broker.groups.coordinator.shard_ports import ShardPorts
+from broker.groups.group_config import GroupConfig
+from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.shard import Shard
+from broker.node.environment import Environment
+from broker.node.rooms.quorum import QuorumParts
+from broker.replication.durability import Durability
+from broker.replication.leader.leader_appends import LeaderAppends
+from broker.replication.replica_statistics import Traffic
+from metadata.image import MetadataImage
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.backoff import Backoff
+from penstock.messages.topics import CreateInternalTopicRequest
+from penstock.record.codecs import Codec
+
+RELOAD_MS, RELOAD_MS_MAX = 100, 10_000
+"""Between two loads of a partition whose log cannot be read or written."""
+_MINUTE_MS = 60_000
+
+
+def make_groups(
+    config: NodeConfig,
+    environment: Environment,
+    quorum: QuorumParts,
+    durability: Durability,
+    traffic: Traffic,
+    broker_epoch: Callable[[], int],
+    on_fatal: Callable[[BaseException], None],
+) -> GroupCoordinator:
+    """Subscribe it to the metadata AFTER the replicas."""
+    clock, random = environment.clock, environment.random
+
+    def image() -> MetadataImage:
+        return quorum.loader.image
+
+    def wanted() -> CreateInternalTopicRequest:
+        return CreateInternalTopicRequest(
+            config.node_id,
+            broker_epoch(),
+            CONSUMER_OFFSETS,
+            config.offsets_topic_num_partitions,
+            config.offsets_topic_replication_factor,
+            {"segment.bytes": str(config.offsets_topic_segment_bytes)},
+        )
+
+    topics, memory = ImageTopics(image), GroupMemory(config.group_coordinator_memory_max_bytes)
+    ports = ShardPorts(
+        partial(Shard, group_config(config), memory),
+        LeaderAppends(durability, traffic, clock),
+        ShardLoader(environment.threads, clock.now_ms),
+        topics,
+        clock,
+        environment.ids.new_id,
+        config.offsets_commit_timeout_ms,
+        Codec(config.offsets_topic_compression_codec),
+        Backoff(RELOAD_MS, RELOAD_MS_MAX, random),
+        on_fatal,
+    )
+    topic = OffsetsTopic(image, wanted, quorum.channel.call, random, on_fatal)
+    return GroupCoordinator(config.node_id, topic, topics, ports)
+
+
+def group_config(config: NodeConfig) -> GroupConfig:
+    """The settings of the cores."""
+    return GroupConfig(
+        group_max_size=config.group_max_size,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_assignors=config.group_consumer_assignors,
+        group_consumer_migration_policy=config.group_consumer_migration_policy,
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        record_bytes_max=config.message_max_bytes,
+    )
