@@ -23,8 +23,9 @@ from broker.groups.records.consumer_protocol import (
 )
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import RECORD_TYPES
-from broker.groups.records.record_log import group_batches
+from penstock.record.reader import read_records
 from tests.interop.matrix.clients import MissingError, java_jars
+from tests.support.group_log import written_batches
 from tests.support.kafka_json import told_record
 from tests.support.kafka_messages import drawn
 
@@ -56,9 +57,9 @@ def test_kafkas_tool_reads_every_type_as_we_mean_it(tmp_path: Path) -> None:
     records.append((OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=1, expire_timestamp=5)))
     written = bytearray()
     offset = 0
-    for batch, count in group_batches(records, 1_700_000_000_000, BATCH_BYTES):
+    for batch in written_batches(records, BATCH_BYTES):
         written += offset.to_bytes(8, "big") + batch[8:]
-        offset += count
+        offset += len(read_records(batch))
     segment = tmp_path / "__consumer_offsets-0" / f"{0:020d}.log"
     segment.parent.mkdir()
     segment.write_bytes(written)

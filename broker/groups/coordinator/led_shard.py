@@ -28,7 +28,7 @@ from broker.groups.coordinator.log_errors import not_appended, not_committed
 from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
 from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
 from broker.groups.coordinator.wake_up import WakeUp
-from broker.groups.records.record_codec import encode_group_record
+from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.groups.turn import Client, Ticket, Turn
 from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.leader_appends import ACKS_ALL
@@ -180,7 +180,7 @@ class LedShard:
         partition, ports = self.partition, self._ports
         config = partition.log.config
         limits = TickLimits(config.max_message_bytes, config.segment_bytes, ports.codec)
-        for records in tick_batches(turns, encode_group_record, ports.clock.wall_ms(), limits):
+        for records in tick_batches(turns, UsualOffsetWriter().encode, ports.clock.wall_ms(), limits):
             info = ports.logs.append(partition, records, ACKS_ALL, COORDINATOR)
             self._barrier.appended(info.last_offset + 1)
             ports.logs.when_acked(partition, info, ACKS_ALL, _nobody)

@@ -70,7 +70,7 @@ class ShardLoader:
             while offset < end:
                 found = await self._portion(partition, offset)
                 await self._replay(partition, found.records, state)
-                figures.records += len(found.records)
+                figures.records += found.read
                 figures.unknown_records += found.unknown
                 figures.transactional_records += found.transactional
                 offset = found.next_offset

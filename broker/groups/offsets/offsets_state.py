@@ -56,36 +56,28 @@ class GroupOffsetsState:
     def replay_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is None:
             self._remove(key.group, key.topic, key.partition)
-            return
-        committed = StoredOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-        )
-        self._put(key.group, key.topic, key.partition, committed)
+        else:
+            self._put(key.group, key.topic, key.partition, value)
 
     def replay_legacy(self, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None) -> None:
         """A record of Kafka before 0.9, which means the same."""
         if value is None:
             self._remove(key.group, key.topic, key.partition)
             return
-        committed = StoredOffset(value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp)
-        self._put(key.group, key.topic, key.partition, committed)
+        now = OffsetCommitValue(offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp)
+        self._put(key.group, key.topic, key.partition, now)
 
-    def _put(self, group_id: str, topic: str, partition: int, committed: StoredOffset) -> None:
+    def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
             self._bytes += GROUP_BYTES + len(group_id)
         offsets = topics.get(topic)
         if offsets is None:
-            offsets = topics[intern(topic)] = TopicOffsets(intern(committed.topic_id))
+            offsets = topics[intern(topic)] = TopicOffsets(intern(value.topic_id))
             self._bytes += TOPIC_BYTES
         before = len(offsets)
-        self._bytes += offsets.put(partition, committed)
+        self._bytes += offsets.put(partition, value)
         self._offsets += len(offsets) - before
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from broker.groups.records.offset_records import OffsetCommitValue
 from penstock.types import NO_EPOCH, NO_TIMESTAMP
 
 _ENTRY: Final = struct.Struct("=qqi")
@@ -54,9 +55,9 @@ class TopicOffsets:
         self._entries = bytearray()
         self._extras: dict[int, _Extra] | None = None
 
-    def put(self, partition: int, committed: StoredOffset) -> int:
+    def put(self, partition: int, value: OffsetCommitValue) -> int:
         """Keep the offset instead of that partition's last one; the bytes by which this object has grown."""
-        offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = committed
+        offset, leader_epoch, commit_ms = value.offset, value.leader_epoch, value.commit_timestamp
         partitions, grown = self._partitions, 0
         at = self._place_of(partition)
         if at < len(partitions) and partitions[at] == partition:
@@ -65,8 +66,8 @@ class TopicOffsets:
             partitions.insert(at, partition)
             self._entries[at * _SIZE : at * _SIZE] = _ENTRY.pack(offset, commit_ms, leader_epoch)
             grown = ENTRY_BYTES
-        if metadata or expire_ms != NO_TIMESTAMP or topic_id != self.topic_id:
-            extra = _Extra(metadata, expire_ms, topic_id)
+        if value.metadata or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id:
+            extra = _Extra(value.metadata, value.expire_timestamp, value.topic_id)
             return grown + self._put_extra(partition, extra)
         return grown + (self._drop_extra(partition) if self._extras is not None else 0)
 

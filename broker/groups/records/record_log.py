@@ -1,51 +1,23 @@
-"""The records of `__consumer_offsets` in record batches: built for the log, and read from it.
+"""Reads the records of `__consumer_offsets` from record batches.
 
-Reading stops at nothing but damage: records of unknown types are counted, control batches passed over. Offsets that a
+Reading stops at nothing but damage: records of unknown types are counted, control batches passed over. Of the offsets
+that one partition of a topic had for a group in the part that is read, only the last is decoded, and it comes after the
+records of groups, on which it does not depend: a log that was not cleaned yet has thousands of them. Offsets that a
 transaction commits are in transactional batches; they count only once their transaction is committed, which nobody
-decides here yet, so such batches are counted and left out.
+decides here yet, so such batches are counted and left out. Not here: batches for the log (coordinator/tick_batches.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from broker.groups.records.record_codec import MalformedGroupRecordError, decode_group_record, encode_group_record
-from penstock.base_error import InvariantViolation
-from penstock.record.batch import HEADER_BYTES, Buffer, iter_headers
-from penstock.record.builder import build_batch, record_size_bytes_upper
+from broker.groups.records.record_codec import MalformedGroupRecordError, decode_group_record
+from broker.groups.records.usual_offsets import UsualOffsetReader
+from penstock.record.batch import Buffer, iter_headers
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, batch_body, columns_of_batch, wanted_batches
 
-
-def group_batches(
-    records: Iterable[tuple[Any, Any | None]], timestamp_ms: int, batch_bytes_max: int
-) -> list[tuple[bytes, int]]:
-    """Batches of these records in their order, each with its number of records and none larger than allowed.
-
-    A core refuses a record that fits no batch before it writes it (`encoded_size`), so one here is a defect.
-    """
-    batches: list[tuple[bytes, int]] = []
-    keys: list[bytes] = []
-    values: list[bytes | None] = []
-    size = HEADER_BYTES
-    for record in records:
-        key, value = encode_group_record(*record)
-        added = record_size_bytes_upper(-1 if value is None else len(value), len(key))
-        if HEADER_BYTES + added > batch_bytes_max:
-            name = type(record[0]).__name__
-            raise InvariantViolation(
-                f"a record of a {name} has {added} bytes, and a batch has at most {batch_bytes_max}"
-            )
-        if keys and size + added > batch_bytes_max:
-            batches.append((build_batch(values, keys=keys, timestamps_ms=timestamp_ms), len(keys)))
-            keys, values, size = [], [], HEADER_BYTES
-        keys.append(key)
-        values.append(value)
-        size += added
-    if keys:
-        batches.append((build_batch(values, keys=keys, timestamps_ms=timestamp_ms), len(keys)))
-    return batches
+_OFFSET_KEYS: Final = b"\x00\x01"
 
 
 @dataclass(slots=True)
@@ -55,6 +27,8 @@ class GroupRecords:
     next_offset: int
     """Where reading goes on: after the last whole batch."""
     records: list[tuple[Any, Any | None]] = field(default_factory=list)
+    read: int = 0
+    """All records, also those of offsets that a later one has replaced."""
     unknown: int = 0
     """Records of types that are not known here."""
     transactional: int = 0
@@ -70,6 +44,7 @@ def read_group_records(
     found = GroupRecords(from_offset)
     for _, header in iter_headers(data):
         found.next_offset = max(found.next_offset, header.next_offset)
+    last_offsets: dict[bytes, tuple[int, bytes | None]] = {}
     for at, header in wanted_batches(data, from_offset, None, check_crc=True):
         columns = columns_of_batch(*batch_body(data, at, header, max_decompressed_bytes), header)
         if header.is_transactional:
@@ -79,12 +54,25 @@ def read_group_records(
         for offset, key, value in zip(columns.offsets, keys, columns.values, strict=True):
             if offset < from_offset:
                 continue
-            try:
-                record = decode_group_record(key, value)
-            except MalformedGroupRecordError as error:
-                raise MalformedGroupRecordError(f"offset {offset}: {error}") from None
+            found.read += 1
+            if key is not None and key.startswith(_OFFSET_KEYS):
+                last_offsets[key] = offset, value
+                continue
+            record = _decoded(offset, key, value)
             if record is None:
                 found.unknown += 1
             else:
                 found.records.append(record)
+    usual = UsualOffsetReader()
+    for key, (offset, value) in last_offsets.items():
+        record = usual.read(key, value) or _decoded(offset, key, value)
+        if record is not None:
+            found.records.append(record)
     return found
+
+
+def _decoded(offset: int, key: bytes | None, value: bytes | None) -> tuple[Any, Any | None] | None:
+    try:
+        return decode_group_record(key, value)
+    except MalformedGroupRecordError as error:
+        raise MalformedGroupRecordError(f"offset {offset}: {error}") from None

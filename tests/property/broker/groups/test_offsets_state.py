@@ -9,7 +9,8 @@ import pytest
 from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
 from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.records.record_log import group_batches, read_group_records
+from broker.groups.records.record_log import read_group_records
+from tests.support.group_log import written_batches
 from tests.support.offsets_shard import DAY_MS, OffsetsShard, SomeTopics, place
 
 STEPS = 400
@@ -67,7 +68,7 @@ def test_the_state_is_that_of_a_dict_and_of_its_log(seed: int) -> None:
     assert contents(state) == wanted
     assert state.statistics().offsets == len(wanted)
     loaded = GroupOffsetsState()
-    for batch, _ in group_batches(records, 1, 4_000):
+    for batch in written_batches(records, 4_000):
         for key, value in read_group_records(batch, 0).records:
             loaded.replays[type(key)](key, value)
     assert contents(loaded) == wanted

@@ -11,13 +11,18 @@ from broker.groups.records.offset_records import (
     OffsetCommitValue,
 )
 
-PLAIN = StoredOffset(5, 2, commit_ms=9, topic_id="id")
+PLAIN = OffsetCommitValue(offset=5, leader_epoch=2, commit_timestamp=9, topic_id="id")
+RICH = OffsetCommitValue(
+    offset=5, leader_epoch=2, metadata="text", commit_timestamp=9, expire_timestamp=77, topic_id="other"
+)
+STORED_PLAIN = StoredOffset(5, 2, commit_ms=9, topic_id="id")
+STORED_RICH = StoredOffset(5, 2, "text", 9, 77, "other")
 
 
 def test_offsets_are_told_by_partition_whatever_their_order_was() -> None:
     offsets = TopicOffsets("id")
     for partition in (70_000, 3, 0, 1, 2_147_483_647, 2):
-        offsets.put(partition, PLAIN._replace(offset=partition))
+        offsets.put(partition, OffsetCommitValue(offset=partition))
     assert [(partition, one.offset) for partition, one in offsets.items()] == [
         (n, n) for n in (0, 1, 2, 3, 70_000, 2_147_483_647)
     ]
@@ -27,13 +32,12 @@ def test_offsets_are_told_by_partition_whatever_their_order_was() -> None:
 
 def test_what_most_offsets_have_not_is_kept_aside_and_goes_with_the_next_commit() -> None:
     offsets = TopicOffsets("id")
-    rich = StoredOffset(5, 2, "text", 9, 77, "other")
-    grown = [offsets.put(1, PLAIN), offsets.put(1, rich), offsets.put(1, PLAIN), offsets.put(1, rich), offsets.pop(1)]
-    assert sum(grown) == 0
-    offsets.put(1, rich)
-    assert (offsets.get(1), offsets.has_other_id("id")) == (rich, True)
+    grown = [offsets.put(1, one) for one in (PLAIN, RICH, PLAIN, RICH)]
+    assert sum(grown) + offsets.pop(1) == 0
+    offsets.put(1, RICH)
+    assert (offsets.get(1), offsets.has_other_id("id")) == (STORED_RICH, True)
     offsets.put(1, PLAIN)
-    assert (offsets.get(1), offsets.has_other_id("id")) == (PLAIN, False)
+    assert (offsets.get(1), offsets.has_other_id("id")) == (STORED_PLAIN, False)
     assert offsets.pop(2) == 0
 
 

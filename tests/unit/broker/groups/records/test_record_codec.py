@@ -13,10 +13,11 @@ from broker.groups.records.record_codec import (
     encode_group_record,
     encoded_size,
 )
-from broker.groups.records.record_log import group_batches, read_group_records
+from broker.groups.records.record_log import read_group_records
 from broker.kafka_codec.primitives import EncodeError
 from penstock.base_error import InvariantViolation
 from penstock.record.builder import build_batch
+from tests.support.group_log import written_batches
 from tests.support.kafka_messages import drawn
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=1)
@@ -33,7 +34,7 @@ def test_a_record_returns_as_it_was_written(kind: RecordType) -> None:
 
         assert decode_group_record(key_bytes, value_bytes) == (key, value)
         assert decode_group_record(*encode_group_record(key, None)) == (key, None)
-        assert len(group_batches([(key, value)], 1_700_000_000_000, 1 << 20)[0][0]) <= encoded_size(key, value)
+        assert len(written_batches([(key, value)])[0]) <= encoded_size(key, value)
 
 
 @by_type
@@ -112,4 +113,4 @@ def test_a_value_of_another_key_has_no_encoding() -> None:
 
 def test_a_record_that_fits_no_batch_is_a_defect_of_the_core() -> None:
     with pytest.raises(InvariantViolation, match="OffsetCommitKey"):
-        group_batches([(KEY, OffsetCommitValue(metadata="m" * 1_000))], 1, 1_000)
+        written_batches([(KEY, OffsetCommitValue(metadata="m" * 1_000))], 1_000)
