@@ -66,10 +66,10 @@ class ShardGroups:
     def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
         group = self._groups[group_id]
         if isinstance(group, ConsumerGroup):
-            return OffsetExpiry()
+            return OffsetExpiry(is_empty=not group.members)
         if group.state is GroupState.EMPTY:
             since_ms = group.state_changed_ms
-            return OffsetExpiry(None if since_ms == NO_TIMESTAMP else since_ms)
+            return OffsetExpiry(None if since_ms == NO_TIMESTAMP else since_ms, is_empty=True)
         is_known = group.state is GroupState.STABLE and self._classic.subscribed_topics(group) is not None
         return OffsetExpiry() if is_known else None
 

@@ -169,6 +169,20 @@ def test_the_offsets_of_a_group_that_lives_do_not_expire() -> None:
     assert fetched(core, "g") == {"t-0": 1}, "nobody reads the topic u"
 
 
+def test_a_group_whose_topics_were_quiet_for_long_keeps_its_offsets_when_its_last_member_goes() -> None:
+    """No record of a consumer group says since when it is empty."""
+    config = GroupConfig(group_consumer_session_timeout_ms=10 * DAY_MS, offsets_retention_ms=7 * DAY_MS)
+    core = ShardCore(config)
+    core.commit("g", 7)
+    core.consumer_member("g", MEMBER)
+    core.advance(10 * DAY_MS + MINUTE_MS)
+    assert listed(core)["g"] == ("consumer", "Empty", "consumer")
+    core.advance(6 * DAY_MS)
+    assert fetched(core, "g") == {"t-0": 7}
+    core.advance(2 * DAY_MS)
+    assert listed(core) == {}
+
+
 def test_an_empty_group_without_offsets_vanishes_at_the_next_look() -> None:
     core = ShardCore()
     core.classic_member("g")
