@@ -22,7 +22,7 @@ def check_consistent(core: ClassicGroupCore, group_id: str) -> None:
     static = {one.group_instance_id: one.member_id for one in members if one.group_instance_id is not None}
     assert group.static_ids == static, group
     assert (group.leader in group.members) if members else group.leader is None, group
-    assert not group.pending & group.members.keys(), group
+    assert not group.pending.keys() & group.members.keys(), group
     assert group.not_synced <= group.members.keys(), group
     _check_state(core, group)
     for member in members:

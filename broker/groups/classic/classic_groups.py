@@ -5,7 +5,7 @@ Not here: which group ids there may be, and that a request goes to the protocol 
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from broker.groups.turn import GroupHandlers, Ticket, Turn
 from penstock.errors import ApiError, NotCoordinatorError, RebalanceInProgressError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
+    JoinGroupProtocol,
     JoinGroupRequest,
     LeaveGroupRequest,
     SyncGroupRequest,
@@ -96,9 +97,13 @@ class ClassicGroups:
             turn.answer(ticket, RebalanceInProgressError(f"group {group.group_id} moves to the consumer protocol"))
         self._rounds.forget(group)
 
-    def adopted(self, turn: Turn, group: ClassicGroup) -> None:
-        """The group was one of the other protocol, and its record was just written: its members join again."""
+    def adopted(
+        self, turn: Turn, group: ClassicGroup, protocols: Mapping[str, tuple[JoinGroupProtocol, ...]] | None = None
+    ) -> None:
+        """The group was one of the other protocol, and its record was just written: its members join again. `protocols`
+        are those that its classic members told; a member without them supports the one of the record."""
         for member in group.members.values():
+            group.set_protocols(member, (protocols or {}).get(member.member_id, member.protocols))
             self._rounds.restart_session(turn, group, member)
         self._rounds.go_on(turn, group)
 

@@ -59,8 +59,8 @@ class ClassicGroup:
         """The number of members that support a protocol."""
         self.joining = 0
         """The number of members whose join waits."""
-        self.pending: set[str] = set()
-        """Ids that were handed out, and have not joined yet (KIP-394)."""
+        self.pending: dict[str, None] = {}
+        """Ids that were handed out, the oldest first, and have not joined yet (KIP-394)."""
         self.not_synced: set[str] = set()
         """Members that have not asked for this generation's assignment yet."""
         self.is_initial_round = False
@@ -111,7 +111,7 @@ class ClassicGroup:
         return member
 
     def add(self, member: ClassicMember) -> None:
-        self.pending.discard(member.member_id)
+        self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_ids[member.group_instance_id] = member.member_id

@@ -108,8 +108,7 @@ class Joins:
         if instance is not None and (old_id := group.static_ids.get(instance)) is not None:
             self._replace(arrival, group, group.members[old_id], member_id)
         elif instance is None and request.requires_known_member_id:
-            group.pending.add(member_id)
-            self._rounds.expect(turn, group, member_id, request.session_timeout_ms)
+            self._rounds.hand_out_id(turn, group, member_id, request.session_timeout_ms)
             error = MemberIdRequiredError("join again with the member id of this answer")
             turn.answer(ticket, JoinGroupResponse(member_id, error=error))
         else:

@@ -29,6 +29,8 @@ from penstock.messages.groups.classic_protocol import JoinGroupResponse, SyncGro
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """A new member may wait so long for its first generation: meanwhile nobody sees whether its client is still there."""
+PENDING_MAX: Final = 10_000
+"""Ids that a group has handed out and that have not joined yet: clients may ask for ids and never come back."""
 _CAN_REBALANCE: Final = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
 
@@ -75,8 +77,15 @@ class Rounds:
         self.refuse(turn, group, member, UnknownMemberIdError(f"the member was removed from group {group.group_id}"))
         group.remove(member)
 
+    def hand_out_id(self, turn: Turn, group: ClassicGroup, member_id: str, within_ms: int) -> None:
+        """The id is kept for that time; the oldest one goes if there are too many, and its client asks for another."""
+        if len(group.pending) >= PENDING_MAX:
+            self.drop_pending(group, next(iter(group.pending)))
+        group.pending[member_id] = None
+        self.expect(turn, group, member_id, within_ms)
+
     def drop_pending(self, group: ClassicGroup, member_id: str) -> None:
-        group.pending.discard(member_id)
+        group.pending.pop(member_id, None)
         self.end_session(group, member_id)
 
     def refuse(self, turn: Turn, group: ClassicGroup, member: ClassicMember, error: ApiError) -> None:

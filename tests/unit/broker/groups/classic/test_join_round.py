@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.groups.classic import rounds
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from penstock.errors import (
@@ -33,9 +34,9 @@ def test_a_member_without_an_id_gets_one_and_joins_with_it() -> None:
     answer = core.ask(join())
     assert isinstance(answer.error, MemberIdRequiredError)
     assert answer.member_id == "app-1"
-    assert core.group().pending == {"app-1"}
+    assert list(core.group().pending) == ["app-1"]
     core.send(join(member_id="app-1"))
-    assert core.group().pending == set()
+    assert not core.group().pending
     assert list(core.group().members) == ["app-1"]
 
 
@@ -53,6 +54,17 @@ def test_an_id_that_is_not_used_within_the_session_is_forgotten() -> None:
     with pytest.raises(UnknownMemberIdError):
         core.ask(join(member_id="app-1"))
     assert not core.group().pending
+
+
+def test_the_oldest_id_that_was_not_used_goes_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "PENDING_MAX", 2)
+    core = ClassicGroupCore()
+    for _ in range(3):
+        core.ask(join())
+    with pytest.raises(UnknownMemberIdError):
+        core.ask(join(member_id="app-1"))
+    core.send(join(member_id="app-2"))
+    assert list(core.group().pending) == ["app-3"]
 
 
 def test_a_round_waits_for_an_id_that_was_handed_out() -> None:
