@@ -151,8 +151,8 @@ class AsyncConsumer:
         deadline = asyncio.get_running_loop().time() + checked_timeout_ms(timeout_ms) / 1000
         self._bind()
         self._core.check_poll()
-        self._turns.begin()
         try:
+            self._turns.begin()
             await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning
             while True:
                 self._ready.clear()

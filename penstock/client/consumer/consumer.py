@@ -158,8 +158,8 @@ class Consumer:
         """The first non-empty answer of `take`, or the last one when time is up."""
         deadline_ms = self._clock.now_ms() + checked_timeout_ms(timeout_ms)
         self._core.check_poll()
-        self._turns.begin()
         try:
+            self._turns.begin()
             while True:
                 self._ready.clear()
                 self._core.check_open()  # AFTER clear: a close that comes later sets it again

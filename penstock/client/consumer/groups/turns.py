@@ -88,14 +88,12 @@ class Turns:
             has_changed = True
             try:
                 if (callback := self._due(step)) is not None:
-                    with _Calling(self, group):
-                        callback(list(step.partitions))
+                    self._call(group, callback, list(step.partitions))
             finally:
                 run(group.end, step)
         while group is not None and group.finished:
             told, offsets, error = group.finished.popleft()
-            with _Calling(self, group):
-                told(offsets, error)
+            self._call(group, told, offsets, error)
         return has_changed
 
     async def take_async(self) -> bool:
@@ -108,15 +106,39 @@ class Turns:
             has_changed = True
             try:
                 if (callback := self._due(step)) is not None:
-                    with _Calling(self, group):
-                        await _maybe(callback(list(step.partitions)))
+                    await self._call_async(group, callback, list(step.partitions))
             finally:
                 await group.end(step)
         while group is not None and group.finished:
             told, offsets, error = group.finished.popleft()
-            with _Calling(self, group):
-                await _maybe(told(offsets, error))
+            await self._call_async(group, told, offsets, error)
         return has_changed
+
+    def _call(self, group: JoinedGroup, callback: Callable[..., Any], *args: Any) -> None:
+        """Its time counts as time without a poll."""
+        was_in_poll = group.heartbeats.in_poll
+        try:
+            self._begin_call(group)  # within: whatever interrupts it, the call is over
+            callback(*args)
+        finally:
+            self.in_callback = False
+            group.heartbeats.in_poll = was_in_poll
+
+    async def _call_async(self, group: JoinedGroup, callback: Callable[..., Any], *args: Any) -> None:
+        was_in_poll = group.heartbeats.in_poll
+        try:
+            self._begin_call(group)
+            result = callback(*args)
+            if inspect.isawaitable(result):
+                await result
+        finally:
+            self.in_callback = False
+            group.heartbeats.in_poll = was_in_poll
+
+    def _begin_call(self, group: JoinedGroup) -> None:
+        self.in_callback = True
+        group.heartbeats.polled_ms = self._core.clock.now_ms()
+        group.heartbeats.in_poll = False
 
     def _due(self, step: RebalanceStep) -> Callable[..., Any] | None:
         if step.called:
@@ -146,27 +168,3 @@ class Turns:
 
     def __repr__(self) -> str:
         return f"Turns({self.listener!r})"
-
-
-class _Calling:
-    """Around a callback: its time counts as time without a poll."""
-
-    __slots__ = ("_group", "_turns", "_was_in_poll")
-
-    def __init__(self, turns: Turns, group: JoinedGroup) -> None:
-        self._turns, self._group = turns, group
-
-    def __enter__(self) -> None:
-        self._was_in_poll = self._group.heartbeats.in_poll
-        self._turns.in_callback = True
-        self._group.heartbeats.polled_ms = self._turns._core.clock.now_ms()
-        self._group.heartbeats.in_poll = False
-
-    def __exit__(self, *failure: object) -> None:
-        self._turns.in_callback = False
-        self._group.heartbeats.in_poll = self._was_in_poll
-
-
-async def _maybe(result: Any) -> None:
-    if inspect.isawaitable(result):
-        await result
