@@ -168,7 +168,7 @@ class DoorBench:
         )
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
-        table.append(api_versions_row(table, self.service.names.software))
+        table.append(api_versions_row(table, self.service.names.software, lambda: 41))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
         self.elements = new_budget()

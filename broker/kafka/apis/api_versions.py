@@ -1,18 +1,26 @@
 """ApiVersions: which APIs this node serves, and in which versions. The first request of a connection.
 
 A version that the node does not know is answered in version 0 with UNSUPPORTED_VERSION and all keys, so that the client
-can ask again (KIP-511). From version 3 on clients tell their name and version, in a form that can be a label.
+can ask again (KIP-511). From version 3 on clients tell their name and version, in a form that can be a label, and are
+told of the features (features.py), as of the metadata of this node.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.kafka.api_row import ApiRow
+from broker.kafka.features import FEATURES
 from broker.kafka.plan import Asked, Plan
-from broker.kafka.schemas.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from broker.network.client_software import ClientSoftware
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
@@ -21,7 +29,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's rule for a client's name and version."""
 
 
-def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware) -> ApiRow:
+def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware, metadata_offset: Callable[[], int]) -> ApiRow:
     """`rows` are all of the table, once it is complete."""
 
     def keys() -> list[ApiVersion]:
@@ -36,7 +44,18 @@ def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware) -> ApiRow
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
                 asked.connection.software = software.joined(*told)
-        return ApiVersionsResponse(api_keys=keys())
+        return ApiVersionsResponse(
+            api_keys=keys(),
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=one.first, max_version=one.last)
+                for name, one in FEATURES.items()
+            ],
+            finalized_features_epoch=max(metadata_offset(), 0),
+            finalized_features=[
+                FinalizedFeatureKey(name=name, max_version_level=one.level, min_version_level=one.level)
+                for name, one in FEATURES.items()
+            ],
+        )
 
     def other_versions(asked: Asked, body: Any) -> Plan:
         yield from ()

@@ -10,7 +10,6 @@ from broker.kafka.apis import describe_producers as description
 from broker.kafka.apis import init_producer_id as producer_ids
 from broker.kafka.apis import produce as producing
 from broker.kafka.apis import security
-from broker.kafka.apis.find_coordinator import find_coordinator, find_coordinator_failed
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
@@ -25,7 +24,6 @@ def producer_rows(parts: DoorParts) -> list[ApiRow]:
     producers = description.describe_producers_plan(parts)
     return [
         _row(PRODUCE_KEY, "Produce", (0, 13), producing.produce_plan(parts), producing.produce_failed),
-        _row(10, "FindCoordinator", (0, 6), find_coordinator, find_coordinator_failed),
         _row(21, "DeleteRecords", (0, 2), deletion.delete_records_plan(parts), deletion.delete_records_failed),
         _row(
             22,

@@ -1,15 +1,21 @@
 """UpdateFeatures 0 to 2 (KIP-584). This cluster has no features whose level a client could change.
 
 Each record and message of the metadata has a version of its own, and a newer one is written once all nodes can read it.
-So ApiVersions tells no features either, and every update is refused: by its own row, from version 2 on by the error of
-the request. An empty update succeeds.
+So an update to another level is refused: by its own row, from version 2 on by the error of the request. One to the
+level that a feature has (features.py), and an empty one, succeed.
 """
 
 from __future__ import annotations
 
 from broker.kafka.errors import code_of, message_of
+from broker.kafka.features import FEATURES
 from broker.kafka.plan import Asked, Plan
-from broker.kafka.schemas.features import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from broker.kafka.schemas.features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from penstock.errors import ApiError, InvalidUpdateVersionError
 
 API = "UpdateFeatures"
@@ -18,8 +24,8 @@ FIRST_WITHOUT_ROWS = 2
 
 def update_features(asked: Asked, body: UpdateFeaturesRequest) -> Plan:
     yield from ()
-    errors = {update.feature: _unknown(update.feature) for update in body.feature_updates}
-    first = next(iter(errors.values()), None)
+    errors = {update.feature: _refusal(update) for update in body.feature_updates}
+    first = next((error for error in errors.values() if error is not None), None)
     whole = first if asked.version >= FIRST_WITHOUT_ROWS else None
     rows = [
         UpdatableFeatureResult(
@@ -32,7 +38,12 @@ def update_features(asked: Asked, body: UpdateFeaturesRequest) -> Plan:
     )
 
 
-def _unknown(feature: str) -> ApiError:
-    return InvalidUpdateVersionError(
-        f"{feature[:64]!r} is no feature of this cluster: it has none with a level, and needs no update"
-    )
+def _refusal(update: FeatureUpdateKey) -> ApiError | None:
+    feature = FEATURES.get(update.feature)
+    if feature is None:
+        return InvalidUpdateVersionError(
+            f"{update.feature[:64]!r} is no feature of this cluster: what it is called elsewhere needs no update here"
+        )
+    if update.max_version_level != feature.level:
+        return InvalidUpdateVersionError(f"{update.feature} is {feature.level} in this release, and cannot be changed")
+    return None

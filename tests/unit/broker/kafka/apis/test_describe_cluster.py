@@ -78,9 +78,18 @@ def test_what_the_controller_refuses_is_told() -> None:
 @pytest.mark.parametrize("version", range(3))
 def test_no_feature_has_a_level_that_could_be_changed(version: int) -> None:
     node = AdminNode()
-    updates = [FeatureUpdateKey(feature=name, max_version_level=1) for name in ("metadata.version", "group.version")]
+    levels = {"group.version": 0, "metadata.version": 1}
+    updates = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels.items()]
     answer = node.call(FEATURES, UpdateFeaturesRequest(feature_updates=updates), version)
     assert answer.error_code == (95 if version == 2 else 0)
-    rows = [("metadata.version", 95), ("group.version", 95)] if version < 2 else []
+    rows = [("group.version", 95), ("metadata.version", 95)] if version < 2 else []
     assert [(row.feature, row.error_code) for row in answer.results] == rows
     assert node.call(FEATURES, UpdateFeaturesRequest(), version).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_an_update_of_a_feature_to_the_level_that_it_has_succeeds(version: int) -> None:
+    updates = [FeatureUpdateKey(feature="group.version", max_version_level=1)]
+    answer = AdminNode().call(FEATURES, UpdateFeaturesRequest(feature_updates=updates), version)
+    assert answer.error_code == 0
+    assert [(row.feature, row.error_code) for row in answer.results] == ([] if version == 2 else [("group.version", 0)])

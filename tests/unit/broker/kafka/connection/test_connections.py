@@ -8,7 +8,12 @@ import struct
 
 import pytest
 
-from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from broker.kafka.schemas.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.network.request_channel import Request
@@ -252,7 +257,13 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
         first, second = far.frames()
         number, told = answer_in(first, ApiVersionsResponse, 0)
         assert (number, told.error_code) == (5, 35)
-        assert answer_in(second, ApiVersionsResponse, 3) == (6, ApiVersionsResponse(api_keys=told.api_keys))
+        correlation_id, newest = answer_in(second, ApiVersionsResponse, 3)
+        assert (correlation_id, newest.error_code, newest.api_keys) == (6, 0, told.api_keys)
+        assert newest.finalized_features_epoch == 41
+        assert newest.supported_features == [SupportedFeatureKey(name="group.version", min_version=0, max_version=1)]
+        assert newest.finalized_features == [
+            FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1)
+        ]
         assert [(key.api_key, key.min_version, key.max_version) for key in told.api_keys] == [
             (0, 3, 13),
             (3, 0, 12),
