@@ -17,8 +17,8 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from penstock import Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
-from tests.interop.matrix.checks import CHECKS
 from tests.interop.matrix.clients import MissingError
+from tests.interop.matrix.group_checks import CHECKS
 from tests.interop.matrix.run import ClientRun
 from tests.interop.matrix.subjects import NODES, Penstock
 

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from tests.interop.drivers.serve import WAIT_S, Progress, serve, tell
+from tests.interop.drivers.serve import WAIT_S, NotOffered, Progress, Shared, serve, tell
 
 
 class Driver:
@@ -21,7 +21,7 @@ class Driver:
         self._common = {"bootstrap_servers": bootstrap}
 
     def __getattr__(self, verb: str) -> Any:
-        work = getattr(type(self), f"_{verb}", None)
+        work = getattr(type(self), "_take_as_member" if verb == "take" else f"_{verb}", None)
         if work is None:
             raise AttributeError(verb)
         return lambda **arguments: asyncio.run(self._whole(work, arguments))
@@ -188,6 +188,48 @@ class Driver:
                     values |= {record.value for record in batch}
         return {"records": records}
 
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _member(self, topic: str, group: str, how: str) -> AIOKafkaConsumer:
+        if how != "eager":
+            raise NotOffered("it has the eager protocol alone")
+        return AIOKafkaConsumer(
+            topic,
+            **self._common,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=200,
+        )
+
+    async def _take_as_member(self, topic: str, group: str, how: str, count: int) -> dict[str, Any]:
+        async with self._member(topic, group, how) as consumer:
+            found = await self._take(consumer, count)
+            await consumer.commit()
+        return {"records": [(one["partition"], one["offset"], one["value"]) for one in found]}
+
+    async def _share(self, topic: str, group: str, how: str) -> dict[str, Any]:
+        shared = Shared()
+        async with self._member(topic, group, how) as consumer:
+            while not shared.is_over:
+                batches = await consumer.getmany(timeout_ms=100)
+                shared.assigned(part.partition for part in consumer.assignment())
+                for batch in batches.values():
+                    for record in batch:
+                        shared.add(record.partition, record.offset, record.value.decode())
+            await consumer.commit()
+        return {"records": shared.records}
+
+    async def _committed(self, topic: str, group: str) -> dict[str, Any]:
+        found = await self._admin("list_consumer_group_offsets", group)
+        return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
+
+    async def _administer(self, topic: str, group: str) -> dict[str, Any]:
+        listed = [one[0] for one in await self._admin("list_consumer_groups")]
+        (described,) = await self._admin("describe_consumer_groups", [group])
+        _, _, state, *_ = described.groups[0]
+        return {"list": group in listed or listed, "describe": state == "Empty" or state}
+
     def _consumer(self) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
             **self._common, auto_offset_reset="earliest", enable_auto_commit=False, fetch_max_wait_ms=200
@@ -213,6 +255,7 @@ def _require_no_error(errors: Any) -> None:
 
 def _shown(record: Any) -> dict[str, Any]:
     return {
+        "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "key": _text(record.key),

@@ -9,6 +9,8 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
     ElectionType,
     KafkaException,
     Message,
@@ -26,7 +28,14 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from tests.interop.drivers.serve import WAIT_S, Progress, answers, paced, serve, tell
+from tests.interop.drivers.serve import RESET_TO, WAIT_S, Progress, Shared, answers, paced, serve, tell
+
+MEMBERS: dict[str, dict[str, str]] = {
+    "eager": {"partition.assignment.strategy": "range"},
+    "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
+    "consumer": {"group.protocol": "consumer"},
+}
+AS_MEMBER = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 200}
 
 
 class Driver:
@@ -188,6 +197,63 @@ class Driver:
         consumer.close()
         return {"records": records}
 
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _member(self, group: str, how: str) -> Consumer:
+        return Consumer({**self._common, **MEMBERS[how], "group.id": group, **AS_MEMBER})
+
+    def take(self, topic: str, group: str, how: str, count: int) -> dict[str, Any]:
+        consumer = self._member(group, how)
+        consumer.subscribe([topic])
+        found = self._take(consumer, count, close=False)
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return {"records": [_placed(message) for message in found]}
+
+    def share(self, topic: str, group: str, how: str) -> dict[str, Any]:
+        shared, consumer = Shared(), self._member(group, how)
+        consumer.subscribe([topic])
+        while not shared.is_over:
+            message = consumer.poll(0.1)
+            shared.assigned(part.partition for part in consumer.assignment())
+            if message is not None and message.error() is None:
+                shared.add(*_placed(message))
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return {"records": shared.records}
+
+    def committed(self, topic: str, group: str) -> dict[str, Any]:
+        asked = ConsumerGroupTopicPartitions(group)
+        found = self._admin.list_consumer_group_offsets([asked])[group].result(WAIT_S).topic_partitions
+        return {"offsets": {part.partition: part.offset for part in found if part.topic == topic}}
+
+    def administer(self, topic: str, group: str) -> dict[str, Any]:
+        admin, at = self._admin, TopicPartition(topic, 0, RESET_TO)
+
+        def reset() -> bool:
+            asked = ConsumerGroupTopicPartitions(group, [at])
+            admin.alter_consumer_group_offsets([asked])[group].result(WAIT_S)
+            return self.committed(topic, group)["offsets"][0] == RESET_TO
+
+        def groups() -> dict[str, Any]:
+            return {one.group_id: one.state for one in admin.list_consumer_groups().result(WAIT_S).valid}
+
+        def delete() -> bool:
+            admin.delete_consumer_groups([group])[group].result(WAIT_S)
+            return group not in groups()
+
+        return answers(
+            {
+                "list": lambda: groups()[group] is ConsumerGroupState.EMPTY,
+                "describe": lambda: (
+                    admin.describe_consumer_groups([group])[group].result(WAIT_S).state is ConsumerGroupState.EMPTY
+                ),
+                "offsets": lambda: self.committed(topic, group)["offsets"][0] > RESET_TO,
+                "reset": reset,
+                "delete": delete,
+            }
+        )
+
     def _consumer(self) -> Consumer:
         return Consumer({**self._common, "group.id": "interop", "enable.auto.commit": False, "fetch.wait.max.ms": 200})
 
@@ -206,6 +272,10 @@ class Driver:
         if close:
             consumer.close()
         return found
+
+
+def _placed(message: Message) -> tuple[int, int, str]:
+    return message.partition(), message.offset(), message.value().decode()
 
 
 def _shown(message: Message) -> dict[str, Any]:

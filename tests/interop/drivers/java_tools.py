@@ -10,10 +10,16 @@ import tempfile
 import threading
 from typing import Any
 
-from tests.interop.drivers.serve import WAIT_S, NotOffered, paced, serve, tell
+from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, answers, paced, serve, tell
 
 TOOLS = "org.apache.kafka.tools."
 MEMORY = ["-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_STRATEGY = "partition.assignment.strategy=org.apache.kafka.clients.consumer."
+MEMBERS = {
+    "eager": [f"{_STRATEGY}RangeAssignor"],
+    "cooperative": [f"{_STRATEGY}CooperativeStickyAssignor"],
+    "consumer": ["group.protocol=consumer"],
+}
 ERROR = re.compile(r"(?m)^.*(?:Error|Exception|rror while).*$")
 
 
@@ -167,10 +173,13 @@ class Driver:
         return [TOOLS + "consumer.ConsoleConsumer", *self._at, *how]
 
     def _consumed(self, *arguments: str) -> list[dict[str, Any]]:
+        return [_shown(line) for line in self._printed(*arguments)]
+
+    def _printed(self, *arguments: str) -> list[str]:
         done = subprocess.run([*self._java, *arguments], capture_output=True, text=True, check=False)
         if done.returncode and not done.stdout:
             raise RuntimeError(done.stderr.strip())
-        return [_shown(line) for line in done.stdout.splitlines()]
+        return done.stdout.splitlines()
 
     def consume(self, topic: str, partition: int, at: Any, count: int) -> dict[str, Any]:
         if isinstance(at, dict):
@@ -185,6 +194,49 @@ class Driver:
             tell({"ready": True})
             out, _ = run.communicate(timeout=2 * WAIT_S)
         return {"records": [_shown(line) for line in out.splitlines()]}
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def take(self, topic: str, group: str, how: str, count: int) -> dict[str, Any]:
+        member = [part for name in MEMBERS[how] for part in ("--command-property", name)]
+        how_ = self._consumer(topic, count, "--group", group, "--from-beginning", *member)
+        lines = self._printed(*how_)
+        return {"records": [(partition, one["offset"], one["value"]) for partition, one in map(_placed, lines)]}
+
+    def _groups(self, *arguments: str) -> str:
+        return self._run(TOOLS + "consumer.group.ConsumerGroupCommand", *arguments)
+
+    def committed(self, topic: str, group: str) -> dict[str, Any]:
+        rows = re.findall(rf"(?m)^{group}\s+{topic}\s+(\d+)\s+(\d+)", self._groups("--describe", "--group", group))
+        return {"offsets": {int(partition): int(offset) for partition, offset in rows}}
+
+    def administer(self, topic: str, group: str) -> dict[str, Any]:
+        def reset() -> bool:
+            self._groups(
+                *("--reset-offsets", "--group", group, "--topic", f"{topic}:0", "--to-offset", str(RESET_TO)),
+                "--execute",
+            )
+            return self.committed(topic, group)["offsets"][0] == RESET_TO
+
+        def delete_offsets() -> bool:
+            self._groups("--delete-offsets", "--group", group, "--topic", topic)
+            return not self.committed(topic, group)["offsets"]
+
+        def delete() -> bool:
+            self._groups("--delete", "--group", group)
+            return group not in self._groups("--list")
+
+        return answers(
+            {
+                "list": lambda: group in self._groups("--list"),
+                "describe": lambda: "Empty" in self._groups("--describe", "--state", "--group", group),
+                "members": lambda: "no active members" in self._groups("--describe", "--members", "--group", group),
+                "offsets": lambda: self.committed(topic, group)["offsets"][0] > RESET_TO,
+                "reset": reset,
+                "delete offsets": delete_offsets,
+                "delete": delete,
+            }
+        )
 
     def follow(self, topic: str, partitions: int, count: int) -> dict[str, Any]:
         """A console consumer a partition."""
@@ -229,9 +281,13 @@ def _text(shown: str) -> str | None:
     return None if shown == "NULL" else shown
 
 
+def _placed(line: str) -> tuple[int, dict[str, Any]]:
+    """With the partition."""
+    return int(line.split("\t")[1].removeprefix("Partition:")), _shown(line)
+
+
 def _shown(line: str) -> dict[str, Any]:
-    timestamp, partition, offset, headers, key, value = line.split("\t")
-    del partition
+    timestamp, _, offset, headers, key, value = line.split("\t")
     pairs = [] if headers == "NO_HEADERS" else [pair.split(":", 1) for pair in headers.split(",")]
     return {
         "offset": int(offset.removeprefix("Offset:")),

@@ -8,8 +8,13 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import OffsetAndMetadata
 
-from tests.interop.drivers.serve import WAIT_S, Progress, answers, paced, serve, tell
+from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, Progress, Shared, answers, paced, serve, tell
+
+MEMBERS = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeStickyAssignor]}
 
 
 class Driver:
@@ -178,6 +183,77 @@ class Driver:
         consumer.close()
         return {"records": records}
 
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _member(self, topic: str, group: str, how: str) -> KafkaConsumer:
+        if how not in MEMBERS:
+            raise NotOffered("it has no consumer protocol")
+        return KafkaConsumer(
+            topic,
+            **self._common,
+            group_id=group,
+            partition_assignment_strategy=MEMBERS[how],
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=200,
+        )
+
+    def take(self, topic: str, group: str, how: str, count: int) -> dict[str, Any]:
+        consumer = self._member(topic, group, how)
+        found: list[tuple[int, int, str]] = []
+        deadline = time.monotonic() + WAIT_S
+        while len(found) < count and time.monotonic() < deadline:
+            for batch in consumer.poll(500, max_records=count - len(found)).values():
+                found += [_placed(record) for record in batch]
+        consumer.commit()
+        consumer.close()
+        return {"records": found}
+
+    def share(self, topic: str, group: str, how: str) -> dict[str, Any]:
+        shared, consumer = Shared(), self._member(topic, group, how)
+        while not shared.is_over:
+            batches = consumer.poll(100)
+            shared.assigned(part.partition for part in consumer.assignment())
+            for batch in batches.values():
+                for record in batch:
+                    shared.add(*_placed(record))
+        consumer.commit()
+        consumer.close()
+        return {"records": shared.records}
+
+    def committed(self, topic: str, group: str) -> dict[str, Any]:
+        found = self._admin.list_group_offsets([group])[group]
+        return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
+
+    def administer(self, topic: str, group: str) -> dict[str, Any]:
+        admin, at = self._admin, TopicPartition(topic, 0)
+
+        def reset() -> bool:
+            admin.alter_group_offsets(group, {at: OffsetAndMetadata(RESET_TO, "", -1)})
+            return self.committed(topic, group)["offsets"][0] == RESET_TO
+
+        def delete_offsets() -> bool:
+            admin.delete_group_offsets(group, [at])
+            return 0 not in self.committed(topic, group)["offsets"]
+
+        def delete() -> bool:
+            admin.delete_groups([group])
+            return group not in listed()
+
+        def listed() -> list[str]:
+            return [one["group_id"] for one in admin.list_groups()]
+
+        return answers(
+            {
+                "list": lambda: group in listed(),
+                "describe": lambda: admin.describe_groups([group])[group]["group_state"] == "Empty",
+                "offsets": lambda: self.committed(topic, group)["offsets"][0] > RESET_TO,
+                "reset": reset,
+                "delete offsets": delete_offsets,
+                "delete": delete,
+            }
+        )
+
     def _consumer(self) -> KafkaConsumer:
         return KafkaConsumer(**self._common, auto_offset_reset="earliest", fetch_max_wait_ms=200)
 
@@ -190,6 +266,10 @@ class Driver:
         if close:
             consumer.close()
         return [_shown(record) for record in found]
+
+
+def _placed(record: Any) -> tuple[int, int, str]:
+    return record.partition, record.offset, record.value.decode()
 
 
 def _shown(record: Any) -> dict[str, Any]:

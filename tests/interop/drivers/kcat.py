@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
 from typing import Any
 
-from tests.interop.drivers.serve import WAIT_S, NotOffered, paced, serve, tell
+from tests.interop.drivers.serve import WAIT_S, NotOffered, Shared, paced, serve, tell
+
+STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
 
 class Driver:
@@ -122,6 +125,50 @@ class Driver:
         run.kill()
         run.communicate()
         return {"records": records}
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _member(self, topic: str, group: str, how: str, *arguments: str) -> list[str]:
+        if how not in STRATEGIES:
+            raise NotOffered("its librdkafka is older than the consumer protocol")
+        shown = ["-J", "-u", *arguments, "-X", f"partition.assignment.strategy={STRATEGIES[how]}"]
+        return [*self._kcat, "-G", group, *shown, "-X", "auto.offset.reset=earliest", topic]
+
+    def take(self, topic: str, group: str, how: str, count: int) -> dict[str, Any]:
+        done = subprocess.run(
+            self._member(topic, group, how, "-c", str(count)), capture_output=True, text=True, timeout=3 * WAIT_S
+        )
+        return {"records": [_placed(line) for line in done.stdout.splitlines()]}
+
+    def share(self, topic: str, group: str, how: str) -> dict[str, Any]:
+        shared = Shared()
+        with subprocess.Popen(
+            self._member(topic, group, how), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as run:
+            assert run.stdout is not None and run.stderr is not None
+
+            def listen(lines: Any, own: set[int]) -> None:
+                for line in lines:  # "% Group g rebalanced (…): assigned: t [0], t [1]", or "incremental revoke of …"
+                    if "rebalanced" in line:
+                        named = {int(number) for number in re.findall(r" \[(\d+)\]", line)}
+                        kept = own if "incremental" in line else set()
+                        own = own - named if "revoke" in line else kept | named
+                        shared.assigned(own)
+
+            listener = threading.Thread(target=listen, args=(run.stderr, set()))
+            listener.start()
+            for line in run.stdout:
+                shared.add(*_placed(line))
+                if shared.is_over:
+                    break
+            run.terminate()
+            listener.join()
+        return {"records": shared.records}
+
+
+def _placed(line: str) -> tuple[int, int, str]:
+    found = json.loads(line)
+    return found["partition"], found["offset"], found["payload"]
 
 
 def _shown(line: str) -> dict[str, Any]:

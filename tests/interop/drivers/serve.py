@@ -17,6 +17,12 @@ driver in another language speaks the same. Keys and values are text or null; a 
     stream topic partitions count seconds idempotent -> {"progress": n} after a third, then
                                                         acked: [partition, offset, value], failed: texts
     follow topic partitions count -> records: [partition, offset, value], until so many different values were seen
+    take topic group how count -> records: [partition, offset, value], by a member of the group that commits and leaves
+    share topic group how -> {"assigned": [partition]} whenever that changes, then records, as above, once there was a
+                             LAST in each partition that it had when the first record came
+    committed topic group -> offsets: {partition: offset}
+    administer topic group -> true, or what was wrong, of each thing that the client can do to a group without members:
+                              list, describe, offsets, reset (to RESET_TO), delete offsets, delete
     operate topic -> whatever the client can be asked about the cluster besides
 """
 
@@ -26,9 +32,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+LAST = "last"
+"""The value of the last record of a partition that members share."""
+RESET_TO = 3
 WAIT_S = 20
 """How long a driver waits for records that should be there."""
 
@@ -75,6 +84,36 @@ def answers(asked: dict[str, Callable[[], Any]]) -> dict[str, Any]:
         except Exception as error:
             told[name] = f"{type(error).__name__}: {error}"
     return told
+
+
+class Shared:
+    """The records of one member that shares a topic with others, and whether it has all that is its own."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[int, int, str]] = []
+        self._assigned: list[int] = []
+        self._own: set[int] | None = None
+        self._ended: set[int] = set()
+        self._deadline = time.monotonic() + 3 * WAIT_S
+
+    def assigned(self, partitions: Iterable[int]) -> None:
+        """As the client says now."""
+        if (now := sorted(partitions)) != self._assigned:
+            self._assigned = now
+            tell({"assigned": now})
+
+    def add(self, partition: int, offset: int, value: str) -> None:
+        if self._own is None:
+            self._own = set(self._assigned)
+        self.records.append((partition, offset, value))
+        if value == LAST:
+            self._ended.add(partition)
+
+    @property
+    def is_over(self) -> bool:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError(f"{len(self.records)} records came, of {self._own}, and all of {self._ended}")
+        return self._own is not None and self._own <= self._ended
 
 
 class Progress:

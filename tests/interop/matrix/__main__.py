@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from tests.interop.matrix import subjects
-from tests.interop.matrix.checks import CHECKS
 from tests.interop.matrix.clients import CLIENTS
+from tests.interop.matrix.group_checks import CHECKS
 from tests.interop.matrix.run import outcomes
 from tests.interop.matrix.table import Outcome, print_table
 

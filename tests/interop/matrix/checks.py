@@ -390,7 +390,7 @@ def _ascending(what: str, pairs: list[tuple[int, int]]) -> None:
                 raise AssertionError(f"{what} of partition {partition} go from {before} to {after}")
 
 
-CHECKS: dict[str, Callable[[Stage], None]] = {
+SINGLE: dict[str, Callable[[Stage], None]] = {
     "cluster": cluster,
     "create": create,
     "describe": describe,
@@ -416,4 +416,4 @@ CHECKS: dict[str, Callable[[Stage], None]] = {
     "kill": leader_killed(idempotent=False),
     "kill-idempotent": leader_killed(idempotent=True),
 }
-"""Every feature of the matrix, in the order of its rows."""
+"""The features of clients without groups, in the order of the rows."""

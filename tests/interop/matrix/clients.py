@@ -127,8 +127,8 @@ def java_jars() -> tuple[str, Path, str]:
 
 def _java_client() -> Command:
     java, jars, version = java_jars()
-    source = DRIVERS / "java" / "Driver.java"
-    _run([_tool("javac"), "-cp", f"{jars}/*", "-d", str(jars), str(source)], jars, "the driver was not compiled")
+    sources = [str(source) for source in sorted((DRIVERS / "java").glob("*.java"))]
+    _run([_tool("javac"), "-cp", f"{jars}/*", "-d", str(jars), *sources], jars, "the driver was not compiled")
     return Command([java, "-Xmx256M", "-cp", f"{jars}:{jars}/*", "Driver"], version)
 
 

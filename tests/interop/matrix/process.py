@@ -20,6 +20,10 @@ class ClientError(Exception):
     """The client failed; the text is its own."""
 
 
+class NoAnswerError(ClientError):
+    """It may come later."""
+
+
 class NotOfferedError(Exception):
     """The client has no way to do this."""
 
@@ -65,11 +69,11 @@ class DriverProcess:
             self._process.stdin.write(json.dumps({"do": verb, **arguments}) + "\n")
             self._process.stdin.flush()
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self, within_s: float = ANSWER_S) -> dict[str, Any]:
         try:
-            line = self._answers.get(timeout=ANSWER_S)
+            line = self._answers.get(timeout=within_s)
         except queue.Empty:
-            raise ClientError(f"no answer within {ANSWER_S:.0f} s") from None
+            raise NoAnswerError(f"no answer within {within_s:.0f} s") from None
         if not line:
             self._errors.seek(0)
             raise ClientError(f"the driver ended: {self._errors.read()[-MESSAGE_MAX:]}")

@@ -6,8 +6,9 @@ import functools
 import time
 from collections.abc import Iterator
 
-from tests.interop.matrix.checks import CHECKS, Stage
+from tests.interop.matrix.checks import Stage
 from tests.interop.matrix.clients import CLIENTS, REFERENCE, Command, MissingError
+from tests.interop.matrix.group_checks import CHECKS
 from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
 from tests.interop.matrix.subjects import Subject
 from tests.interop.matrix.table import Outcome

@@ -85,6 +85,10 @@ public class Driver {
                 return tail(q);
             case "follow":
                 return follow(q);
+            case "take":
+                return Groups.take(q);
+            case "share":
+                return Groups.share(q);
             default:
                 Properties how = properties();
                 how.put("default.api.timeout.ms", 1000 * WAIT_S);
@@ -152,6 +156,10 @@ public class Driver {
                     "at_timestamp", offset(admin, at, OffsetSpec.forTimestamp(q.get("timestamp").asLong())));
             case "operate":
                 return operate(admin, topic);
+            case "committed":
+                return Map.of("offsets", Groups.committed(admin, topic, q.get("group").asText()));
+            case "administer":
+                return Groups.administer(admin, topic, q.get("group").asText());
             default:
                 return Map.of("not_offered", "the client has no such call");
         }
