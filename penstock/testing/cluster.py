@@ -41,6 +41,7 @@ TEST_CONFIG: dict[str, object] = {
     "broker.heartbeat.interval.ms": 200,
     "broker.session.timeout.ms": 2000,
     "replica.lag.time.max.ms": 3000,
+    "group.initial.rebalance.delay.ms": 0,
     "num.io.threads": 4,
 }
 

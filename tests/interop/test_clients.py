@@ -17,8 +17,8 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from penstock import Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from tests.interop.matrix.checks import SINGLE
 from tests.interop.matrix.clients import MissingError
-from tests.interop.matrix.group_checks import CHECKS
 from tests.interop.matrix.run import ClientRun
 from tests.interop.matrix.subjects import NODES, Penstock
 
@@ -32,12 +32,19 @@ NOT_OFFERED = {
         *("empties", "timestamps", "seek"),
     )
 }
+GROUPS = {
+    ("confluent-kafka", "share-cooperative"),
+    ("confluent-kafka", "share-consumer"),
+    ("confluent-kafka", "groups"),
+    ("kafka-python", "share-eager"),
+    ("aiokafka", "resume-eager"),
+}
+"""A few seconds each; likewise."""
 PAIRS = [
-    (client, feature)
-    for client in CLIENTS
-    for feature in CHECKS
-    if (client, feature) not in NOT_OFFERED and (not feature.startswith("kill") or (client, feature) in KILLS)
+    *((client, feature) for client in CLIENTS for feature in SINGLE if not feature.startswith("kill")),
+    *sorted(KILLS | GROUPS),
 ]
+PAIRS = [pair for pair in PAIRS if pair not in NOT_OFFERED]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMEOUT_S = 20
 
@@ -101,7 +108,7 @@ def test_records_that_came_in_by_one_protocol_are_read_by_the_other(cluster: Clu
     by_kafka: list[Any] = []
     deadline = time.monotonic() + TIMEOUT_S
     while len(by_kafka) < 200 and time.monotonic() < deadline:
-        found = reader.consume(200, 1.0)  # among them an error for the group, which nobody coordinates
+        found = reader.consume(200, 1.0)
         by_kafka += [(m.offset(), m.key(), m.value(), m.headers()) for m in found if m.error() is None]
     reader.close()
     with Consumer(cluster.bootstrap) as consumer:

@@ -230,7 +230,6 @@ class Driver:
             {
                 "list": lambda: group in self._groups("--list"),
                 "describe": lambda: "Empty" in self._groups("--describe", "--state", "--group", group),
-                "members": lambda: "no active members" in self._groups("--describe", "--members", "--group", group),
                 "offsets": lambda: self.committed(topic, group)["offsets"][0] > RESET_TO,
                 "reset": reset,
                 "delete offsets": delete_offsets,
