@@ -112,6 +112,7 @@ class ClassicGroupCore:
         try:
             self.core.handlers[type(request)](turn, self._tickets, request, client)
         except ApiError as error:
+            assert not turn.records and not turn.answers, "a decision was refused after it began"
             turn.answer(self._tickets, error)
         self.end(turn)
         return self._tickets

@@ -22,6 +22,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import (
+    ApiError,
     FencedInstanceIdError,
     GroupMaxSizeReachedError,
     InconsistentGroupProtocolError,
@@ -58,7 +59,9 @@ class Joins:
             _check_protocols(ClassicGroup(request.group_id), request)
             group = self._made(turn, request.group_id)
         else:
-            self._check_room(turn, group, request)
+            if (refusal := self._no_room(turn, group, request)) is not None:
+                turn.answer(ticket, refusal)  # not raised: others may have been answered
+                return
             _check_protocols(group, request)
         arrival = Arrival(turn, ticket, request, client)
         if not request.member_id:
@@ -78,8 +81,9 @@ class Joins:
                 " (group.min.session.timeout.ms, group.max.session.timeout.ms)"
             )
 
-    def _check_room(self, turn: Turn, group: ClassicGroup, request: JoinGroupRequest) -> None:
-        """A group that was too large when group.max.size was lowered drops those who join too late."""
+    def _no_room(self, turn: Turn, group: ClassicGroup, request: JoinGroupRequest) -> ApiError | None:
+        """The error for a member more than there may be. A group that was too large when group.max.size was lowered
+        drops those who join too late."""
         limit = self._config.group_max_size
         member = group.members.get(request.member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -87,11 +91,11 @@ class Joins:
         else:
             has_room = len(group.members) < limit or member is not None
         if has_room or (not request.member_id and request.group_instance_id in group.static_ids):
-            return
+            return None
         if member is not None:
             self._rounds.drop(turn, group, member)
             self._rounds.go_on(turn, group)
-        raise GroupMaxSizeReachedError(f"group {group.group_id} has {limit} members, its most (group.max.size)")
+        return GroupMaxSizeReachedError(f"group {group.group_id} has {limit} members, its most (group.max.size)")
 
     # -- those who come ------------------------------------------------------------------------------------------------
 

@@ -160,9 +160,10 @@ def test_a_group_has_group_max_size_members_at_most() -> None:
     with pytest.raises(GroupMaxSizeReachedError):
         core.ask(join())
     core.send(join(member_id=members[0].member_id))  # the leader wants a rebalance
-    core.send(join(requires_known_member_id=False))  # there is room in this round, and this one is quicker
+    quicker = core.send(join(requires_known_member_id=False))  # there is room in this round
     with pytest.raises(GroupMaxSizeReachedError):
         core.ask(join(member_id=members[1].member_id))
+    assert core.joined(quicker).generation_id == 2  # this round waited for the one that had to go
     assert len(core.group().members) == 2
 
 
