@@ -1,4 +1,5 @@
-"""The calls of clients, by the table of APIs: each is one request of the channel and has one answer. An edge.
+"""The calls of clients, and those of brokers, by the table of APIs: each is one request of the channel and has one
+answer. An edge.
 
 Encodes, and decides nothing. Streams are client_door.py's.
 """
@@ -18,6 +19,7 @@ from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
+from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.wire.message_codec import response_codec
 
 
@@ -40,19 +42,23 @@ class _OneShot:
 
 def client_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
     """Every API that clients call, at the listener of the gate."""
-    return {
-        api: _call(api, channel, gate) for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM
-    }
+    apis = [api for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM]
+    return {api: _call(api, channel, gate) for api in apis}
 
 
-def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate) -> Call:
+def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
+    """The calls of brokers, at their listener; each is under the broker's replica id."""
+    return {LIST_OFFSETS: _call(LIST_OFFSETS, channel, gate, is_clients=False)}
+
+
+def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate, *, is_clients: bool = True) -> Call:
     encode = response_codec(api).encode
 
     async def call(body: Any, context: grpc.aio.ServicerContext) -> bytes:
         try:
             gate.must_be_open()
             if api.replica_id is not None:  # a replica would get a fuller answer than a client
-                gate.check_asker(api.name, api.replica_id(body), True)
+                gate.check_asker(api.name, api.replica_id(body), is_clients)
         except ApiError as error:
             await abort(context, error)
         sink = _OneShot()

@@ -56,7 +56,7 @@ class _GrpcBroker:
         for served in self._served.of_clients:
             add_client_apis(self._servers[served.name], served, service.channel)
         brokers = self._served.of_brokers
-        add_broker_apis(self._servers[brokers.name], brokers)
+        add_broker_apis(self._servers[brokers.name], brokers, service.channel)
 
     @property
     def decoders(self) -> RequestDecoders:

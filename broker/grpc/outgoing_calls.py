@@ -1,4 +1,4 @@
-"""Sends a node's requests to other nodes over gRPC: quorum calls, controller calls, and fetch streams. An edge.
+"""Sends a node's requests to other nodes over gRPC: quorum, controller and broker calls, and fetch streams. An edge.
 
 One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short
 so that a restarted node is found again at once. gRPC's failures become typed errors here.
@@ -17,6 +17,7 @@ from broker.grpc import quorum_codec as quorum
 from broker.grpc.errors import from_rpc_error
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS, BY_REQUEST
+from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import Endpoint
 from penstock.wire import streams
@@ -24,7 +25,8 @@ from penstock.wire.message_codec import request_codec, response_codec
 from raft import messages as raft
 
 MESSAGE_BYTES_OVERHEAD = 1 << 20
-FETCH_METHOD = "/penstock.v1.Replication/Fetch"
+REPLICATION_METHOD = "/penstock.v1.Replication/"
+FETCH_METHOD = f"{REPLICATION_METHOD}Fetch"
 
 
 def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
@@ -80,7 +82,7 @@ class Peers:
         api = quorum.api_of(request)
         decode = quorum.response_from_bytes(api)
         raw, method = quorum.request_to_bytes(request), APIS[api].method
-        answer: raft.Response = await self._ask(node_id, method, raw, decode, timeout_ms)
+        answer: raft.Response = await self._ask(*self._controller(node_id), method, raw, decode, timeout_ms)
         return answer
 
     # -- controller ----------------------------------------------------------------------------------------------------
@@ -91,13 +93,33 @@ class Peers:
         if api is None or not api.kind.at_controller:
             raise InvalidRequestError(f"no controller call for {type(request).__name__}")
         raw, decode = request_codec(api).encode(request), response_codec(api).decode
-        return await self._ask(node_id, api.controller_method, raw, decode, timeout_ms)
+        return await self._ask(*self._controller(node_id), api.controller_method, raw, decode, timeout_ms)
+
+    async def call_broker(self, broker_id: int, request: Any, timeout_ms: int) -> Any:
+        """One call of another broker, at its listener for brokers; its answer, or its typed error."""
+        api = BY_REQUEST.get(type(request))
+        if api is not LIST_OFFSETS:
+            raise InvalidRequestError(f"no call of brokers for {type(request).__name__}")
+        raw, decode = request_codec(api).encode(request), response_codec(api).decode
+        method = f"{REPLICATION_METHOD}{api.name}"
+        return await self._ask(*self._broker(broker_id), method, raw, decode, timeout_ms)
+
+    def _broker(self, broker_id: int) -> tuple[grpc.aio.Channel, str]:
+        endpoint = self._broker_endpoint(broker_id)
+        if endpoint is None:
+            raise NetworkError(f"broker {broker_id} is not in the metadata")
+        return self._channel(endpoint), f"broker {broker_id} at {endpoint}"
 
     async def _ask(
-        self, node_id: int, method: str, request: bytes, decode: Callable[[bytes], Any], timeout_ms: int
+        self,
+        channel: grpc.aio.Channel,
+        name: str,
+        method: str,
+        request: bytes,
+        decode: Callable[[bytes], Any],
+        timeout_ms: int,
     ) -> Any:
-        """The answer of a voter, or a typed error."""
-        channel, name = self._controller(node_id)
+        """The answer of another node, or a typed error."""
         try:
             return decode(await channel.unary_unary(method)(request, timeout=timeout_ms / 1000))
         except grpc.aio.AioRpcError as error:
@@ -109,10 +131,7 @@ class Peers:
 
     def open_fetch_stream(self, broker_id: int) -> GrpcFetchStream:
         """A fetch stream to another broker; breaks at once when its address is not known."""
-        endpoint = self._broker_endpoint(broker_id)
-        if endpoint is None:
-            raise NetworkError(f"broker {broker_id} is not in the metadata")
-        return GrpcFetchStream(self._channel(endpoint), f"broker {broker_id} at {endpoint}")
+        return GrpcFetchStream(*self._broker(broker_id))
 
 
 class GrpcFetchStream:

@@ -14,7 +14,7 @@ from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
-from broker.grpc.client_calls import client_calls
+from broker.grpc.client_calls import broker_calls, client_calls
 from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
 from broker.grpc.handlers import Call, Stream, add_calls
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
@@ -145,10 +145,10 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
     server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, served.door.busy)
 
 
-def add_broker_apis(server: ServesCalls, served: ServedListener) -> None:
-    """Adds the streams of the inter-broker listener."""
-    held, streams = served.held, served.door.replica_streams
-    server.add(REPLICATION_SERVICE, {}, streams, held.decoders, held.node_requests, served.door.busy)
+def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
+    """Adds the calls and streams of the inter-broker listener."""
+    calls, held, streams = broker_calls(channel, served.gate), served.held, served.door.replica_streams
+    server.add(REPLICATION_SERVICE, calls, streams, held.decoders, held.node_requests, served.door.busy)
 
 
 def add_controller_apis(

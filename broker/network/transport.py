@@ -1,4 +1,4 @@
-"""The port for a node's requests to other nodes: quorum calls, controller calls, and fetch streams.
+"""The port for a node's requests to other nodes: quorum, controller and broker calls, and fetch streams.
 
 gRPC is one implementation (`broker/grpc/outgoing_calls.py`); tests run the same one on the objects of a simulated
 network (`tests/simulation/cluster/rpc.py`). Not here: the content of requests and answers.
@@ -23,6 +23,10 @@ class NodeTransport(Protocol):
 
     async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
         """One call of the controller on `node_id`; its answer, or its typed error."""
+        ...
+
+    async def call_broker(self, broker_id: int, request: Any, timeout_ms: int) -> Any:
+        """One call of another broker, at its listener for brokers; its answer, or its typed error."""
         ...
 
     def open_fetch_stream(self, broker_id: int) -> ReplicaFetchStream:

@@ -146,7 +146,7 @@ class SimulatedBroker:
         for served in self._served.all:
             server = doors.server(served.endpoint)
             if served is self._served.of_brokers:
-                add_broker_apis(server, served)
+                add_broker_apis(server, served, service.channel)
             else:
                 add_client_apis(server, served, service.channel)
             self._servers.append(server)

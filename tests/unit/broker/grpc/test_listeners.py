@@ -77,7 +77,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
         )
         servers = tuple(broker_server(served, SystemClock(), THREADS) for served in (outside, nodes))
         add_client_apis(servers[0], outside, requests)
-        add_broker_apis(servers[1], nodes)
+        add_broker_apis(servers[1], nodes, requests)
         for server in servers:
             await server.start()
         async with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from penstock.clock import SystemClock
 from penstock.errors import (
     ConfigError,
     InvalidPartitionsError,
+    InvalidRequestError,
     NetworkError,
     NotControllerError,
     PenstockError,
@@ -30,6 +32,12 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.messages.fetch import FetchRequest, FetchResponse
+from penstock.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+)
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.messages.topics import (
     CreatePartitionsRequest,
@@ -41,7 +49,7 @@ from penstock.messages.topics import (
     TopicResult,
 )
 from penstock.testing.layout import new_layout
-from penstock.types import Endpoint, LeaderHint
+from penstock.types import CONSUMER_REPLICA_ID, LATEST_TIMESTAMP, Endpoint, LeaderHint, TopicPartition
 from raft.messages import VoteRequest, VoteResponse
 from tests.support.machine import NOW_NS, THREADS
 from tests.support.memory_cluster import MemoryProcess
@@ -49,6 +57,7 @@ from tests.support.memory_cluster import MemoryProcess
 NODE, GONE, STRANGER = 0, 1, 2
 TIMEOUT_MS = 5_000
 VOTE = VoteRequest("cluster", 3, GONE, NODE, 2, 5, pre_vote=True)
+ENDS = ListOffsetsRequest((ListOffsetsPartition(TopicPartition("t", 0), "A" * 22, LATEST_TIMESTAMP),), replica_id=3)
 VOTED = VoteResponse(-1, 3, vote_granted=True)
 CLOCK = SystemClock()
 
@@ -77,6 +86,7 @@ class Stage:
         self.channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         self.sessions: list[Session] = []
         self.asked: list[Any] = []
+        self.served: Any = FetchResponse([])
         self.answers: Callable[[Any], Awaitable[Any]] = self._granted
 
     async def _granted(self, request: Any) -> Any:
@@ -107,11 +117,12 @@ class Stage:
         return self.doors.controller(self.config, ControllerService(self._handle, self._handle, 100))
 
     async def serve(self) -> None:
-        """Answers each fetch with its own correlation id, for as long as it is not cancelled."""
+        """Answers each request with `served`, a fetch with its own correlation id, for as long as it is not
+        cancelled."""
         while True:
             request: Any = await self.channel.receive()
             self.asked.append(request.body)
-            request.complete(FetchResponse([]))
+            request.complete(self.served)
             request.handled()
 
 
@@ -181,6 +192,28 @@ def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_hand
         stage.answers = describes
         view = await stage.transport.call_controller(NODE, DescribeQuorumRequest(), TIMEOUT_MS)
         assert view == QuorumInfo(NODE, 3, 9, (), ()) and stage.asked == [asked, DescribeQuorumRequest()]
+
+    play(scenario)
+
+
+def test_brokers_ask_each_other_for_the_ends_of_logs_and_for_nothing_else(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        door = stage.broker()
+        await door.start()
+        door.open()
+
+        stage.served = ListOffsetsResponse((ListOffsetsResult(ENDS.partitions[0].partition, offset=7),))
+        serving = asyncio.ensure_future(stage.serve())
+        answer = await stage.transport.call_broker(NODE, ENDS, TIMEOUT_MS)
+        assert [result.offset for result in answer.partitions] == [7] and stage.asked == [ENDS]
+        serving.cancel()
+        stranger = replace(ENDS, replica_id=CONSUMER_REPLICA_ID)
+        assert isinstance(await error_of(stage.transport.call_broker(NODE, stranger, TIMEOUT_MS)), InvalidRequestError)
+        for broker_id in (GONE, STRANGER):
+            assert isinstance(await error_of(stage.transport.call_broker(broker_id, ENDS, TIMEOUT_MS)), NetworkError)
+        other = stage.transport.call_broker(NODE, DeleteTopicsRequest(()), TIMEOUT_MS)
+        assert isinstance(await error_of(other), InvalidRequestError)
+        await door.stop()
 
     play(scenario)
 

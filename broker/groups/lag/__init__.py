@@ -1,0 +1,1 @@
+"""The lag of groups, as their coordinators see it: for metrics alone."""
