@@ -17,7 +17,14 @@ from penstock.pb import quorum_pb2 as pb
 from penstock.types import EpochEndOffset
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
-from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, Request, Response, VoteRequest
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    FetchMetadataRequest,
+    FetchSnapshotRequest,
+    Request,
+    Response,
+    VoteRequest,
+)
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryStore
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -31,7 +38,7 @@ REQUESTS: list[tuple[str, Any]] = [
 EMPTY_ANSWERS: dict[type[Request], Any] = {
     VoteRequest: pb.VoteResponse,
     BeginQuorumEpochRequest: pb.BeginQuorumEpochResponse,
-    FetchRequest: pb.FetchMetadataResponse,
+    FetchMetadataRequest: pb.FetchMetadataResponse,
 }
 
 
@@ -95,7 +102,7 @@ def test_answers_without_fields_elect_nobody_and_end_nothing(forgotten: Forgotte
 @pytest.mark.parametrize(
     ("asked", "back"),
     [
-        (FetchRequest("c", 2, 5, 7, 4, 500, 1 << 20, "process"), quorum.fetch_from_pb),
+        (FetchMetadataRequest("c", 2, 5, 7, 4, 500, 1 << 20, "process"), quorum.fetch_from_pb),
         (FetchSnapshotRequest("c", 2, 5, EpochEndOffset(4, 7), 3, 100, "process"), quorum.fetch_snapshot_from_pb),
     ],
     ids=lambda value: type(value).__name__,
