@@ -112,7 +112,7 @@ class AsyncConsumer:
         self._bind()
         self._turns.must_not_be_in_callback("unsubscribe")
         self._core.check_open()
-        await self._turns.leave_async(commits=True)
+        await self._turns.leave_async(is_last_done=True)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -195,14 +195,14 @@ class AsyncConsumer:
 
     @documented_by(Consumer.close)
     async def close(self) -> None:
-        await self._close(commits=True)
+        await self._close(is_last_done=True)
 
-    async def _close(self, *, commits: bool) -> None:
+    async def _close(self, *, is_last_done: bool) -> None:
         if self._core.closed:
             return
         self._core.begin_close()
         try:
-            await self._turns.leave_async(commits=commits)
+            await self._turns.leave_async(is_last_done=is_last_done)
         finally:
             await self._core.close()
 
@@ -212,7 +212,7 @@ class AsyncConsumer:
 
     @documented_by(Consumer.__exit__)
     async def __aexit__(self, *failure: object) -> None:
-        await self._close(commits=failure[0] is None)
+        await self._close(is_last_done=failure[0] is None)
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"

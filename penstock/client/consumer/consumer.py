@@ -116,7 +116,7 @@ class Consumer:
         """Gives up what is assigned, calling `on_revoked`, and leaves the group."""
         self._turns.must_not_be_in_callback("unsubscribe")
         self._core.check_open()
-        self._turns.leave(self._run, commits=True)
+        self._turns.leave(self._run, is_last_done=True)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -215,9 +215,9 @@ class Consumer:
 
         A member of a group commits, if it does so by itself, calls `on_revoked`, and leaves.
         """
-        self._close(timeout, commits=True)
+        self._close(timeout, is_last_done=True)
 
-    def _close(self, timeout: float | None, *, commits: bool) -> None:
+    def _close(self, timeout: float | None, *, is_last_done: bool) -> None:
         if self._core.closed:
             return
         began_ms = self._clock.now_ms()
@@ -226,7 +226,7 @@ class Consumer:
             return
         self._core.begin_close()
         try:
-            self._turns.leave(partial(self._run_within, timeout), commits=commits)
+            self._turns.leave(partial(self._run_within, timeout), is_last_done=is_last_done)
         finally:
             left = None if timeout is None else max(timeout - (self._clock.now_ms() - began_ms) / 1000, 0.1)
             self._background.run(self._core.close(), left)
@@ -237,16 +237,16 @@ class Consumer:
         return self._background.run(call(*args, **more), timeout)
 
     def _close_at_exit(self, timeout: float) -> None:
-        """The program ends. Nobody said that the records of the last poll are done with, so they are not committed."""
+        """The program ends. Nobody has said that the last poll's records are done, so they are not committed."""
         self._turns.listener = RebalanceListener()
-        self._close(timeout, commits=False)
+        self._close(timeout, is_last_done=False)
 
     def __enter__(self) -> Consumer:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """As `close`; after an exception without a commit, since the last poll's records may not be done with."""
-        self._close(None, commits=failure[0] is None)
+        """As `close`; after an exception the last poll's records are not committed, which may not be done."""
+        self._close(None, is_last_done=failure[0] is None)
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"

@@ -23,8 +23,9 @@ from penstock.client.consumer.consumer_metrics import consumer_metrics
 from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
-from penstock.client.consumer.groups.joined_group import JoinedGroup, OnCommitted
+from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.stalled import member_waits
+from penstock.client.consumer.groups.steps import OnCommitted
 from penstock.client.consumer.groups.subscription import Mode, checked_subscription
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.errors import SubscriptionError, TimedOutError, TopicRecreatedError, UnknownTopicOrPartitionError

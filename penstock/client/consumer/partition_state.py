@@ -31,7 +31,8 @@ class ReadFailure(NamedTuple):
 
 
 class PartitionState:
-    """One assigned partition. The user's thread writes `read`, `failed`, `paused` and `is_held`, the loop all else."""
+    """One assigned partition. The user's thread writes `read`, `read_before`, `failed`, `paused` and `is_held`, the
+    loop all else."""
 
     __slots__ = (
         "end_offset",
@@ -50,6 +51,7 @@ class PartitionState:
         "not_before_ms",
         "paused",
         "read",
+        "read_before",
         "reset_timestamp",
         "start",
         "topic_id",
@@ -63,6 +65,7 @@ class PartitionState:
         self.is_given = False  # the user gave the topic id with the position, and no answer has confirmed it yet
         self.start = GenerationOffset(generation, NO_OFFSET)  # where this generation begins; the newest counts
         self.read = self.start  # how far the user has got; counts while its generation is the newest
+        self.read_before: GenerationOffset | None = None  # as `read` was, if the last turn gave something of this
         self.failed: ReadFailure | None = None  # counts while its generation is the newest
         self.paused = False  # nothing is fetched or handed over; the position stays
         self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
@@ -108,8 +111,16 @@ class PartitionState:
     @property
     def place(self) -> Position | None:
         """The same as a value that can be kept; None while it, or the id of its topic, is not known."""
+        return self._place_of(self.read)
+
+    @property
+    def place_before(self) -> Position | None:
+        """The place before the last turn: what it gave may still be in work."""
+        return self._place_of(self.read_before or self.read)
+
+    def _place_of(self, read: GenerationOffset) -> Position | None:
         while True:
-            start, read, topic_id = self.start, self.read, self.topic_id
+            start, topic_id = self.start, self.topic_id
             if self.start is start:  # else the loop has begun a generation, maybe of another topic of the name
                 break
         _, offset, leader_epoch = read if read.generation == start.generation else start

@@ -41,11 +41,14 @@ class Reader:
         self._moves: list[tuple[Deliver, int]] = []
         self._failures: list[tuple[PartitionState, ReadFailure]] = []
         self._refusals: list[FetchRefusal] = []
+        self._given: list[PartitionState] = []  # the last turn gave something of these
         self._unraised: deque[tuple[PartitionState, ReadFailure] | FetchRefusal] = deque()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Around one poll: what it took is handed over at the end, or is the next again if it fails."""
+        while self._given:  # the user is done with what the last turn gave
+            self._given.pop().read_before = None
         self.raise_new()
         before = tuple(self._front)
         try:
@@ -68,6 +71,9 @@ class Reader:
             state = self._positions.states.get(piece.topic_partition)
             if state is not None:  # should the loop have begun a newer generation, this place is void
                 epoch = piece.origin.epoch_at(next_offset - 1)
+                if state.read_before is None:
+                    state.read_before = state.read
+                    self._given.append(state)
                 state.read = GenerationOffset(piece.generation, next_offset, epoch)
         self._unraised += self._failures
         self._unraised += self._refusals

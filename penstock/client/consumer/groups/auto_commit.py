@@ -29,9 +29,9 @@ class AutoCommit:
         self._next_ms = now_ms + self._interval_ms
         return True
 
-    def changed(self, states: Iterable[PartitionState]) -> dict[TopicPartition, ToCommit]:
+    def changed(self, states: Iterable[PartitionState], *, is_last_done: bool = True) -> dict[TopicPartition, ToCommit]:
         """The positions that are not committed yet."""
-        found = user_positions(states)
+        found = user_positions(states, is_last_done=is_last_done)
         return {tp: position for tp, position in found.items() if self._committed.get(tp) != position}
 
     def on_committed(self, offsets: Mapping[TopicPartition, ToCommit]) -> None:
@@ -44,11 +44,12 @@ class AutoCommit:
             self._committed.pop(tp, None)
 
 
-def user_positions(states: Iterable[PartitionState]) -> dict[TopicPartition, ToCommit]:
-    """Where the user stands; partitions whose positions are not known yet are left out."""
+def user_positions(states: Iterable[PartitionState], *, is_last_done: bool = True) -> dict[TopicPartition, ToCommit]:
+    """Where the user stands, or has stood before the last poll if that one's records may not be done; partitions whose
+    positions are not known yet are left out."""
     found = {}
     for state in states:
-        place = state.place
+        place = state.place if is_last_done else state.place_before
         if place is not None:
             found[state.topic_partition] = ToCommit(place.offset, place.leader_epoch, topic_id=place.topic_id)
     return found

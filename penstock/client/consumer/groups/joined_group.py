@@ -13,7 +13,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.cluster import ClusterClient
@@ -25,7 +24,7 @@ from penstock.client.consumer.groups.heartbeat_sender import HeartbeatSender
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import LOST, Identity, MembershipState
 from penstock.client.consumer.groups.preparation import Preparation
-from penstock.client.consumer.groups.steps import CommittedPlace, RebalanceStep, StepKind
+from penstock.client.consumer.groups.steps import Committed, CommittedPlaces, OnCommitted, RebalanceStep, StepKind
 from penstock.client.consumer.groups.subscription import GroupSubscription, Mode
 from penstock.client.consumer.positions import Positions
 from penstock.client.options.config import ConsumerConfig
@@ -37,10 +36,6 @@ LEAVE_MS = 3_000
 time-out."""
 
 _log = logging.getLogger(__name__)
-
-
-CommittedPlaces = Mapping[TopicPartition, CommittedPlace | None]
-OnCommitted = Callable[[dict[TopicPartition, CommittedOffset], BaseException | None], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +84,10 @@ class JoinedGroup:
         self.auto_commit = AutoCommit(config.enable_auto_commit, config.auto_commit_interval_ms, self._clock.now_ms())
         self.mode = Mode.NONE
         self.wants_user = False
-        self.finished: deque[tuple[OnCommitted, dict[TopicPartition, CommittedOffset], BaseException | None]] = deque()
+        self.finished: deque[tuple[OnCommitted, Committed, BaseException | None]] = deque()
         self._pinned: RebalanceStep | None = None
         self._committed_before: frozenset[TopicPartition] = frozenset()
-        self._commits_at_revocation = config.enable_auto_commit
+        self._is_last_done = True  # a poll is under way, or the user has closed the consumer in order
         self._counts = dict.fromkeys(("rebalances", "losses", "commits"), 0)
 
     # -- Committer -----------------------------------------------------------------------------------------------------
@@ -152,12 +147,13 @@ class JoinedGroup:
         await self._fetcher.assign(wanted, place)
         self.mode = Mode.ASSIGNED if wanted else Mode.NONE
 
-    async def begin_leaving(self, *, commits: bool) -> None:
-        """Gives up what is assigned by hand; what the group has assigned is given up by the next steps."""
-        self._commits_at_revocation = commits and self._config.enable_auto_commit
+    async def begin_leaving(self, *, is_last_done: bool) -> None:
+        """Gives up what is assigned by hand; what the group has assigned is given up by the next steps. The records of
+        the last poll are done, or may not be."""
+        self._is_last_done = is_last_done
         if self.mode is Mode.ASSIGNED:
-            if self._commits_at_revocation:
-                self.commit_soon(self.auto_commit.changed(self._positions.states.values()))
+            if self.auto_commit.enabled:
+                self.commit_soon(self._to_commit())
             await self.commits.wait_idle()
             self._positions.assign(())
             self._fetcher.touch()
@@ -172,7 +168,7 @@ class JoinedGroup:
                 _log.warning("group %s: the coordinator was not told that this member left", self.identity.group_id)
                 self.member.abandon()
         self.mode = Mode.NONE
-        self._commits_at_revocation = self._config.enable_auto_commit
+        self._is_last_done = True
         self._changed()
 
     def _drop_rest(self) -> None:
@@ -188,7 +184,7 @@ class JoinedGroup:
         coordinator's refusal of the member."""
         self.member.on_poll(self._clock.now_ms())
         while (step := self._pinned_or_next()) is not None and step is not self._pinned:
-            commits = step.kind is StepKind.REVOKE and self._commits_at_revocation
+            commits = step.kind is StepKind.REVOKE and self.auto_commit.enabled
             if not commits or self._committed_before.issuperset(step.partitions):
                 self._pinned = step
                 if step.kind is StepKind.ASSIGN:
@@ -213,9 +209,12 @@ class JoinedGroup:
     async def _commit_before(self, step: RebalanceStep) -> None:
         self._committed_before = frozenset(step.partitions)
         try:
-            await self.commit(self.auto_commit.changed(self._positions.states.values()))
+            await self.commit(self._to_commit())
         except PenstockError as error:
             _log.warning("group %s: positions of revoked partitions: %s", self.identity.group_id, error)
+
+    def _to_commit(self) -> dict[TopicPartition, ToCommit]:
+        return self.auto_commit.changed(self._positions.states.values(), is_last_done=self._is_last_done)
 
     async def end(self, step: RebalanceStep) -> None:
         """The user was told of the change."""
@@ -238,9 +237,7 @@ class JoinedGroup:
         self._counts["losses"] += step.kind is StepKind.LOSE
         self._take_over(self.member.reconciliation.owned, places)
 
-    def _take_over(
-        self, owned: Mapping[TopicPartition, str], places: Mapping[TopicPartition, CommittedPlace | None]
-    ) -> None:
+    def _take_over(self, owned: Mapping[TopicPartition, str], places: CommittedPlaces) -> None:
         """Exactly `owned` is fetched from now on; new ones begin at their places."""
         self._positions.assign(sorted(owned), self._cluster.cache)
         for tp, place in places.items():
@@ -287,7 +284,7 @@ class JoinedGroup:
     async def close(self) -> None:
         """Leaves the group, and ends everything. Idempotent."""
         if self.mode is Mode.SUBSCRIBED:
-            await self.begin_leaving(commits=False)
+            await self.begin_leaving(is_last_done=False)
         await self.leave()
         await self.preparation.close()
         await self.commits.close()

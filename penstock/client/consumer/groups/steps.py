@@ -6,12 +6,12 @@ Nothing changes between two polls: what an earlier poll gave may still be in wor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from penstock.types import NO_EPOCH, TopicPartition
+from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 
 Callback = Callable[[list[TopicPartition]], Any]
 
@@ -29,6 +29,12 @@ class CommittedPlace(NamedTuple):
 
     offset: int
     leader_epoch: int = NO_EPOCH
+
+
+CommittedPlaces = Mapping[TopicPartition, CommittedPlace | None]
+Committed = dict[TopicPartition, CommittedOffset]
+OnCommitted = Callable[[Committed, BaseException | None], Any]
+"""The user's callback of a commit without waiting: the offsets, and the error if there is one."""
 
 
 @dataclass(slots=True, eq=False)

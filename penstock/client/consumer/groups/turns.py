@@ -148,21 +148,21 @@ class Turns:
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
-    def leave(self, run: Run, *, commits: bool) -> None:
+    def leave(self, run: Run, *, is_last_done: bool) -> None:
         """Revokes what is assigned, and leaves the group, in a plain consumer's thread."""
         group = self._core.group
         if group is None or self.in_callback:
             return
-        run(group.begin_leaving, commits=commits)
+        run(group.begin_leaving, is_last_done=is_last_done)
         self.take(run)
         run(group.leave)
 
-    async def leave_async(self, *, commits: bool) -> None:
+    async def leave_async(self, *, is_last_done: bool) -> None:
         """The same on the loop of an async consumer."""
         group = self._core.group
         if group is None or self.in_callback:
             return
-        await group.begin_leaving(commits=commits)
+        await group.begin_leaving(is_last_done=is_last_done)
         await self.take_async()
         await group.leave()
 
