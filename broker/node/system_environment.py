@@ -5,6 +5,7 @@ The only place where a node meets gRPC. Not here: what the process does before (
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 
@@ -36,4 +37,5 @@ def system_environment() -> Environment:
         processors=os.cpu_count() or 1,
         thread_times=read_thread_times,
         idle_processors=read_idle_processors,
+        keep_objects=gc.freeze,
     )

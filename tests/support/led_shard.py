@@ -100,7 +100,7 @@ class Stage:
         self.ports = ShardPorts(
             make_core=self._make_core,
             logs=self.logs,
-            loader=ShardLoader(self.threads, clock.now_ms),
+            loader=ShardLoader(self.threads, clock.now_ms, lambda: None),
             topics=None,  # type: ignore[arg-type]
             clock=clock,
             new_id=lambda: "new",

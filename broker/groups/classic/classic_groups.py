@@ -5,7 +5,7 @@ Not here: which group ids there may be, and that a request goes to the protocol 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +71,9 @@ class ClassicGroups:
             group = self._groups[key.group] = ClassicGroup(key.group)
         group.replay(value)
 
-    def loaded(self, turn: Turn) -> None:
-        """Members of a loaded group have a session's time to be heard; a stable group goes on."""
-        for group in self._all():
+    def loaded(self, turn: Turn, groups: Iterable[ClassicGroup] | None = None) -> None:
+        """Members of a loaded group have a session's time to be heard; a stable group goes on. All groups, or these."""
+        for group in self._all() if groups is None else groups:
             for member in group.members.values():
                 self._rounds.restart_session(turn, group, member)
             if len(group.members) > self._config.group_max_size:

@@ -43,10 +43,11 @@ class ConsumerGroups:
         """By the class of a record's key: takes the record into the state."""
         self.handlers: GroupHandlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
 
-    def loaded(self, turn: Turn) -> None:
-        """Every member has its session's whole time again, and its rebalance's: it cannot have been heard meanwhile."""
+    def loaded(self, turn: Turn, groups: Iterable[ConsumerGroup] | None = None) -> None:
+        """Every member has its session's whole time again, and its rebalance's: it cannot have been heard meanwhile. In
+        all groups, or in these."""
         deadlines = self._departures.deadlines
-        for group in self._mine():
+        for group in self._mine() if groups is None else groups:
             for member in group.members.values():
                 deadlines.heard(
                     turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms

@@ -25,12 +25,18 @@ from penstock.base_error import PenstockError
 from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
 from penstock.threads import Threads
 from storage.disk.log_dir_threads import LogDirThreads
+from storage.log.log_reader import Records
 from storage.segment.cold_read import ColdRead
 
-PORTION_BYTES: Final = 256 * 1024
-"""The part of the log that a thread decodes at a time, while the loop waits for its turn at the interpreter."""
+READ_BYTES: Final = 256 * 1024
+"""One read of the log. The loop copies what the page cache has."""
+PORTION_BYTES: Final = 4 * 1024 * 1024
+"""The part of the log that a thread decodes at a time. Of the records of one offset only the last in it is decoded, and
+groups that commit often repeat their keys soon."""
 STEP_RECORDS: Final = 250
 """Records that are replayed without a pause; a step takes 2 to 3 ms."""
+KEPT_RECORDS: Final = 1_000
+"""A portion with so many records has made many objects."""
 LOADING_MAX: Final = 2
 """Partitions that load at the same time. The others wait: two processors decode no faster for three."""
 
@@ -55,7 +61,9 @@ class LoadFigures:
 class ShardLoader:
     """One per broker, on the event loop."""
 
-    def __init__(self, threads: Threads, now_ms: Callable[[], int]) -> None:
+    def __init__(self, threads: Threads, now_ms: Callable[[], int], keep_objects: Callable[[], object]) -> None:
+        """`keep_objects` is called when much has been loaded that stays (`Environment`)."""
+        self._keep_objects = keep_objects
         self._threads = LogDirThreads(threads, "group-load")
         self._now_ms = now_ms
         self._slots = asyncio.Semaphore(LOADING_MAX)
@@ -68,12 +76,14 @@ class ShardLoader:
             began_ms, figures = self._now_ms(), self.figures
             offset, end = partition.log.log_start_offset, partition.log.log_end_offset
             while offset < end:
-                found = await self._portion(partition, offset)
+                found = await self._portion(partition, offset, end)
                 await self._replay(partition, found.records, state)
                 figures.records += found.read
                 figures.unknown_records += found.unknown
                 figures.transactional_records += found.transactional
                 offset = found.next_offset
+                if len(found.records) >= KEPT_RECORDS:
+                    self._keep_objects()
             figures.loads += 1
             figures.last_ms = self._now_ms() - began_ms
             figures.longest_ms = max(figures.longest_ms, figures.last_ms)
@@ -88,28 +98,33 @@ class ShardLoader:
                     raise LoadError(f"{partition.topic_partition}: {type(key).__name__} {key}: {error!r}") from error
             await asyncio.sleep(0)
 
-    async def _portion(self, partition: Partition, offset: int) -> GroupRecords:
-        records = await self._read(partition, offset)
-        found: list[GroupRecords] = []
+    async def _portion(self, partition: Partition, offset: int, end: int) -> GroupRecords:
+        parts, size, at = [], 0, offset
+        while size < PORTION_BYTES and at < end:
+            found = await self._read(partition, at)
+            if found.next_offset <= at:
+                raise LoadError(f"{partition.topic_partition}: no whole batch at offset {at}")
+            parts.append(bytes(found.records))
+            size, at = size + len(found.records), found.next_offset
+            await asyncio.sleep(0)
+        taken: list[GroupRecords] = []
         try:
-            await self._in_thread(partition, lambda: found.append(read_group_records(records, offset)))
+            await self._in_thread(partition, lambda: taken.append(read_group_records(b"".join(parts), offset)))
         except (CorruptMessageError, MalformedGroupRecordError) as damage:
             raise LoadError(f"{partition.topic_partition}, in {partition.log.directory}: {damage}") from damage
-        if found[0].next_offset <= offset:
-            raise LoadError(f"{partition.topic_partition}: no whole batch at offset {offset}")
-        self.figures.bytes += len(records)
-        return found[0]
+        self.figures.bytes += size
+        return taken[0]
 
-    async def _read(self, partition: Partition, offset: int) -> bytes:
+    async def _read(self, partition: Partition, offset: int) -> Records:
         cold: ColdRead | None = None
         while True:
             try:
-                found = partition.read(offset, PORTION_BYTES, is_replica=True, cold=cold)
+                found = partition.read(offset, READ_BYTES, is_replica=True, cold=cold)
             except OffsetOutOfRangeError:  # its log start rose
                 offset = partition.log.log_start_offset
-                found = partition.read(offset, PORTION_BYTES, is_replica=True)
+                found = partition.read(offset, READ_BYTES, is_replica=True)
             if not isinstance(found, ColdRead):
-                return bytes(found.records)
+                return found
             cold = found
             try:
                 await self._in_thread(partition, cold.run)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import Any, Final
 
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
@@ -49,6 +51,9 @@ from penstock.messages.groups.listing import (
     ListGroupsResponse,
 )
 from penstock.messages.groups.offsets import OffsetCommitRequest
+
+LOADED_GROUPS: Final = 100
+"""Groups that are looked at in one step after the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +111,18 @@ class Shard:
             self._epochs += self._is_loaded and kind is ConsumerGroupMetadataKey and value is not None
 
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
-        """The state is whole: members have their timers, and offsets that nobody needs are looked for."""
+        """The state is whole: members have their timers, and offsets that nobody needs are looked for. In steps of some
+        groups; the shard takes requests in between."""
         self._is_loaded = True
         self._tell_memory()
-        return self._classic.loaded, self._consumer.loaded, self.offsets.loaded
+        groups = iter(list(self.groups.values()))
+        parts = iter(lambda: list(islice(groups, LOADED_GROUPS)), [])
+        return (*(partial(self._loaded, part) for part in parts), self.offsets.loaded)
+
+    def _loaded(self, part: Sequence[ClassicGroup | ConsumerGroup], turn: Turn) -> None:
+        there = [group for group in part if self.groups.get(group.group_id) is group]
+        self._classic.loaded(turn, [group for group in there if isinstance(group, ClassicGroup)])
+        self._consumer.loaded(turn, [group for group in there if isinstance(group, ConsumerGroup)])
 
     def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
         """The requests that wait, with their answer. The state is used no more."""

@@ -62,7 +62,7 @@ def make_groups(
     ports = ShardPorts(
         partial(Shard, group_config(config), memory),
         LeaderAppends(durability, traffic, clock),
-        ShardLoader(environment.threads, clock.now_ms),
+        ShardLoader(environment.threads, clock.now_ms, environment.keep_objects),
         topics,
         clock,
         environment.ids.new_id,
