@@ -1,4 +1,4 @@
-"""A shard of consumer groups without its driver: topics, time and ids are the test's; every record goes through its
+"""A shard of groups without its driver: topics, time and ids are the test's; every record goes through its
 encoding, and the log of all of them is kept."""
 
 from __future__ import annotations
@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.timers import Timers
+from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.shard import Shard
 from broker.groups.turn import Client, TopicFacts, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.consumer_protocol import (
@@ -57,36 +57,39 @@ class ConsumerShard:
 
     def __init__(self, topics: TopicsHere, **config: Any) -> None:
         self.topics = topics
-        self.config = GroupConfig(**config)
+        self.config = GroupConfig(**{"group_initial_rebalance_delay_ms": 0, **config})
         self.now_ms = 1_000_000
-        self.ids = 0
+        self.ids = self.tickets = 0
+        self.answers: dict[int, Any] = {}
         self.log: list[tuple[bytes, bytes | None]] = []
         self._start()
 
     def _start(self) -> None:
-        self.groups: dict[str, Any] = {}
-        self.timers: Timers[Turn] = Timers()
-        self.core = ConsumerGroups(self.config, self.groups, self.timers)
+        self.core = Shard(self.config, GroupMemory(1 << 40))
+        self.groups: dict[str, Any] = self.core.groups
+        self.timers = self.core.timers
 
     def reload(self) -> None:
-        """Throw everything away, and read the log again: once, and once compacted."""
-        self.groups = self.read(self.log)
-        kept = self.groups
+        """Throw everything away, and read the log again."""
         self._start()
-        self.groups.update(kept)
-        self.core.loaded(self.turn())
+        self.read_into(self.core, self.log)
+        for step in self.core.loaded():
+            step(self.turn())
 
     def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-        groups: dict[str, Any] = {}
-        self.read_into(groups, log)
-        return groups
+        """The groups of this log."""
+        core = Shard(self.config, GroupMemory(1 << 40))
+        self.read_into(core, log)
+        return core.groups
 
-    def read_into(self, groups: dict[str, Any], log: Sequence[tuple[bytes, bytes | None]]) -> None:
-        replays = ConsumerGroups(self.config, groups, Timers()).replays
+    def read_into(self, core: Shard, log: Sequence[tuple[bytes, bytes | None]]) -> None:
         for record in log:
             decoded = decode_group_record(*record)
             assert decoded is not None
-            replays[type(decoded[0])](*decoded)
+            core.replay(*decoded)
+
+    def decoded(self) -> list[Any]:
+        return [decode_group_record(*record) for record in self.log]
 
     def compacted(self) -> list[tuple[bytes, bytes | None]]:
         last = {key: index for index, (key, _) in enumerate(self.log)}
@@ -104,19 +107,35 @@ class ConsumerShard:
         self.log.append(record)
         decoded = decode_group_record(*record)
         assert decoded is not None
-        self.core.replays[type(key)](*decoded)
+        self.core.replay(*decoded)
 
     def send(self, request: Any, client: Client = CLIENT) -> Any:
-        """The answer; its error raised. A refused request has written nothing."""
+        """The answer, which comes at once; its error raised."""
+        ticket = self.ask(request, client)
+        answer = self.answers.pop(ticket)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    def ask(self, request: Any, client: Client = CLIENT) -> int:
+        """The number with which the answer will be in `answers`. A request whose error is raised has written
+        nothing."""
+        self.tickets += 1
+        ticket = self.tickets
         turn = self.turn()
         try:
-            self.core.handlers[type(request)](turn, "ticket", request, client)
-        except ApiError:
+            self.core.handle(turn, ticket, request, client)
+        except ApiError as error:
             assert not turn.records
-            raise
-        ((ticket, answer),) = turn.answers
-        assert ticket == "ticket"
-        return answer
+            turn.answers.append((ticket, error))
+        self._keep(turn)
+        self.pass_time(0)
+        return ticket
+
+    def _keep(self, turn: Turn) -> None:
+        for ticket, answer in turn.answers:
+            assert ticket not in self.answers, "a ticket is answered once"
+            self.answers[ticket] = answer
 
     def pass_time(self, ms: int) -> None:
         """Timers run when they are due."""
@@ -124,11 +143,14 @@ class ConsumerShard:
         while (next_ms := self.timers.next_ms) is not None and next_ms <= end:
             self.now_ms = max(self.now_ms, next_ms)
             for action in self.timers.take_due(self.now_ms):
-                action(self.turn())
+                turn = self.turn()
+                action(turn)
+                self._keep(turn)
         self.now_ms = end
 
     def topics_changed(self, *names: str) -> None:
-        self.core.image_changed(self.turn(), names)
+        deleted = frozenset(name for name in names if name not in self.topics.facts)
+        self.core.topics_changed(self.turn(), frozenset(names), deleted)
 
     def group(self, group_id: str = "g") -> ConsumerGroup:
         group = self.groups[group_id]

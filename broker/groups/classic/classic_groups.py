@@ -72,11 +72,12 @@ class ClassicGroups:
         group.replay(value)
 
     def loaded(self, turn: Turn, groups: Iterable[ClassicGroup] | None = None) -> None:
-        """Members of a loaded group have a session's time to be heard; a stable group goes on. All groups, or these."""
+        """Members of a loaded group have a session's time to be heard; a stable group goes on, unless
+        it has to rebalance after it came from the other protocol. All groups, or these."""
         for group in self._all() if groups is None else groups:
             for member in group.members.values():
                 self._rounds.restart_session(turn, group, member)
-            if len(group.members) > self._config.group_max_size:
+            if len(group.members) > self._config.group_max_size or group.came_from_consumer_protocol:
                 self._rounds.prepare(turn, group)
 
     def unloaded(self) -> list[tuple[Ticket, ApiError]]:

@@ -25,6 +25,7 @@ class ClassicGroup:
     """See the module. `state_changed_ms` is calendar time."""
 
     __slots__ = (
+        "came_from_consumer_protocol",
         "generation",
         "group_id",
         "is_initial_round",
@@ -67,6 +68,8 @@ class ClassicGroup:
         """The rebalance began when the group was empty: it waits for more members."""
         self.new_member_added = False
         """A member came since the initial round was last put off."""
+        self.came_from_consumer_protocol = False
+        """Its record was written when it became a classic group: its members have still to join again."""
         self.topics: frozenset[str] | None = None
         """Cache of `subscriptions.subscribed_topics` for this generation."""
 
@@ -213,6 +216,7 @@ class ClassicGroup:
         self.members, self.static_ids, self.support, self.joining = {}, {}, {}, 0
         self.protocol_type, self.generation = value.protocol_type, value.generation
         self.protocol_name, self.leader = value.protocol, value.leader
+        self.came_from_consumer_protocol = bool(value.members) and value.leader is None
         self.topics, self.is_initial_round, self.new_member_added = None, False, False
         for stored in value.members:
             member = known.get(stored.member_id)

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any
 
 from broker.groups.consumer import changes, commit_checks
+from broker.groups.consumer.classic_members.classic_members import ClassicMembers
+from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
 from broker.groups.consumer.departures import Departures
 from broker.groups.consumer.description import described_group
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.heartbeats import Heartbeats
+from broker.groups.consumer.member import session_timeout_ms
 from broker.groups.consumer.replay import ConsumerReplay
 from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
@@ -32,16 +35,20 @@ from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGro
 
 
 class ConsumerGroups:
-    def __init__(self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn]) -> None:
+    def __init__(
+        self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn], classic: ClassicPort
+    ) -> None:
         self._config = config
         self._groups = groups
         self._views = SubscribedTopics()
         epochs = GroupEpochs(config, self._views)
-        self._departures = Departures(groups, epochs, timers)
-        self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines)
+        self._departures = Departures(config, groups, epochs, timers, classic)
+        self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays
         """By the class of a record's key: takes the record into the state."""
         self.handlers: GroupHandlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
+        self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic).handlers
+        """The requests of the classic protocol, where the group is one of this."""
 
     def loaded(self, turn: Turn, groups: Iterable[ConsumerGroup] | None = None) -> None:
         """Every member has its session's whole time again, and its rebalance's: it cannot have been heard meanwhile. In
@@ -49,9 +56,8 @@ class ConsumerGroups:
         deadlines = self._departures.deadlines
         for group in self._mine() if groups is None else groups:
             for member in group.members.values():
-                deadlines.heard(
-                    turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms
-                )
+                session_ms = session_timeout_ms(self._config, member)
+                deadlines.heard(turn.now_ms, group.group_id, member.member_id, session_ms)
                 deadlines.follow(turn.now_ms, group.group_id, None, member)
 
     def image_changed(self, turn: Turn, names: Iterable[str]) -> None:

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.groups.consumer import changes, record_forms
+from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, Upgrade, upgrade
 from broker.groups.consumer.deadlines import Deadlines
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
-from broker.groups.consumer.member import Member, assignment_of, told
+from broker.groups.consumer.member import Member, assignment_of, session_timeout_ms, told
 from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
@@ -35,18 +36,24 @@ from penstock.messages.groups.consumer_protocol import (
 
 class Heartbeats:
     def __init__(
-        self, config: GroupConfig, groups: Mapping[str, Any], epochs: GroupEpochs, deadlines: Deadlines
+        self,
+        config: GroupConfig,
+        groups: Mapping[str, Any],
+        epochs: GroupEpochs,
+        deadlines: Deadlines,
+        classic: ClassicPort,
     ) -> None:
         self._config = config
         self._groups = groups
         self._epochs = epochs
         self._deadlines = deadlines
+        self._classic = classic
 
     def beat(
         self, turn: Turn, request: ConsumerGroupHeartbeatRequest, client: Client
     ) -> ConsumerGroupHeartbeatResponse:
         held = None if request.owned_partitions is None else assignment_of(request.owned_partitions)
-        group = self._group(request)
+        group, moved = self._group(turn, request)
         if request.member_epoch == JOINS:
             found = joining(group, request.member_id or turn.new_id(), request, self._config)
         else:
@@ -57,6 +64,8 @@ class Heartbeats:
         if subscribes_anew or said != found.member:
             check_records_fit(self._config, group, said, resolved if subscribes_anew else (), turn.topics)
         # Nothing below raises.
+        if moved is not None:
+            self._write_upgrade(turn, moved)
         group = self._write_said(turn, group, found, said, resolved)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
@@ -72,16 +81,28 @@ class Heartbeats:
             assignment=told(member.assigned) if shows else None,
         )
 
-    def _group(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup:
+    def _group(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> tuple[ConsumerGroup, Upgrade | None]:
         """A new one for a member that joins; it is the shard's with its first record."""
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return group
-        if group is not None:
-            raise GroupIdNotFoundError(f"Group {request.group_id} is not a consumer group.")
+            return group, None
         if request.member_epoch != JOINS:
-            raise GroupIdNotFoundError(f"Consumer group {request.group_id} not found.")
-        return ConsumerGroup(request.group_id)
+            is_there = group is not None
+            raise GroupIdNotFoundError(
+                f"Group {request.group_id} is not a consumer group."
+                if is_there
+                else f"Consumer group {request.group_id} not found."
+            )
+        if group is None:
+            return ConsumerGroup(request.group_id), None
+        upgraded = upgrade(self._config, group, turn.topics)
+        return upgraded.after, upgraded
+
+    def _write_upgrade(self, turn: Turn, upgraded: Upgrade) -> None:
+        upgraded.write(turn, self._classic)
+        for member in upgraded.after.members.values():
+            session_ms = session_timeout_ms(self._config, member)
+            self._deadlines.heard(turn.now_ms, upgraded.after.group_id, member.member_id, session_ms)
 
     def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member) -> frozenset[str]:
         """The topics that the member's pattern stands for; an error if it is none."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final
 
+from broker.groups.group_config import GroupConfig
 from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest, TopicIdPartitions
 
 Assignment = Mapping[str, frozenset[int]]
@@ -123,3 +124,9 @@ def is_within(owned: Assignment, *wholes: Owned) -> bool:
         for topic_id, partitions in owned.items()
         for partition in partitions
     )
+
+
+def session_timeout_ms(config: GroupConfig, member: Member) -> int:
+    """A classic member has named its own."""
+    classic = member.classic
+    return config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms

@@ -40,8 +40,8 @@ def joining(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbea
             return Found(known)
         check_places(group, config)
         return Found(Member(member_id), is_new=True)
-    holder = group.members[holder_id]
-    if holder.epoch != LEAVES_FOR_A_WHILE or known is not None:
+    holder = group.members[holder_id]  # one of the classic protocol does not tell that it leaves for a while
+    if known is not None or (holder.epoch != LEAVES_FOR_A_WHILE and holder.classic is None):
         raise UnreleasedInstanceIdError(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
             f" owned by member {holder_id}."
@@ -52,7 +52,7 @@ def joining(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbea
 def staying(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, held: Assignment | None) -> Found:
     """The member of a heartbeat of a later epoch, which must be the group's, or the one before it (an answer was
     lost)."""
-    member = known_member(group, request)
+    member = known_member(group, request.member_id, request.instance_id)
     received = request.member_epoch
     if received > member.epoch:
         raise FencedMemberEpochError(
@@ -69,18 +69,17 @@ def staying(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, held: 
     return Found(member)
 
 
-def known_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
+def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
     """By its id; a static one by its instance's, which must be its own still."""
-    if request.instance_id is not None:
-        holder_id = group.instances.get(request.instance_id)
+    if instance_id is not None:
+        holder_id = group.instances.get(instance_id)
         if holder_id is None:
-            raise UnknownMemberIdError(f"Instance id {request.instance_id} is unknown.")
-        if holder_id != request.member_id:
+            raise UnknownMemberIdError(f"Instance id {instance_id} is unknown.")
+        if holder_id != member_id:
             raise FencedInstanceIdError(
-                f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member"
-                f" {holder_id}."
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {holder_id}."
             )
-    return member_of(group, request.member_id)
+    return member_of(group, member_id)
 
 
 def member_of(group: ConsumerGroup, member_id: str) -> Member:

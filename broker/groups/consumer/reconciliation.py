@@ -74,3 +74,12 @@ def _give_what_is_free(
         if len(free) > len(has):
             assigned[topic_id] = {**dict.fromkeys(sorted(free), epoch), **has}
     return missing
+
+
+def is_waiting(member: Member, target: Assignment, owners: Mapping[str, Mapping[int, str]]) -> bool:
+    """True while others own something of its target."""
+    return any(
+        owners.get(topic_id, NOTHING_OWNED).get(partition, member.member_id) != member.member_id
+        for topic_id, partitions in target.items()
+        for partition in partitions
+    )

@@ -33,9 +33,7 @@ from broker.groups.turn import Client, GroupHandler, GroupHandlers, Ticket, Turn
 from penstock.errors import (
     ApiError,
     GroupIdNotFoundError,
-    InconsistentGroupProtocolError,
     NonEmptyGroupError,
-    UnknownMemberIdError,
     UnsupportedVersionError,
 )
 from penstock.messages.groups.classic_protocol import JoinGroupRequest
@@ -78,7 +76,7 @@ class Shard:
         self.timers: Timers[Turn] = Timers()
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self._classic = ClassicGroups(config, self.groups, self.timers)
-        self._consumer = ConsumerGroups(config, self.groups, self.timers)
+        self._consumer = ConsumerGroups(config, self.groups, self.timers, self._classic)
         self._all = ShardGroups(self.groups, self._classic, self._consumer)
         self.offsets = CommittedOffsets(config, self._all, self.timers)
         self._sizes = GroupSizes()
@@ -150,10 +148,7 @@ class Shard:
     def _handler(self, request: Any) -> GroupHandler:
         kind = type(request)
         if kind in self._classic.handlers and isinstance(self.groups.get(request.group_id), ConsumerGroup):
-            handler = self._consumer.handlers.get(kind)
-            if handler is None:
-                raise _of_other_protocol(request)
-            return handler
+            return self._consumer.classic_handlers[kind]
         found = self._handlers.get(kind)
         if found is None:
             raise UnsupportedVersionError(f"{kind.__name__} is no request about groups")
@@ -230,15 +225,6 @@ class Shard:
 
     def __repr__(self) -> str:
         return f"Shard({len(self.groups)} groups, {self.offsets!r})"
-
-
-def _of_other_protocol(request: Any) -> ApiError:
-    """A group of the consumer protocol is asked by a member of the classic one."""
-    if isinstance(request, JoinGroupRequest):
-        return InconsistentGroupProtocolError(
-            f"group {request.group_id} speaks the consumer protocol (KIP-848), and takes no member of the classic one"
-        )
-    return UnknownMemberIdError(f"group {request.group_id} speaks the consumer protocol (KIP-848)")
 
 
 def _not_found(group_id: str) -> GroupIdNotFoundError:
