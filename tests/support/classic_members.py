@@ -35,7 +35,7 @@ REBALANCE_MS = 5_000
 TICK_MS = 1_000
 JOIN_TIMEOUT_MS = 12_000
 TIMEOUT_MS = 3_000
-SAFE = ("range", "rr")
+SAFE = ("range", "rr", "sticky")
 
 
 class Member:
@@ -99,7 +99,7 @@ class Member:
     # -- what it is told -----------------------------------------------------------------------------------------------
 
     def on_answer(self, number: int, answer: Any, now_ms: int) -> None:
-        if not self.is_alive or number != self._number:
+        if not self.is_alive or number != self._number or self._asked is None:
             return
         asked, self._asked = self._asked, None
         match answer:
