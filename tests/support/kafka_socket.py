@@ -19,16 +19,34 @@ class KafkaSocket:
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self._connection = socket.create_connection((host, int(port)), TIMEOUT_S)
-        self._stream = self._connection.makefile("rb")
         self._number = 0
 
     def ask(self, request: object, version: int, answer: type[A]) -> A:
         """The answer, of the class that is given."""
+        number = self.send(request, version)
+        return self.answer_to(number, version, answer)
+
+    def send(self, request: object, version: int) -> int:
+        """The number of the request, whose answer is taken later."""
         self._number += 1
         self._connection.sendall(frame(request, version, self._number))
-        (length,) = struct.unpack(">i", self._stream.read(4))
-        number, found = answer_in(memoryview(self._stream.read(length)), answer, version)
-        assert number == self._number and isinstance(found, answer)
+        return self._number
+
+    def answer_to(self, number: int, version: int, answer: type[A], within_s: float = TIMEOUT_S) -> A:
+        """The next answer, which must be that request's; TimeoutError if it does not come in time."""
+        self._connection.settimeout(within_s)
+        (length,) = struct.unpack(">i", self._read(4))
+        told, found = answer_in(memoryview(self._read(length)), answer, version)
+        assert told == number and isinstance(found, answer)
+        return found
+
+    def _read(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            more = self._connection.recv(size - len(found))
+            if not more:
+                raise ConnectionError("the node has closed the connection")
+            found += more
         return found
 
     def is_closed(self) -> bool:
@@ -44,5 +62,4 @@ class KafkaSocket:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stream.close()
         self._connection.close()
