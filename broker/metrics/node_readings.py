@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from broker.metrics.door_readings import door_readings
 from broker.metrics.field_readings import labelled, readings
+from broker.metrics.group_readings import group_readings
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView, NodeView
 from broker.metrics.quorum_readings import quorum_readings
@@ -31,6 +32,7 @@ def node_readings(node: NodeView) -> Iterator[Reading]:
         yield from _request_path(node.broker)
         yield from _replication(node.broker)
         yield from door_readings(node.broker)
+        yield from group_readings(node.broker)
     yield from storage_readings(node)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from broker.apis.produce_conversion import ProduceConverter
+from broker.groups.coordinator.group_statistics import GroupFigures
+from broker.groups.lag.lag_watch import LagWatch
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
@@ -51,6 +53,12 @@ class BrokerView(Protocol):
 
     @property
     def replicas(self) -> ReplicaParts: ...
+
+    @property
+    def group_figures(self) -> GroupFigures: ...
+
+    @property
+    def group_lag(self) -> LagWatch: ...
 
     @property
     def fetchers(self) -> FetcherManager: ...

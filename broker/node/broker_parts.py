@@ -77,6 +77,7 @@ class BrokerParts:
         self.fetchers, self.replicas = replication.fetchers, replication.replicas
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
         self.groups = replication.groups
+        self.group_figures, self.group_lag = self.groups.figures, self.groups.lag
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
 
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)

@@ -5,7 +5,7 @@ One module for each dashboard. panels.py says what a dashboard is, grafana.py ma
 
 from __future__ import annotations
 
-from ops.dashboards import clients, cluster, node, quorum, spark, topics
+from ops.dashboards import clients, cluster, groups, node, quorum, spark, topics
 
 DASHBOARDS = (
     cluster.DASHBOARD,
@@ -13,5 +13,6 @@ DASHBOARDS = (
     topics.DASHBOARD,
     quorum.DASHBOARD,
     clients.DASHBOARD,
+    groups.DASHBOARD,
     spark.DASHBOARD,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tests.alerts_fire import of_clients, of_disks, of_nodes
+from tests.alerts_fire import of_clients, of_disks, of_groups, of_nodes
 from tests.alerts_fire.stage import Setting, Stage
 
 PLAIN = Setting()
@@ -101,5 +101,8 @@ CASES = (
         "ProducersRefused",
         setting=Setting({"producer.id.max.per.partition": of_clients.PRODUCERS_MAX}),
     ),
+    Case(of_groups.consumer_that_is_too_slow, "GroupLagGrows"),
+    Case(of_groups.consumer_that_hangs, "GroupStuck"),
+    Case(of_groups.members_that_come_and_go, "RebalancesTooOften"),
     Case(of_nodes.overloaded, "HandlersBusy NetworkBusy MachineBusy", "UnderReplicated DiskFilling"),
 )

@@ -130,8 +130,8 @@ def used_job(port: int = 0) -> Figures:
 
 @contextmanager
 def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
-    """A replicated topic, and a function that writes and reads it, and creates another, once more. It asks for a
-    producer id, too, and in Kafka's protocol for a topic that there is not."""
+    """A replicated topic, and a function that writes and reads it, and creates another, once more. It commits an
+    offset for a group, asks for a producer id, and in Kafka's protocol for a topic that there is not."""
     with (
         grpc.insecure_channel(cluster.bootstrap.split(",")[0]) as channel,
         Admin(cluster.bootstrap) as admin,
@@ -152,6 +152,7 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
             for partition in range(2):
                 producer.send("orders", value=b"v", partition=partition).result(30)
             consumer.poll(timeout_ms=100)
+            admin.alter_group_offsets("shop", {TopicPartition("orders", 0): 0})
             admin.create_topic(f"other-{next(numbers)}", partitions=1)
             Stub(channel, "Broker").InitProducerId(broker_pb2.InitProducerIdRequest(), timeout=30)
             kafka.ask(unknown, 12, MetadataResponse)

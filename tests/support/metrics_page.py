@@ -56,7 +56,7 @@ def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) 
 
 
 def use_a_topic(cluster: Cluster) -> None:
-    """Creates, writes and reads one, so that every kind of request has been answered."""
+    """Creates, writes and reads one, and commits an offset, so that every kind of request has been answered."""
     with Admin(cluster.bootstrap) as admin:
         admin.create_topic("orders", partitions=1)
     with Producer(cluster.bootstrap) as producer:
@@ -66,6 +66,9 @@ def use_a_topic(cluster: Cluster) -> None:
         consumer.assign([TopicPartition("orders", 0)])
         consumer.seek_to_beginning()
         wait_until_empty(lambda: [] if len(consumer.poll(timeout_ms=200)) else ["the record"])
+    with Admin(cluster.bootstrap) as admin:
+        admin.alter_group_offsets("shop", {TopicPartition("orders", 0): 1})
+    wait_until_empty(lambda: [] if "penstock_group_partition_lag{" in shown(cluster) else ["the lag of the group"])
 
 
 def shown(cluster: Cluster) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.groups.turn import Client, TopicFacts, Turn
 from penstock.errors import ApiError
@@ -57,11 +58,11 @@ class ShardCore:
 
     def __init__(self, config: GroupConfig | None = None, bytes_max: int = 1 << 30) -> None:
         self.config, self.topics = config or GroupConfig(), Topics("t", "u")
-        self.memory = GroupMemory(bytes_max)
+        self.memory, self.totals = GroupMemory(bytes_max), GroupTotals()
         self.log: list[tuple[bytes, bytes | None]] = []
         self.answers: dict[int, Any] = {}
         self.now_ms, self._ids = 0, 0
-        self.shard = Shard(self.config, self.memory)
+        self.shard = Shard(self.config, self.memory, self.totals)
         self._load(self.shard)
 
     def _new_id(self) -> str:
@@ -109,7 +110,7 @@ class ShardCore:
     def reloaded(self) -> Shard:
         """Another shard, loaded from the log; this core goes on with it."""
         self.shard.unloaded()
-        self.shard = Shard(self.config, self.memory)
+        self.shard = Shard(self.config, self.memory, self.totals)
         for key, value in self.log:
             record = decode_group_record(key, value)
             assert record is not None

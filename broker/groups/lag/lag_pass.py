@@ -76,6 +76,11 @@ class LagCounts:
     pass_ms: int = gauge(
         "penstock_group_lag_pass_seconds", "Time that the last look at all groups took.", in_seconds, default=0
     )
+    asked: int = counter(
+        "penstock_group_lag_partitions_asked",
+        "Partitions without a replica here whose leaders were asked for the ends of their logs.",
+        default=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +157,8 @@ class LagPass:
         found = GroupLag(self._lag, self._now_ms - self._oldest_ms, facts.members, facts.epoch, self._now_ms - since_ms)
         _keep(self._groups, (self._lag, self._count, group_id, found), GROUPS_SHOWN_MAX)
 
-    def ended(self, passes: int, pass_ms: int) -> LagSnapshot:
-        """The result. `passes`: how many there were, with this one."""
+    def ended(self, passes: int, pass_ms: int, asked: int = 0) -> LagSnapshot:
+        """The result. `passes`: how many there were, with this one; `asked`: for how many ends leaders were asked."""
         self._close()
         self._open = None
         self._histories.pass_ended()
@@ -164,6 +169,7 @@ class LagPass:
             unknown_ends=self._unknown,
             passes=passes,
             pass_ms=pass_ms,
+            asked=asked,
         )
         groups = {group_id: lag for _, _, group_id, lag in sorted(self._groups, key=lambda one: one[:2], reverse=True)}
         rows = tuple(row for _, _, row in sorted(self._partitions, key=lambda one: one[:2], reverse=True))

@@ -18,7 +18,7 @@ from penstock.clock import Clock
 from penstock.tasks import watch
 from penstock.types import TopicPartition
 
-LOOK_MS: Final = 10_000
+LOOK_MS: Final = 5_000
 STEP_NS: Final = 1_000_000
 PAUSE_MS: Final = 100
 OFFSETS_PER_STEP: Final = 200
@@ -87,7 +87,7 @@ class LagWatch:
                     await asyncio.sleep(PAUSE_MS / 1000)
                     until_ns = self._clock.now_ns() + STEP_NS
         self._passes += 1
-        self.snapshot = taken.ended(self._passes, self._clock.now_ms() - began_ms)
+        self.snapshot = taken.ended(self._passes, self._clock.now_ms() - began_ms, self._ends.partitions_asked)
         self._progress = taken.progress
 
     def _walk(self, shard: WatchedShard, taken: LagPass) -> Iterator[None]:

@@ -39,6 +39,11 @@ class CommittedOffsets:
         """Tombstones for all offsets of a group that is deleted."""
         self._deletions.delete_all(turn, group_id)
 
+    @property
+    def removed(self) -> int:
+        """Offsets that expired, or whose topics are gone, since the shard was loaded."""
+        return self._sweep.removed
+
     def statistics(self) -> OffsetStatistics:
         return self.state.statistics()
 

@@ -55,6 +55,8 @@ class OffsetSweep:
         self._is_expiry_due = False
         self._empty_since_ms: dict[str, int] = {}
         """Groups that were found empty and have no record of since when. Soft: a new leader begins to count anew."""
+        self.removed = 0
+        """Offsets that it has removed, since the shard was loaded."""
 
     def loaded(self, turn: Turn) -> None:
         """Begin to look: the state is that of the whole log."""
@@ -128,6 +130,7 @@ class OffsetSweep:
         for partition, committed in offsets.items():
             if _is_gone(committed, facts) or (expiry is not None and self._is_expired(turn, committed, expiry)):
                 turn.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+                self.removed += 1
                 cost += _TOMBSTONE_COST
         return cost
 

@@ -21,12 +21,15 @@ from broker.groups.classic.states import GroupState
 from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
+from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.offsets.committed_offsets import CommittedOffsets
+from broker.groups.offsets.topic_offsets import TopicOffsets
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.consumer_records import ConsumerGroupMetadataKey
 from broker.groups.records.offset_records import OffsetCommitKey
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_sizes import GroupSizes
+from broker.groups.shard.group_totals import GroupCounts, GroupTotals
 from broker.groups.shard.shard_groups import ShardGroups
 from broker.groups.timers import Timers
 from broker.groups.turn import Client, GroupHandler, GroupHandlers, Ticket, Turn
@@ -56,23 +59,21 @@ LOADED_GROUPS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ShardStatistics:
-    """A snapshot of one shard. Commits and rebalances (a new generation, a new group epoch) are counted since it was
-    loaded; `bytes` is an estimate."""
+    """A snapshot of one shard; `bytes` is an estimate."""
 
     classic_groups: int
     consumer_groups: int
     members: int
     offsets: int
-    commits: int
-    rebalances: int
+    counts: GroupCounts
     bytes: int
 
 
 class Shard:
     """See the module."""
 
-    def __init__(self, config: GroupConfig, memory: GroupMemory) -> None:
-        self._memory, self._told_bytes = memory, 0
+    def __init__(self, config: GroupConfig, memory: GroupMemory, totals: GroupTotals) -> None:
+        self._memory, self._totals, self._told_bytes = memory, totals, 0
         self.timers: Timers[Turn] = Timers()
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
         self._classic = ClassicGroups(config, self.groups, self.timers)
@@ -126,6 +127,8 @@ class Shard:
         """The requests that wait, with their answer. The state is used no more."""
         self._memory.changed(-self._told_bytes)
         self._told_bytes = 0
+        counts, self._is_loaded = self.counts, False
+        self._totals.retire(counts)
         return (*self._classic.unloaded(), *self._consumer.unloaded())  # type: ignore[arg-type]
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
@@ -166,7 +169,7 @@ class Shard:
 
     def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
         states, types = ({word.lower() for word in words} for words in (request.states, request.types))
-        listed = [self._all.listed(group_id) for group_id in self._group_ids()]
+        listed = [self._all.listed(group_id) for group_id in self.group_ids()]
         found = [
             group
             for group in listed
@@ -197,7 +200,7 @@ class Shard:
     def _is_there(self, group_id: str) -> bool:
         return group_id in self.groups or group_id in self.offsets.state
 
-    def _group_ids(self) -> Sequence[str]:
+    def group_ids(self) -> Sequence[str]:
         """The groups of both protocols, and the simple ones."""
         return tuple(dict.fromkeys((*self.groups, *self.offsets.state.group_ids())))
 
@@ -209,6 +212,29 @@ class Shard:
         self._memory.changed(used - self._told_bytes)
         self._told_bytes = used
 
+    @property
+    def counts(self) -> GroupCounts:
+        """Since it was loaded; nothing once its state was given up."""
+        if not self._is_loaded:
+            return GroupCounts()
+        rebalances = self._classic.rebalances_completed + self._epochs
+        return GroupCounts(self._commits, rebalances, self.offsets.removed)
+
+    def facts(self, group_id: str) -> GroupFacts | None:
+        """A group as metrics show it; None for one that is gone."""
+        if not self._is_there(group_id):
+            return None
+        group, listed = self.groups.get(group_id), self._all.listed(group_id)
+        kind = listed.group_type.value
+        if group is None:
+            return GroupFacts(kind, listed.state, 0, 0)
+        epoch = group.epoch if isinstance(group, ConsumerGroup) else group.generation
+        return GroupFacts(kind, listed.state, len(group.members), epoch)
+
+    def topics_of(self, group_id: str) -> Mapping[str, TopicOffsets]:
+        """The committed offsets of a group, by topic."""
+        return self.offsets.state.topics_of(group_id)
+
     def statistics(self) -> ShardStatistics:
         """May be called in any thread."""
         groups, offsets = list(self.groups.values()), self.offsets.statistics()
@@ -218,8 +244,7 @@ class Shard:
             consumer_groups=len(groups) - classic,
             members=sum(len(group.members) for group in groups),
             offsets=offsets.offsets,
-            commits=self._commits,
-            rebalances=self._classic.rebalances_completed + self._epochs,
+            counts=self.counts,
             bytes=self._sizes.bytes + offsets.memory_bytes,
         )
 

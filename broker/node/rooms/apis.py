@@ -89,7 +89,7 @@ def make_apis(
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
             **forwarded.handlers(),
-            **group_handlers(replication.groups),
+            **group_handlers(replication.groups.coordinator),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "InitProducerId": InitProducerIdApi(producer_ids.request).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,

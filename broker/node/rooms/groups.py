@@ -6,20 +6,26 @@ Made before the replicas, whose leads it hears of; started with the broker, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from broker.config.node_config import NodeConfig
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
+from broker.groups.coordinator.group_statistics import GroupFigures
 from broker.groups.coordinator.image_topics import ImageTopics
 from broker.groups.coordinator.loading import ShardLoader
 from broker.groups.coordinator.offsets_topic import OffsetsTopic
-from broker.groups.coordinator.shard_ports import ShardPorts
+from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
 from broker.groups.group_config import GroupConfig
+from broker.groups.lag.lag_watch import LagWatch, WatchedShard
+from broker.groups.lag.log_ends import LogEnds
 from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.node.environment import Environment
 from broker.node.rooms.quorum import QuorumParts
 from broker.replication.durability import Durability
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
 from metadata.image import MetadataImage
@@ -33,16 +39,35 @@ RELOAD_MS, RELOAD_MS_MAX = 100, 10_000
 _MINUTE_MS = 60_000
 
 
+@dataclass(frozen=True, slots=True)
+class GroupParts:
+    """The coordinator, and what is told of it."""
+
+    coordinator: GroupCoordinator
+    figures: GroupFigures
+    lag: LagWatch
+
+    def start(self) -> None:
+        self.coordinator.start()
+        self.lag.start()
+
+    async def stop(self) -> None:
+        """BEFORE the doors close: requests that wait are answered."""
+        await self.lag.stop()
+        await self.coordinator.stop()
+
+
 def make_groups(
     config: NodeConfig,
     environment: Environment,
     quorum: QuorumParts,
     durability: Durability,
     traffic: Traffic,
+    partitions: PartitionLookup,
     broker_epoch: Callable[[], int],
     on_fatal: Callable[[BaseException], None],
-) -> GroupCoordinator:
-    """Subscribe it to the metadata AFTER the replicas."""
+) -> GroupParts:
+    """Subscribe the coordinator to the metadata AFTER the replicas."""
     clock, random = environment.clock, environment.random
 
     def image() -> MetadataImage:
@@ -58,9 +83,10 @@ def make_groups(
             {"segment.bytes": str(config.offsets_topic_segment_bytes)},
         )
 
-    topics, memory = ImageTopics(image), GroupMemory(config.group_coordinator_memory_max_bytes)
+    topics, totals = ImageTopics(image), GroupTotals()
+    memory = GroupMemory(config.group_coordinator_memory_max_bytes)
     ports = ShardPorts(
-        partial(Shard, group_config(config), memory),
+        partial(Shard, group_config(config), memory, totals),
         LeaderAppends(durability, traffic, clock),
         ShardLoader(environment.threads, clock.now_ms, environment.keep_objects),
         topics,
@@ -72,7 +98,15 @@ def make_groups(
         on_fatal,
     )
     topic = OffsetsTopic(image, wanted, quorum.channel.call, random, on_fatal)
-    return GroupCoordinator(config.node_id, topic, topics, ports)
+    coordinator = GroupCoordinator(config.node_id, topic, topics, ports)
+
+    def serving() -> list[WatchedShard]:
+        cores = [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]
+        return [core for core in cores if isinstance(core, Shard)]
+
+    ends = LogEnds(config.node_id, partitions, image, quorum.peers.call_broker)
+    figures = GroupFigures(coordinator, memory, totals, ports.loader.figures)
+    return GroupParts(coordinator, figures, LagWatch(serving, ends, clock, on_fatal))
 
 
 def group_config(config: NodeConfig) -> GroupConfig:

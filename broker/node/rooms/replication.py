@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
-from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
@@ -15,7 +14,7 @@ from broker.load.busy_time import BusyTimes
 from broker.node.configuration.told_parts import tell_parts
 from broker.node.environment import Environment
 from broker.node.rooms.disk_work import DiskWork
-from broker.node.rooms.groups import make_groups
+from broker.node.rooms.groups import GroupParts, make_groups
 from broker.node.rooms.quorum import QuorumParts
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
@@ -45,7 +44,7 @@ class Replication:
     replicas: ReplicaParts
     log_dir_moves: LogDirMoves
     publisher: MetadataPublisher
-    groups: GroupCoordinator
+    groups: GroupParts
 
 
 def make_replication(
@@ -91,8 +90,8 @@ def make_replication(
         move_table.give_up(partition)
 
     traffic = Traffic()
-    groups = make_groups(config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
-    told = on_log_gone, on_fatal, (groups,)
+    groups = make_groups(config, environment, quorum, durability, traffic, known.hosted, broker_epoch, on_fatal)
+    told = on_log_gone, on_fatal, (groups.coordinator,)
     ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
     replicas = replica_parts(known, log_manager, clock, threads, ports)
     throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
@@ -102,6 +101,6 @@ def make_replication(
     tell_parts(dynamic, publisher, disks.cleaner, leader_throttle, follower_throttle, throttle)
     quorum.loader.subscribe(publisher.publish)
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
-    quorum.loader.subscribe(groups.published)
+    quorum.loader.subscribe(groups.coordinator.published)
     serving = replicas, moves, publisher, groups
     return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)

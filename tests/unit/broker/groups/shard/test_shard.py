@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.groups.group_config import GroupConfig
+from broker.groups.shard.group_totals import GroupCounts
 from penstock.errors import (
     GroupIdNotFoundError,
     GroupMaxSizeReachedError,
@@ -245,6 +246,17 @@ def test_figures_count_what_is_there_and_what_was_done_since_the_load() -> None:
     core = three_kinds()
     figures = core.shard.statistics()
     assert (figures.classic_groups, figures.consumer_groups, figures.members, figures.offsets) == (1, 1, 2, 1)
-    assert figures.commits == 1 and figures.rebalances == 2
+    assert figures.counts == GroupCounts(commits=1, rebalances=2)
     figures = core.reloaded().statistics()
-    assert (figures.members, figures.offsets, figures.commits, figures.rebalances) == (2, 1, 0, 0)
+    assert (figures.members, figures.offsets, figures.counts) == (2, 1, GroupCounts())
+
+
+def test_what_a_shard_has_done_is_counted_after_it_is_gone_and_the_sums_never_fall() -> None:
+    core = three_kinds()
+    assert core.totals.with_live([core.shard.counts]) == GroupCounts(1, 2)
+    gone = core.shard
+    core.reloaded()
+    assert gone.counts == GroupCounts()
+    assert core.totals.with_live([core.shard.counts]) == GroupCounts(1, 2)
+    core.totals.retire(GroupCounts(5))
+    assert core.totals.with_live([]) == GroupCounts(6, 2)

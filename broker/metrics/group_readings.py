@@ -1,0 +1,36 @@
+"""The metrics of consumer groups: what the coordinator here holds, and the lag of what lags most.
+
+Read from `statistics()` and snapshots in the thread of a scrape, as in node_readings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from broker.groups.lag.lag_pass import PARTITIONS_SHOWN_MAX
+from broker.metrics.field_readings import labelled, readings
+from broker.metrics.metrics import Reading
+from broker.metrics.node_view import BrokerView
+
+STATES: Final = {
+    "classic": ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"),
+    "consumer": ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
+}
+
+
+def group_readings(broker: BrokerView) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from readings(broker.group_figures.statistics())
+    lag = broker.group_lag.snapshot
+    known = {(kind, state): 0 for kind, states in STATES.items() for state in states}
+    for (kind, state), count in {**known, **lag.states}.items():
+        help_text = "Groups that are coordinated here, by type and state."
+        yield Reading("penstock_groups", help_text, count, labels=(("type", kind), ("state", state)))
+    yield from readings(lag.counts)
+    yield from labelled("group", lag.groups)
+    help_text = f"Records of a partition that a group has not committed; of the {PARTITIONS_SHOWN_MAX} largest ones."
+    for row in lag.partitions:
+        topic, partition = row.partition
+        labels = (("group", row.group_id), ("topic", topic), ("partition", str(partition)))
+        yield Reading("penstock_group_partition_lag", help_text, row.lag, labels=labels)
