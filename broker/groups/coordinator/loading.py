@@ -66,13 +66,14 @@ class ShardLoader:
         self._keep_objects = keep_objects
         self._threads = LogDirThreads(threads, "group-load")
         self._now_ms = now_ms
-        self._slots = asyncio.Semaphore(LOADING_MAX)
+        self.slots = asyncio.Semaphore(LOADING_MAX)
+        """Held by each load."""
         self.figures = LoadFigures()
 
     async def load(self, partition: Partition, state: Replays) -> int:
         """Replays the whole log; returns its end. Nothing may be appended meanwhile. LoadError for what it does not
         take, KafkaStorageError when the disk fails."""
-        async with self._slots:
+        async with self.slots:
             began_ms, figures = self._now_ms(), self.figures
             offset, end = partition.log.log_start_offset, partition.log.log_end_offset
             while offset < end:

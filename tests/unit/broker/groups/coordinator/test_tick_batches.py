@@ -1,0 +1,71 @@
+"""Promises of the batches of one append: a turn stands in one batch where it fits, and none is larger than allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
+from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from broker.groups.records.record_codec import encode_group_record
+from broker.groups.records.record_log import read_group_records
+from penstock.errors import InvariantViolation
+from penstock.record.batch import iter_headers
+from penstock.record.codecs import Codec
+
+NOW_MS = 1_700_000_000_000
+
+
+def record(name: str, text: int = 0) -> GroupRecord:
+    return OffsetCommitKey(group=name, topic="t"), OffsetCommitValue(offset=1, metadata="x" * text, commit_timestamp=1)
+
+
+def made(
+    turns: list[list[GroupRecord]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
+) -> list[bytes]:
+    return tick_batches(turns, encode_group_record, NOW_MS, TickLimits(batch, append, codec))
+
+
+def names(appends: list[bytes]) -> list[list[str]]:
+    """The groups of each batch."""
+    found = []
+    for append in appends:
+        for at, header in iter_headers(append):
+            read = read_group_records(append[at : at + header.size_bytes], 0)
+            found.append([key.group for key, _ in read.records])
+    return found
+
+
+def test_small_turns_share_a_batch() -> None:
+    assert names(made([[record("a"), record("b")], [], [record("c")]])) == [["a", "b", "c"]]
+    assert made([]) == [] == made([[], []])
+
+
+def test_a_turn_is_not_parted_where_it_fits_into_a_batch_of_its_own() -> None:
+    turns = [[record("a", 400)], [record("b", 300), record("c", 300)], [record("d", 10)]]
+    assert names(made(turns)) == [["a"], ["b", "c", "d"]]
+
+
+def test_a_turn_that_fits_no_batch_takes_several_in_its_order() -> None:
+    turns = [[record("a")], [record(f"b{number}", 300) for number in range(7)], [record("c")]]
+    appends = made(turns)
+    assert [name for batch in names(appends) for name in batch] == ["a", *(f"b{number}" for number in range(7)), "c"]
+    sizes = [header.size_bytes for _, header in iter_headers(b"".join(appends))]
+    assert len(sizes) == 5 and max(sizes) <= 1_000
+
+
+def test_an_append_has_no_more_than_a_segment_takes() -> None:
+    appends = made([[record(f"g{number}", 800)] for number in range(10)], append=3_000)
+    assert len(appends) > 3 and all(len(append) <= 3_000 for append in appends)
+    assert [name for batch in names(appends) for name in batch] == [f"g{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_every_codec_is_read_again(codec: Codec) -> None:
+    (append,) = made([[record("a", 500), record("b", 100)]], codec=codec)
+    assert {Codec(header.attributes & 7) for _, header in iter_headers(append)} == {codec}
+    assert names([append]) == [["a", "b"]] and (codec is Codec.NONE or len(append) < 600)
+
+
+def test_a_record_that_fits_no_batch_is_a_defect_of_its_core() -> None:
+    with pytest.raises(InvariantViolation, match=r"OffsetCommitKey has \d+ bytes, and a batch has at most 1000"):
+        made([[record("a", 2_000)]])
