@@ -12,6 +12,8 @@ from broker.kafka_codec.structs import facts_of
 from penstock.errors import ApiError
 
 PRODUCE_KEY: Final = 0
+BYTES_MAX: Final = 8 << 20
+"""The largest request without records. Its texts may take four times their bytes in memory."""
 ELEMENTS_MAX: Final = 20_000
 """The partitions of the largest topic twice."""
 Failed = Callable[[Asked, Any, ApiError], Any]
@@ -38,6 +40,8 @@ class ApiRow:
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
     elements_max: int = ELEMENTS_MAX
     """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
+    bytes_max: int | None = BYTES_MAX
+    """The largest request; None: `socket.request.max.bytes`."""
     is_pipelined: bool = False
     """True if a connection's next request is read while this one is worked on. Otherwise it is read, as in Kafka, only
     when this one is answered: the answer may be large, and its client may not read."""

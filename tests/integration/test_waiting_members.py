@@ -152,3 +152,12 @@ def test_what_waits_when_the_node_stops_is_told_to_ask_another_one(cluster: Clus
             assert told is not None and told.code == NOT_COORDINATOR
         finally:
             stopping.join(TIMEOUT_S)
+
+
+def test_a_join_that_is_larger_than_a_groups_record_ends_its_connection(cluster: Cluster) -> None:
+    with KafkaSocket(cluster.kafka_bootstrap) as socket:
+        large = join("g")
+        large.protocols[0].metadata = bytes(1 << 20)
+        socket.send(large, JOIN)
+        assert socket.is_closed()
+    assert "it may have 1048576 at most" in cluster.log_path(0).read_text()

@@ -214,7 +214,7 @@ def _produce(asked: Asked, body: ProduceRequest) -> Plan:
 
 
 METADATA = ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), _metadata, is_pipelined=True)
-PRODUCE = ApiRow(0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce, is_pipelined=True)
+PRODUCE = ApiRow(0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce, bytes_max=None, is_pipelined=True)
 
 
 def answer_in(frame: memoryview, cls: type[Any], version: int) -> tuple[int, Any]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from broker.kafka.api_row import PRODUCE_KEY, ApiRow, failed_answer
+from broker.kafka.api_row import ApiRow, failed_answer
 from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.plan_run import KafkaCall, call_of
@@ -27,8 +27,6 @@ from penstock.errors import ApiError, InvalidRequestError, UnknownServerError
 
 _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
-BYTES_MAX = 8 << 20
-"""The largest request without records. Its texts may take four times their bytes in memory."""
 
 
 class UnservedApiError(Exception):
@@ -68,11 +66,9 @@ class KafkaWire:
         self._counts.received_bytes[row.name] += len(raw)
         if not row.serves(start.api_version):
             return self._of_another_version(row, start)
-        if len(raw) > BYTES_MAX and row.key != PRODUCE_KEY:
+        if row.bytes_max is not None and len(raw) > row.bytes_max:
             self._counts.refused[row.name] += 1
-            raise InvalidRequestError(
-                f"{row.name} of {len(raw)} bytes; a request without records has at most {BYTES_MAX}"
-            )
+            raise InvalidRequestError(f"{row.name} of {len(raw)} bytes; it may have {row.bytes_max} at most")
         try:
             incoming, elements = self._incoming(row, start, raw, self._room.now(row.elements_max))
         except TooManyElementsError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from broker.kafka.api_row import ApiRow, Failed
+from broker.kafka.api_row import BYTES_MAX, ApiRow, Failed
 from broker.kafka.apis.groups import (
     classic_members,
     consumer_members,
@@ -18,6 +18,7 @@ from broker.kafka.apis.groups import (
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
+from penstock.messages.group_apis import JOIN_GROUP
 
 ITEMS_MAX: Final = 20_000
 MANY: Final = 50_000
@@ -50,4 +51,15 @@ def group_rows(parts: DoorParts) -> list[ApiRow]:
 def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed: Failed | None = None) -> ApiRow:
     """Without `failed`, an error of the request as a whole is the answer's `error_code`."""
     elements_max = MANY if name in WITH_MANY else ITEMS_MAX
-    return ApiRow(key, name, REQUESTS[key], RESPONSES[key], versions, plan, failed=failed, elements_max=elements_max)
+    bytes_max = JOIN_GROUP.limits.message_bytes if name == JOIN_GROUP.name else BYTES_MAX
+    return ApiRow(
+        key,
+        name,
+        REQUESTS[key],
+        RESPONSES[key],
+        versions,
+        plan,
+        failed=failed,
+        elements_max=elements_max,
+        bytes_max=bytes_max,
+    )
