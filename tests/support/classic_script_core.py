@@ -25,7 +25,7 @@ from penstock.messages.groups.classic_protocol import (
 from penstock.messages.groups.offsets import OffsetCommitRequest
 from tests.support.classic_group_core import ClassicGroupCore
 from tests.support.classic_scripts import REBALANCE_MS, Step
-from tests.support.classic_transcript import Answer, MemberId, Speakers, joined_fields, unordered
+from tests.support.classic_transcript import Answer, MemberId, Speakers, assignment_to, joined_fields, unordered
 
 CONFIG = GroupConfig(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=100)
 
@@ -103,7 +103,7 @@ class OurCore:
 
     def _sync(self, step: Step) -> SyncGroupRequest:
         assignments = (
-            MemberAssignment(self._speakers.id_of(f"@{who}"), f"to {who}".encode())
+            MemberAssignment(self._speakers.id_of(f"@{who}"), assignment_to(who, step))
             for who in step.fields.get("assigned", ())
         )
         return SyncGroupRequest(

@@ -12,6 +12,14 @@ from typing import Any, NamedTuple
 SESSION_MS = 1_000
 LONG_SESSION_MS = 20_000
 REBALANCE_MS = 2_000
+LARGE = "\0" * 1_100_000
+"""An empty subscription, and more; with bytes that are no subscription Kafka never answers the join."""
+
+
+def brief(value: Any) -> str:
+    """A value as a line of a transcript has it."""
+    text = repr(value)
+    return text if len(text) <= 1_000 else f"<{len(text)} characters>"
 
 
 class Step(NamedTuple):
@@ -22,7 +30,7 @@ class Step(NamedTuple):
     fields: Mapping[str, Any] = {}
 
     def __str__(self) -> str:
-        told = " ".join(f"{name}={value!r}" for name, value in self.fields.items())
+        told = " ".join(f"{name}={brief(value)}" for name, value in self.fields.items())
         return " ".join(part for part in (self.who, self.what, told) if part)
 
 
@@ -328,6 +336,31 @@ SCRIPTS: dict[str, list[Step]] = {
         DESCRIBE,
         S("A", "join", member="", **LONG),
         S("A", "join", **LONG),
+        DESCRIBE,
+    ],
+    "an assignment that is too large": [
+        *_two(**LONG)[:-1],
+        S("A", "sync", assigned=("A", "B"), padding=1_100_000),
+        DESCRIBE,
+        S("A", "beat"),
+        S("A", "join", **LONG),
+        S("B", "join", **LONG),
+        S("B", "sync"),
+        S("A", "sync", assigned=("A", "B")),
+    ],
+    "a subscription that is too large": [
+        S("A", "join", protocols={"range": LARGE}, **LONG),
+        S("A", "join", protocols={"range": LARGE}, **LONG),
+        S("A", "sync", assigned=("A",)),
+        S("A", "beat"),
+        S("A", "join", **LONG),
+        S("A", "sync", assigned=("A",)),
+    ],
+    "a static member that comes back is too large": [
+        *_two_static(**LONG),
+        S("B2", "join", instance="b", protocols={"range": LARGE}, **LONG),
+        S("B", "beat", instance="b"),
+        S("A", "beat", instance="a"),
         DESCRIBE,
     ],
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from tests.support.classic_scripts import SCRIPTS, Step
+from tests.support.classic_scripts import SCRIPTS, Step, brief
 
 
 class MemberId(str):
@@ -64,7 +64,7 @@ def _shown(value: Any, names: dict[str, str]) -> str:
         return "[" + " ".join(sorted(_shown(one, names) for one in ordered)) + "]"
     if isinstance(value, tuple):
         return "(" + " ".join(_shown(one, names) for one in value) + ")"
-    return repr(value)
+    return brief(value)
 
 
 class Speakers:
@@ -97,6 +97,10 @@ class Speakers:
         self.generations[who] = generation
         if generation >= 0:
             self.protocols[who] = protocol
+
+
+def assignment_to(who: str, step: Step) -> bytes:
+    return f"to {who}".encode() + b"x" * int(step.fields.get("padding", 0))
 
 
 def joined_fields(

@@ -1,7 +1,8 @@
 """Records what a real Kafka answers to the scripts of classic members.
 
-    python -m tests.support.record_classic_scripts ADDRESS > tests/unit/broker/groups/classic/kafka_4_3_1.txt
+    python -m tests.support.record_classic_scripts ADDRESS [SCRIPT...]
 
+Its output is kept in tests/unit/broker/groups/classic/kafka_4_3_1.txt.
 Its broker needs group.initial.rebalance.delay.ms=0 and group.min.session.timeout.ms=100, and the topic `read`.
 """
 
@@ -38,8 +39,16 @@ from broker.kafka.schemas.groups.offsets import (
     OffsetCommitResponse,
 )
 from penstock.api_error import ERRORS
-from tests.support.classic_scripts import REBALANCE_MS, Step
-from tests.support.classic_transcript import Answer, MemberId, Speakers, joined_fields, transcript, unordered
+from tests.support.classic_scripts import REBALANCE_MS, SCRIPTS, Step
+from tests.support.classic_transcript import (
+    Answer,
+    MemberId,
+    Speakers,
+    assignment_to,
+    joined_fields,
+    transcript,
+    unordered,
+)
 from tests.support.kafka_door import answer_in, frame
 
 SETTLE_S = 0.25
@@ -123,16 +132,20 @@ class Kafka:
         ]
 
     def _wait_for_coordinator(self) -> None:
-        while True:
-            connection = Connection(self._address)
-            connection.send("find", FindCoordinatorRequest(key=self._group), 2)
-            found = []
-            while not found:
-                time.sleep(0.01)
-                found = list(connection.received())
-            if not found[0][1].error_code:
-                return
-            time.sleep(0.2)
+        """Until it is found (which makes the topic), and knows that a stranger is one."""
+        connection = Connection(self._address)
+        questions = (
+            ("find", FindCoordinatorRequest(key=self._group), 2, "NONE"),
+            ("beat", HeartbeatRequest(group_id=self._group, member_id="nobody"), 3, "UNKNOWN_MEMBER_ID"),
+        )
+        for what, request, version, wanted in questions:
+            error = ""
+            while error != wanted:
+                connection.send(what, request, version)
+                while not (found := list(connection.received())):
+                    time.sleep(0.01)
+                error = _error(found[0][1].error_code)
+                time.sleep(0.05)
 
     def _join(self, step: Step) -> JoinGroupRequest:
         fields = step.fields
@@ -172,7 +185,9 @@ class Kafka:
             protocol_type=protocol_type,
             protocol_name=protocol_name,
             assignments=[
-                SyncGroupRequestAssignment(member_id=self._speakers.id_of(f"@{who}"), assignment=f"to {who}".encode())
+                SyncGroupRequestAssignment(
+                    member_id=self._speakers.id_of(f"@{who}"), assignment=assignment_to(who, step)
+                )
                 for who in fields.get("assigned", ())
             ],
         )
@@ -248,4 +263,4 @@ def _required(error: str, member_id: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(transcript(Kafka(sys.argv[1])))
+    sys.stdout.write(transcript(Kafka(sys.argv[1]), sys.argv[2:] or SCRIPTS))
