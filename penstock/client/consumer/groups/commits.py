@@ -96,6 +96,7 @@ class Commits:
         self._service = service
         self._committer = committer
         self._waiting: _Batch | None = None
+        self._is_member = False  # who committed last
         self._running: asyncio.Task[None] | None = None
 
     def submit(self, offsets: Mapping[TopicPartition, ToCommit], deadline_ms: int) -> asyncio.Future[None]:
@@ -152,7 +153,7 @@ class Commits:
             is_late = self._cluster.clock.now_ms() + wait_ms >= batch.deadline_ms
             for tp, error in errors.items():
                 if is_late or not _may_pass(error, attempt):
-                    failed[tp] = _for_user(error, tp)
+                    failed[tp] = _for_user(error, tp, self._is_member)
             left = {tp: offset for tp, offset in left.items() if tp in errors and tp not in failed}
             if left:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
@@ -175,6 +176,7 @@ class Commits:
         """One request. What fails as a whole has failed for each partition."""
         try:
             member = self._committer.stamp()
+            self._is_member = bool(member.member_id)
             parts = tuple(
                 OffsetCommitPartition(tp, to.offset, to.leader_epoch, to.metadata, to.topic_id) for tp, to in wanted
             )
@@ -211,7 +213,11 @@ def _may_pass(error: PenstockError, attempt: int) -> bool:
     return isinstance(error, ApiError) and (error.retriable or isinstance(error, StaleMemberEpochError))
 
 
-def _for_user(error: PenstockError, tp: TopicPartition) -> PenstockError:
+def _for_user(error: PenstockError, tp: TopicPartition, is_member: bool) -> PenstockError:
+    if isinstance(error, UnknownMemberIdError) and not is_member:
+        return CommitFailedError(
+            f"{tp}: the group has members, which alone commit; subscribe, or give this consumer a group_id of its own"
+        )
     if isinstance(error, (StaleMemberEpochError, *NOT_A_MEMBER)):
         return CommitFailedError(
             f"{tp}: the group has put this member out, or has gone on without it ({error}): what is not committed is"

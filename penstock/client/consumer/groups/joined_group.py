@@ -151,12 +151,14 @@ class JoinedGroup:
         """Gives up what is assigned by hand; what the group has assigned is given up by the next steps. The records of
         the last poll are done, or may not be."""
         self._is_last_done = is_last_done
+        await asyncio.sleep(0)  # commits that were given to the loop before begin
         if self.mode is Mode.ASSIGNED:
             if self.auto_commit.enabled:
                 self.commit_soon(self._to_commit())
-            await self.commits.wait_idle()
+                await self.commits.wait_idle()
             self._positions.assign(())
             self._fetcher.touch()
+        await self.commits.wait_idle()  # BEFORE it leaves: of no member they would be refused
         self.member.begin_leaving()
         self._changed()
 
@@ -283,8 +285,7 @@ class JoinedGroup:
 
     async def close(self) -> None:
         """Leaves the group, and ends everything. Idempotent."""
-        if self.mode is Mode.SUBSCRIBED:
-            await self.begin_leaving(is_last_done=False)
+        self.member.begin_leaving()  # what is on its way is not waited for: the user's own close has done that
         await self.leave()
         await self.preparation.close()
         await self.commits.close()

@@ -445,6 +445,31 @@ def test_commit_async_tells_in_a_poll_and_newer_offsets_win() -> None:
     played(story)
 
 
+def test_a_close_waits_for_commits_that_are_on_their_way() -> None:
+    async def story(stage: GroupStage) -> None:
+        told: list[object] = []
+        a = await stage.member(enable_auto_commit=False)
+        await stage.settle(a)
+        stage.coordinator.slow_ms["OffsetCommit"] = 500
+        a.commit_async({T[0]: 4}, lambda offsets, error: told.append(error))
+        await a.close()
+        assert stage.committed == {"t-0": 4} and told == [None]
+
+    played(story)
+
+
+def test_partitions_by_hand_are_not_committed_in_a_group_with_members() -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        await stage.settle(a)
+        b = stage.consumer()
+        await b.assign([T[0]])
+        with pytest.raises(CommitFailedError, match="the group has members, which alone commit"):
+            await b.commit({T[0]: 1})
+
+    played(story)
+
+
 def test_a_coordinator_that_moves_or_loads_is_found_and_waited_for() -> None:
     async def story(stage: GroupStage) -> None:
         told = Told()
