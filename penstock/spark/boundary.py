@@ -31,6 +31,8 @@ class BoundaryKind(Enum):
     OFFSETS = "offsets"
     TIMESTAMP = "timestamp"
     TIMESTAMPS = "timestamps"
+    GROUP = "group"
+    """The committed offsets of a consumer group; the log start where it has committed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,16 @@ class Boundary:
     values: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamp_ms: int = -1
     or_latest: bool = False
+    group_id: str = ""
 
 
-def parse_offsets(option: str, text: str) -> Boundary:
-    """`earliest`, `latest`, or Kafka's JSON of offsets."""
+def parse_offsets(option: str, text: str, group_id: str | None = None) -> Boundary:
+    """`earliest`, `latest`, or Kafka's JSON of offsets; `group` where a read may begin at a group's offsets."""
     word = text.strip().lower()
+    if word == "group" and group_id is not None:
+        if not group_id:
+            raise ConfigError(f"option {option}=group needs kafka.group.id: the group whose committed offsets count")
+        return Boundary(BoundaryKind.GROUP, option, group_id=group_id)
     if word in ("earliest", "latest"):
         return Boundary(BoundaryKind(word), option)
     values = _parse_json(option, text, '\'earliest\', \'latest\' or JSON like {"topic": {"0": 23, "1": -2}}')
@@ -127,7 +134,7 @@ def _check_complete(boundary: Boundary, wanted: list[TopicPartition]) -> None:
 
 def _question(boundary: Boundary, tp: TopicPartition) -> int | None:
     match boundary.kind:
-        case BoundaryKind.EARLIEST:
+        case BoundaryKind.EARLIEST | BoundaryKind.GROUP:
             return EARLIEST_TIMESTAMP
         case BoundaryKind.LATEST:
             return LATEST_TIMESTAMP

@@ -9,10 +9,12 @@ except for the log.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.client.options.config import (
+    GROUP_ID_CHARACTERS_MAX,
     AdminConfig,
     ConsumerConfig,
     ProducerConfig,
@@ -28,6 +30,8 @@ _log = logging.getLogger(__name__)
 BOOTSTRAP = PREFIX + "bootstrap.servers"
 
 _NO_GROUP = "offsets are in Spark's checkpoint, and no consumer group is used"
+GROUP_ID = PREFIX + "group.id"
+_OF_GROUP = f"{_NO_GROUP} without commitOffsetsToGroup=true or startingOffsets=group"
 _RETRIES = "requests are retried within kafka.default.api.timeout.ms and kafka.request.timeout.ms"
 _GRPC = "the connection is gRPC's"
 _NO_TRANSACTIONS = "there are no transactions, so every record that can be read is committed"
@@ -35,7 +39,7 @@ _AT_ONCE = "a micro-batch takes what is there, up to maxOffsetsPerTrigger and ma
 
 HARMLESS: dict[str, str] = {
     "groupidprefix": _NO_GROUP,
-    "kafka.group.id": _NO_GROUP,
+    GROUP_ID: _OF_GROUP,
     "kafka.group.instance.id": _NO_GROUP,
     "kafka.session.timeout.ms": _NO_GROUP,
     "kafka.heartbeat.interval.ms": _NO_GROUP,
@@ -76,12 +80,20 @@ def is_harmless(key: str, value: str) -> bool:
     return key in HARMLESS
 
 
-def reasons(given: Mapping[str, str]) -> tuple[str, ...]:
+def checked_group_id(given: Mapping[str, str]) -> str:
+    """The group that is named; "" if none is."""
+    group_id = given.get(GROUP_ID, "")
+    if GROUP_ID in given and not 1 <= len(group_id) <= GROUP_ID_CHARACTERS_MAX:
+        raise ConfigError(f"option {GROUP_ID}={group_id!r} must have 1 to {GROUP_ID_CHARACTERS_MAX} characters")
+    return group_id
+
+
+def reasons(given: Mapping[str, str], *, uses_group: bool = False) -> tuple[str, ...]:
     """A sentence about each option without effect."""
     return tuple(
         f"option {key!r} has no effect: {HARMLESS.get(key, 'Penstock has no other')}"
         for key, value in sorted(given.items())
-        if is_harmless(key, value)
+        if is_harmless(key, value) and not (uses_group and key == GROUP_ID)
     )
 
 
@@ -145,6 +157,16 @@ def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
     if text not in ("true", "false"):
         raise ConfigError(f"option {name}={text!r} must be true or false")
     return text == "true"
+
+
+def size_option(given: Mapping[str, str], name: str) -> int:
+    """A number, alone or with a unit as Spark has them: 512k, 64m, 2g, 64mb; 0 when it is not given."""
+    if (text := given.get(name.lower())) is None:
+        return 0
+    found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
+    if found is None or not int(found[1]):
+        raise ConfigError(f"option {name}={text!r} must be a number of bytes, at least 1: 67108864, 64m or 1g")
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
 _told: set[str] = set()

@@ -68,6 +68,14 @@ class LogClient(Protocol):
         """The offset at each time or sentinel of penstock.types."""
         ...
 
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+        """The offsets that a group has committed; partitions without one are left out."""
+        ...
+
+    def commit(self, group_id: str, positions: SourcePositions) -> None:
+        """Commits them to a group, which has no members."""
+        ...
+
     def remember(self, positions: SourcePositions) -> None:
         """No answer counts from now on that is older than these positions."""
         ...
@@ -123,6 +131,12 @@ class PenstockLogClient:
         self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
     ) -> dict[TopicPartition, EpochEndOffset]:
         return self._ask(lambda questions: questions.epoch_ends(epochs, topic_ids))
+
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+        return self._ask(lambda questions: questions.committed(group_id, partitions))
+
+    def commit(self, group_id: str, positions: SourcePositions) -> None:
+        self._ask(lambda questions: questions.commit(group_id, positions))
 
     def remember(self, positions: SourcePositions) -> None:
         self._ask(lambda questions: questions.remember(positions))

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from penstock.client.admin.cluster_views import every_view
+from penstock.client.admin.groups.committed import commit_offsets, offsets_of
 from penstock.client.cluster.arguments import checked_topic
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.offsets import epoch_ends, list_offsets
 from penstock.errors import ReplicaNotAvailableError, UnknownTopicOrPartitionError
@@ -22,7 +24,10 @@ from penstock.messages.metadata import TopicInfo
 from penstock.spark.log_client import OffsetAt, PlannedTopic
 from penstock.spark.planning import BrokerBehindError
 from penstock.spark.positions import SourcePositions
-from penstock.types import EpochEndOffset, MetadataOffset, TopicPartition
+from penstock.types import CommittedOffset, EpochEndOffset, MetadataOffset, TopicPartition
+
+COMMIT_MS = 5_000
+"""A commit that tools look at holds up a micro-batch no longer."""
 
 
 class LogQuestions:
@@ -31,6 +36,7 @@ class LogQuestions:
     def __init__(self, cluster: ClusterClient, timeout_ms: int) -> None:
         self._cluster = cluster
         self._timeout_ms = timeout_ms
+        self._coordinators = Coordinators(cluster)
 
     def _deadline_ms(self) -> int:
         return self._cluster.clock.now_ms() + self._timeout_ms
@@ -88,6 +94,20 @@ class LogQuestions:
         with _behind():
             answers = await list_offsets(self._cluster, at_ms, self._timeout_ms)
         return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
+
+    async def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+        """The offsets that a group has committed; partitions without one are left out."""
+        found = await offsets_of(self._coordinators, group_id, self._deadline_ms())
+        return {tp: OffsetAt(found[tp].offset, found[tp].leader_epoch) for tp in partitions if tp in found}
+
+    async def commit(self, group_id: str, positions: SourcePositions) -> None:
+        """Commits them to a group without members. A topic that is gone is left out."""
+        deadline_ms = self._cluster.clock.now_ms() + min(COMMIT_MS, self._timeout_ms)
+        places = {tp: CommittedOffset(place.offset, place.leader_epoch) for tp, place in positions.items()}
+        errors = await commit_offsets(self._coordinators, group_id, places, deadline_ms)
+        for error in errors.values():
+            if error is not None and not isinstance(error, UnknownTopicOrPartitionError):
+                raise error
 
     async def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]

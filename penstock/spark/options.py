@@ -24,15 +24,18 @@ from penstock.spark.kafka_options import (
     BOOTSTRAP,
     checked,
     checked_for_reading,
+    checked_group_id,
     client_options,
     flag,
     is_harmless,
     reasons,
+    size_option,
 )
 from penstock.spark.plain_errors import PREFIX
 from penstock.types import TopicPartition
 
 BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", BOOTSTRAP)
+COMMIT_TO_GROUP = "commitOffsetsToGroup"
 TOPIC_NAMES = ("subscribe", "subscribePattern", "assign")
 SOURCE_NAMES = (
     *BOOTSTRAP_NAMES,
@@ -51,11 +54,12 @@ SOURCE_NAMES = (
     "maxRecordsPerPartition",
     "maxOffsetsPerTrigger",
     "maxBytesPerTrigger",
+    COMMIT_TO_GROUP,
 )
 SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
 """Spark passes these to every source and sink; they are not checked here."""
-STREAM_ONLY: tuple[str, ...] = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
+STREAM_ONLY: tuple[str, ...] = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", COMMIT_TO_GROUP)
 BATCH_ONLY: tuple[str, ...] = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 
 LATEST = BoundaryKind.LATEST.value
@@ -106,6 +110,7 @@ class SourceOptions:
     max_records_per_partition: int = 0
     max_offsets_per_trigger: int = 0
     max_bytes_per_trigger: int = 0
+    commit_to_group: str = ""
     client: dict[str, Any] = field(default_factory=dict)
     without_effect: tuple[str, ...] = ()
 
@@ -123,16 +128,21 @@ class SinkOptions:
 def source_options(options: Options, *, streaming: bool) -> SourceOptions:
     """The checked options of a read; ConfigError says what is wrong and what would be right."""
     given = _lowered(options, "source", SOURCE_NAMES)
+    group_id = checked_group_id(given)
     refused, why = STREAM_ONLY, "is for streams; bound a batch read with endingOffsets"
     if streaming:
         refused, why = BATCH_ONLY, "is for batch reads; a stream has no end"
     for name in refused:
         if name.lower() in given:
             raise ConfigError(f"option {name} {why}")
+    starting = _starting(given, "latest" if streaming else "earliest", group_id)
+    if (commits := flag(given, COMMIT_TO_GROUP, False)) and not group_id:
+        raise ConfigError(f"option {COMMIT_TO_GROUP}=true needs kafka.group.id: the group that is told")
+    uses_group = commits or starting.kind is BoundaryKind.GROUP
     return SourceOptions(
         bootstrap=_bootstrap(given),
         subscription=_subscription(given),
-        starting=_starting(given, "latest" if streaming else "earliest"),
+        starting=starting,
         ending=_ending(given),
         fail_on_data_loss=flag(given, "failOnDataLoss", True),
         skip_undecodable=_skipped(given.get("skipundecodable", "{}")),
@@ -140,9 +150,10 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         min_partitions=_count(given, "minPartitions"),
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
-        max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
+        max_bytes_per_trigger=size_option(given, "maxBytesPerTrigger"),
+        commit_to_group=group_id if commits else "",
         client=checked_for_reading(client_options(given, ConsumerConfig, AdminConfig)),
-        without_effect=reasons(given),
+        without_effect=reasons(given, uses_group=uses_group),
     )
 
 
@@ -250,7 +261,7 @@ def _skipped(text: str) -> dict[TopicPartition, frozenset[int]]:
     return found
 
 
-def _starting(given: Mapping[str, str], default: str) -> Boundary:
+def _starting(given: Mapping[str, str], default: str, group_id: str) -> Boundary:
     """Kafka's precedence: one time for all, then times by partition, then offsets."""
     strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
     if strategy not in ("error", "latest"):
@@ -259,7 +270,7 @@ def _starting(given: Mapping[str, str], default: str) -> Boundary:
         return parse_timestamp("startingTimestamp", text, strategy == "latest")
     if text := given.get("startingoffsetsbytimestamp"):
         return parse_timestamps("startingOffsetsByTimestamp", text, strategy == "latest")
-    boundary = parse_offsets("startingOffsets", given.get("startingoffsets", default))
+    boundary = parse_offsets("startingOffsets", given.get("startingoffsets", default), group_id)
     if boundary.kind is BoundaryKind.LATEST and default == "earliest":
         raise ConfigError("option startingOffsets=latest: a batch read from the end would read nothing")
     return boundary
@@ -282,16 +293,6 @@ def _count(given: Mapping[str, str], name: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ConfigError(f"option {name}={text!r} must be a whole number of at least 1")
     return int(text)
-
-
-def _bytes(given: Mapping[str, str], name: str) -> int:
-    """A number, alone or with a unit as Spark has them: 512k, 64m, 2g, 64mb; 0 when it is not given."""
-    if (text := given.get(name.lower())) is None:
-        return 0
-    found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
-    if found is None or not int(found[1]):
-        raise ConfigError(f"option {name}={text!r} must be a number of bytes, at least 1: 67108864, 64m or 1g")
-    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
 def includes_headers(options: Options) -> bool:

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import PenstockError
 from penstock.spark.batch_reader import client_for, read_task, tasks_for
 from penstock.spark.boundary import BoundaryKind
+from penstock.spark.groups.group_commits import GroupCommits
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient
 from penstock.spark.micro_batch import Limits, advance, newest_end, planned_ranges, present_end
@@ -51,6 +52,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: SourcePositions | None = None
         self._target: SourcePositions | None = None
         self._seen: SourcePositions | None = None
+        self._commits = GroupCommits(options.commit_to_group)
 
     # -- on the driver -------------------------------------------------------------------------------------------------
 
@@ -78,6 +80,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far this micro-batch goes; `start` itself when there is nothing new."""
         warn_once(self._options.without_effect)
         begin = SourcePositions.from_json(start)
+        self._commits.note_done(self._client(), begin)
         latest = newest_end(self._client(), self._options.subscription, begin, self._target)
         self._seen = latest
         self._target = latest if self._target is not None else None
@@ -110,7 +113,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks_for(self._client(), spans, options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Does nothing: the offsets are in Spark's checkpoint."""
+        """The rows before are processed. Spark's checkpoint has the offsets; a group is told for who looks at it."""
+        self._commits.note_done(self._client(), SourcePositions.from_json(end))
 
     def stop(self) -> None:
         """Does nothing: the process's client stays open for the next query (log_client.py)."""

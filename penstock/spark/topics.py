@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.errors import UnknownTopicOrPartitionError
-from penstock.spark.boundary import Boundary, resolve
+from penstock.spark.boundary import Boundary, BoundaryKind, resolve
 from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import OFFSET_MAX
@@ -90,6 +90,10 @@ def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:
 def boundary_offsets(client: LogClient, boundary: Boundary, found: Subscribed) -> dict[TopicPartition, OffsetAt]:
     """The offset of a boundary in every partition."""
     known: dict[TopicPartition, OffsetAt] = {}
+    if boundary.kind is BoundaryKind.GROUP:
+        committed = client.committed(boundary.group_id, found.partitions)
+        others = [tp for tp in found.partitions if tp not in committed]
+        return committed | (earliest(client, others) if others else {})
 
     def ask(questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         answers = _ask(client, questions)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.epochs import end_offset_for
-from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
+from penstock.errors import OffsetOutOfRangeError, PenstockError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.spark.log_client import OffsetAt, PlannedTopic
 from penstock.spark.planning import PlannedRange
@@ -43,6 +43,9 @@ class FakeLogClient:
         self.metadata = NOTHING_SEEN
         self.remembered: list[SourcePositions] = []
         self.asked = 0
+        self.groups: dict[str, dict[TopicPartition, OffsetAt]] = {}
+        self.commits = 0
+        self.commit_refusals: list[PenstockError] = []
         self.sampled: list[tuple[TopicPartition, int]] = []
         self.fetched: list[tuple[TopicPartition, int, int]] = []
 
@@ -124,6 +127,17 @@ class FakeLogClient:
             return OffsetAt(log.end, log.epoch)
         late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
         return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
+
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+        known = self.groups.get(group_id, {})
+        return {tp: known[tp] for tp in partitions if tp in known}
+
+    def commit(self, group_id: str, positions: SourcePositions) -> None:
+        self.commits += 1
+        if self.commit_refusals:
+            raise self.commit_refusals.pop()
+        known = self.groups.setdefault(group_id, {})
+        known.update((tp, OffsetAt(place.offset, place.leader_epoch)) for tp, place in positions.items())
 
     def remember(self, positions: SourcePositions) -> None:
         self.remembered.append(positions)

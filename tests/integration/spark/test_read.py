@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.client.admin.admin import Admin
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.producer.producer import Producer
 from penstock.pipelines.topic_to_parquet import PipelineOptions, topic_to_parquet
@@ -183,6 +184,24 @@ def test_a_stream_from_latest_misses_nothing_after_its_start(
     assert [size for size in sizes if size] == [3, 3]
     found = spark.read.parquet(str(tmp_path / "table")).collect()
     assert sorted(int(row.value) for row in found) == list(range(10, 16))
+
+
+def test_a_stream_tells_a_group_how_far_it_is_and_another_one_begins_there(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    topic = fill_topic([b"%d" % number for number in range(12)])
+    group = {"kafka.group.id": f"spark-{topic}"}
+    sizes = run_stream(
+        spark, cluster, topic, tmp_path / "a", startingOffsets="earliest", commitOffsetsToGroup="true", **group
+    )
+    assert sizes == [12]
+    with Admin(cluster.bootstrap) as admin:
+        lags = admin.group_lag(group["kafka.group.id"])
+    assert [found.lag for found in lags.values()] == [0, 0, 0], "also of the last micro-batch"
+    with Producer(cluster.bootstrap) as producer:
+        add_rows(producer, topic, [b"%d" % number for number in range(12, 15)], 3)
+    assert run_stream(spark, cluster, topic, tmp_path / "b", startingOffsets="group", **group) == [3]
+    assert read(spark, cluster.bootstrap, topic, startingOffsets="group", **group).count() == 3
 
 
 def run_stream(spark: SparkSession, cluster: Cluster, topic: str, place: Path, **more: str) -> list[int]:

@@ -44,4 +44,5 @@ def test_each_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCa
         kafka_options.warn_once(sentences)
     assert [record.getMessage() for record in caplog.records] == [
         "option 'kafka.group.id' has no effect: offsets are in Spark's checkpoint, and no consumer group is used"
+        " without commitOffsetsToGroup=true or startingOffsets=group"
     ]
