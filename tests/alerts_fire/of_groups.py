@@ -66,7 +66,13 @@ def consumer_that_hangs(stage: Stage) -> Iterator[None]:
 @contextmanager
 def members_that_come_and_go(stage: Stage) -> Iterator[None]:
     topic = stage.topic("t", partitions=2)
+
+    def visit() -> None:
+        with Consumer(stage.cluster.bootstrap, group_id=GROUP) as consumer:
+            consumer.subscribe([topic])
+            consumer.poll(timeout_ms=300)
+
     with joined(stage, topic):
         stage.begins()
-        with again_and_again(lambda: joined(stage, topic).close(), pause_s=0.1):
+        with again_and_again(visit, pause_s=0.1):
             yield

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.console.consume_ends import Ends, Leaders
+from penstock.cli.console.consume_group import Group, GroupReading, refuse_beside_group
+from penstock.cli.console.consume_poll import poll_once
 from penstock.cli.console.consume_range import TIME_FORMS, parse_range
 from penstock.cli.console.record_format import compile_format, header_text
 from penstock.cli.console.record_json import json_line
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import note
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.clock import SystemClock
-from penstock.errors import ConfigError, UndecodableBatchError, UnknownTopicOrPartitionError
+from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
     from penstock import Consumer
     from penstock.types import TopicPartition
 
-POLL_MS = 500
 KEY_SEPARATOR = b"\t"
 
 Topics = Annotated[
@@ -100,13 +100,24 @@ def consume(
     print_headers: PrintHeaders = False,
     null_marker: NullMarker = "",
     skip_undecodable: SkipUndecodable = False,
+    group: Group = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Print the records of topics as they come, one a line."""
+    """Print the records of topics as they come, one a line.
+
+    With --group several of these commands, and other consumers of the group, share the partitions. What was printed is
+    committed, and the next member goes on there; --from-beginning and the end count where nothing is committed.
+    """
     clock = SystemClock()
     span = parse_range(offset, from_time, until_time, clock.wall_ms(), from_beginning=from_beginning)
     lines_of = _printer(format, os.fsencode(null_marker), Columns(as_json, print_key, print_headers))
+    if group:
+        alone = {"--partition": partition, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
+        refuse_beside_group({**alone, "--exit-at-end": exit_at_end})
+        reading = GroupReading(group, tuple(dict.fromkeys(topics)), from_beginning, skip_undecodable, count)
+        reading.print_to(lambda records: _print(lines_of(records)), bootstrap)
+        return
     from penstock import Admin, Consumer
 
     with Admin(bootstrap) as admin, Consumer(bootstrap, auto_offset_reset=span.offset_reset) as consumer:
@@ -122,10 +133,14 @@ def consume(
             poll = _poller(consumer, leaders, skip_undecodable=skip_undecodable, follows=ends is None)
             for records in _polls(poll, ends, count):
                 wait.is_printing = True
-                sys.stdout.buffer.write(lines_of(records))
-                sys.stdout.buffer.flush()
+                _print(lines_of(records))
                 wait.printed += len(records)
                 wait.is_printing = False
+
+
+def _print(lines: bytes) -> None:
+    sys.stdout.buffer.write(lines)
+    sys.stdout.buffer.flush()
 
 
 def _poller(
@@ -138,7 +153,7 @@ def _poller(
         found = leaders.maybe_look()
         if follows:
             _add_new(consumer, found)
-        return _poll(consumer, skip_undecodable)
+        return poll_once(consumer, skip_undecodable)
 
     return poll
 
@@ -170,18 +185,6 @@ def _polls(poll: Callable[[], Sequence[Any]], ends: Ends | None, count: int) -> 
             yield records
         if count and left == 0:
             return
-
-
-def _poll(consumer: Consumer, skip_undecodable: bool) -> Sequence[Any]:
-    try:
-        return consumer.poll(timeout_ms=POLL_MS)
-    except UndecodableBatchError as error:
-        bounds = (error.offset, error.next_offset)
-        if not skip_undecodable:
-            raise UndecodableBatchError(error.topic_partition, bounds, error.why, "add --skip-undecodable") from error
-        note(f"{error.topic_partition}: offsets [{bounds[0]}, {bounds[1]}) are skipped: {error.why}")
-        consumer.seek(error.topic_partition, error.next_offset)
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.cli.console import consume, consume_ends
+from penstock.cli.console import consume, consume_ends, consume_poll
 from penstock.cli.console.consume_range import BEGINNING, END, ConsumeRange, parse_range
 from penstock.cli.console.record_format import compile_format
 from penstock.errors import ConfigError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -149,7 +149,7 @@ def test_partitions_that_are_added_while_the_command_follows_are_read_from_their
     capfdbinary: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consume_ends, "LOOK_MS", 0)
-    monkeypatch.setattr(consume, "POLL_MS", 20)
+    monkeypatch.setattr(consume_poll, "POLL_MS", 20)
     with FakeCluster(1) as cluster:
         cluster.create_topic("t", 1)
         polls: list[None] = []
@@ -161,8 +161,8 @@ def test_partitions_that_are_added_while_the_command_follows_are_read_from_their
                 cluster.append("t", 1, build_batch([b"new"], timestamps_ms=1))
             return _poll(consumer, skip_undecodable)
 
-        _poll = consume._poll
-        monkeypatch.setattr(consume, "_poll", poll)
+        _poll = consume.poll_once
+        monkeypatch.setattr(consume, "poll_once", poll)
         consume.consume(["t"], count=1, bootstrap=cluster.bootstrap)
     assert capfdbinary.readouterr().out == b"new\n"
 

@@ -1,0 +1,73 @@
+"""`penstock consume --group`: reads as a member of a consumer group, and commits what it has printed.
+
+A poll commits what earlier polls gave, which is printed by then; so a reader of the pipe that ends, a full disk or a
+kill repeats some records and loses none. Not here: the group (penstock/client/consumer/groups/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from penstock.cli.console.consume_poll import poll_once
+from penstock.cli.groups.group_options import complete_group
+from penstock.cli.patience.waits import ConsumeWait
+from penstock.cli.patience.watch import patience
+from penstock.errors import ConfigError
+
+Group = Annotated[
+    str,
+    typer.Option(
+        "--group",
+        metavar="GROUP",
+        help="Read as a member of this consumer group; what was printed is committed.",
+        autocompletion=complete_group,
+    ),
+]
+NO_PARTITION = "the group has given this member no partition: it has just joined, or there are enough other members"
+
+
+def refuse_beside_group(given: Mapping[str, object]) -> None:
+    """ConfigError for an option that says where to read, which in a group its commits and its other members say."""
+    for option, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{option} and --group: a group says which partitions are read, and from where; leave one out"
+                " (penstock groups reset-offsets moves a group)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReading:
+    """The topics that a member reads, and for how long."""
+
+    group: str
+    topics: tuple[str, ...]
+    from_beginning: bool
+    skip_undecodable: bool
+    count: int
+    """0: without end."""
+
+    def print_to(self, show: Callable[[Sequence[Any]], None], bootstrap: str) -> None:
+        """Shows the records. UnknownTopicOrPartitionError for a topic that does not exist, for which a group waits."""
+        from penstock import Admin, Consumer
+
+        reset: Literal["earliest", "latest"] = "earliest" if self.from_beginning else "latest"
+        with Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset) as consumer:
+            wait = ConsumeWait(consumer, bootstrap, NO_PARTITION)
+            with patience(wait.standing, wait.reason):
+                with Admin(bootstrap) as admin:
+                    for topic in self.topics:
+                        admin.describe_topic(topic)
+                consumer.subscribe(self.topics)
+                while not self.count or wait.printed < self.count:
+                    left = self.count - wait.printed if self.count else None
+                    records = poll_once(consumer, self.skip_undecodable, left)
+                    if records:
+                        wait.is_printing = True
+                        show(records)
+                        wait.printed += len(records)
+                        wait.is_printing = False
