@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from broker.groups.records.consumer_protocol import (
@@ -42,11 +42,13 @@ class ClassicConsumer:
         eager: bool = False,
         group_id: str = "g",
         instance_id: str | None = None,
+        slow: bool = False,
     ) -> None:
         self.shard = shard
         self.group_id = group_id
         self.names = names
         self.eager = eager
+        self.slow = slow
         self.instance_id = instance_id
         self.member_id = ""
         self.generation = -1
@@ -54,6 +56,9 @@ class ClassicConsumer:
         self.joins: int | None = None
         """The join that waits for its answer."""
         self.syncs: int | None = None
+        self.lost: Named = NONE
+        """It is to give these up, and still reads them."""
+        self.next: Callable[[], None] | None = None
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -77,7 +82,10 @@ class ClassicConsumer:
 
     def step(self) -> None:
         """Go on as far as the coordinator lets it: join, sync, or a heartbeat."""
-        if self.joins is not None:
+        if self.next is not None:
+            go_on, self.next = self.next, None
+            go_on()
+        elif self.joins is not None:
             self._take_join(self.joins)
         elif self.syncs is not None:
             self._take_sync(self.syncs)
@@ -86,9 +94,16 @@ class ClassicConsumer:
         else:
             self.heartbeat()
 
+    def _then(self, go_on: Callable[[], None]) -> None:
+        """At once, or, of a slow client, with its next step."""
+        if self.slow:
+            self.next = go_on
+        else:
+            go_on()
+
     def join(self) -> None:
-        if self.eager:
-            self.owned = NONE
+        self.owned = NONE if self.eager else self.owned - self.lost
+        self.lost = NONE
         self.joins = self.shard.ask(self.join_request())
         self._take_join(self.joins)
 
@@ -109,6 +124,9 @@ class ClassicConsumer:
         assignments: tuple[MemberAssignment, ...] = ()
         if answer.leader == self.member_id:
             assignments = self._assign(answer)
+        self._then(lambda: self._sync(answer, assignments))
+
+    def _sync(self, answer: JoinGroupResponse, assignments: tuple[MemberAssignment, ...]) -> None:
         self.syncs = self.shard.ask(
             SyncGroupRequest(
                 self.group_id,
@@ -159,10 +177,12 @@ class ClassicConsumer:
             for row in decode_assignment(answer.assignment).assigned_partitions
             for partition in row.partitions
         )
-        lost = self.owned - assigned
-        self.owned = assigned
-        if lost and not self.eager:
-            self.join()  # it has given up, and says so (KIP-429)
+        self.lost = self.owned - assigned
+        self.owned |= assigned
+        if self.eager:
+            assert not self.lost
+        elif self.lost:
+            self._then(self.join)  # it has given up, and says so (KIP-429)
 
     def heartbeat(self) -> None:
         ticket = self.shard.ask(HeartbeatRequest(self.group_id, self.generation, self.member_id, self.instance_id))
@@ -172,13 +192,13 @@ class ClassicConsumer:
 
     def refused(self, error: ApiError) -> None:
         if error.kafka_name in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
-            self.owned = NONE
+            self.owned = self.lost = NONE
             self.generation = -1
             if error.kafka_name == "UNKNOWN_MEMBER_ID":
                 self.member_id = ""
             return
         assert error.kafka_name == "REBALANCE_IN_PROGRESS", error
-        self.join()
+        self._then(self.join)
 
     def leave(self) -> None:
         self.shard.send(LeaveGroupRequest(self.group_id, (LeavingMember(self.member_id, self.instance_id),)))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from broker.groups.consumer import changes
-from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, downgraded, write_downgrade
+from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, downgraded, protocols_of, write_downgrade
 from broker.groups.consumer.deadlines import Deadlines
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
@@ -67,10 +67,11 @@ class Departures:
         value = downgraded(self._config, group, leaving, turn.wall_ms, turn.topics)
         if value is None:
             return False
+        protocols = protocols_of(group)
         for member_id in group.members:
             self.deadlines.forget(group.group_id, member_id)
         write_downgrade(turn, group, value)
-        self._classic.adopted(turn, self._groups[group.group_id])
+        self._classic.adopted(turn, self._groups[group.group_id], protocols)
         return True
 
     def _leave_for_a_while(self, turn: Turn, group: ConsumerGroup, member: Member) -> None:

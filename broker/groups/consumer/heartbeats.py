@@ -103,6 +103,7 @@ class Heartbeats:
         for member in upgraded.after.members.values():
             session_ms = session_timeout_ms(self._config, member)
             self._deadlines.heard(turn.now_ms, upgraded.after.group_id, member.member_id, session_ms)
+            self._deadlines.follow(turn.now_ms, upgraded.after.group_id, None, member)
 
     def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member) -> frozenset[str]:
         """The topics that the member's pattern stands for; an error if it is none."""

@@ -21,7 +21,7 @@ from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
 from broker.groups.consumer.departures import Departures
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
-from broker.groups.consumer.member import ClassicSession, Member, MemberState
+from broker.groups.consumer.member import Assignment, ClassicSession, Member, MemberState
 from broker.groups.consumer.membership import Found, check_places, known_member
 from broker.groups.consumer.reconciliation import Heard, is_waiting, reconciled
 from broker.groups.consumer.record_room import check_records_fit
@@ -89,7 +89,7 @@ class ClassicMembers:
             error = MemberIdRequiredError("join again with the member id of this answer")
             turn.answer(ticket, JoinGroupResponse(turn.new_id(), error=error))
             return
-        found = self._found(turn, group, request)
+        found = self._found(turn, group, request, subscription.held)
         said = _said(found.member, request, subscription, client)
         check_records_fit(self._config, group, said, (), turn.topics)
         # Nothing below raises.
@@ -146,15 +146,18 @@ class ClassicMembers:
         except MalformedConsumerProtocolError as error:
             raise InconsistentGroupProtocolError(f"the member's subscription cannot be read: {error}") from None
 
-    def _found(self, turn: Turn, group: ConsumerGroup, request: JoinGroupRequest) -> Found:
+    def _found(self, turn: Turn, group: ConsumerGroup, request: JoinGroupRequest, held: Assignment) -> Found:
         """A static member that comes without an id takes the place of the one before it at once, as in the classic
-        protocol."""
+        protocol. A member that is not known may come with an id that it was given, but holds nothing yet: if it does,
+        it was removed, and others may have what it holds."""
         instance_id = request.group_instance_id
         holder_id = None if instance_id is None else group.instances.get(instance_id)
         if holder_id is None or holder_id == request.member_id:
             known = group.members.get(request.member_id)
             if known is not None:
                 return Found(known)
+            if request.member_id and held:
+                raise UnknownMemberIdError(f"Member {request.member_id} is not a member of group {group.group_id}.")
             return Found(Member(request.member_id or turn.new_id()), is_new=True)
         if request.member_id:
             raise FencedInstanceIdError(

@@ -12,8 +12,8 @@ looked at here raises before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from broker.groups.classic.group import ClassicGroup, chosen_protocol
@@ -21,7 +21,7 @@ from broker.groups.classic.member import ClassicMember
 from broker.groups.consumer import changes
 from broker.groups.consumer.classic_members.embedded import read_assignment, read_subscription, written_assignment
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.member import ClassicSession, Member, Owned
+from broker.groups.consumer.member import Assignment, ClassicSession, Member, MemberState, Owned
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
@@ -44,8 +44,9 @@ class ClassicPort(Protocol):
         """The group becomes one of the other protocol."""
         ...
 
-    def adopted(self, turn: Turn, group: Any) -> None:
-        """The group was one of the other protocol; its record was just written."""
+    def adopted(self, turn: Turn, group: Any, protocols: Mapping[str, tuple[JoinGroupProtocol, ...]]) -> None:
+        """The group was one of the other protocol; its record was just written. `protocols` are those of its members,
+        of which the record has one each."""
         ...
 
 
@@ -85,6 +86,8 @@ def upgrade(config: GroupConfig, group: ClassicGroup, topics: KnownTopics) -> Up
     try:
         for member in group.members.values():
             _take_over(after, member, group, topics)
+        for member in group.members.values():
+            _hold(after, member, group, topics)
     except MalformedConsumerProtocolError:
         raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
     return Upgrade(group, after)
@@ -92,13 +95,8 @@ def upgrade(config: GroupConfig, group: ClassicGroup, topics: KnownTopics) -> Up
 
 def _take_over(after: ConsumerGroup, member: ClassicMember, group: ClassicGroup, topics: KnownTopics) -> None:
     """The member goes on with its assignment. A partition that a defect gave to two members stays with the first."""
-    metadata = member.metadata_of(group.protocol_name) or member.protocols[0].metadata
-    subscription = read_subscription(metadata, topics)
-    assigned: dict[str, dict[int, int]] = {}
-    for topic_id, partitions in read_assignment(member.assignment, topics).items():
-        free = partitions - after.owners.get(topic_id, {}).keys()
-        if free:
-            assigned[topic_id] = dict.fromkeys(sorted(free), group.generation)
+    subscription = read_subscription(_metadata(member, group), topics)
+    assigned = _free(after, read_assignment(member.assignment, topics), group.generation)
     after.set_member(
         Member(
             member.member_id,
@@ -117,6 +115,29 @@ def _take_over(after: ConsumerGroup, member: ClassicMember, group: ClassicGroup,
         )
     )
     after.targets[member.member_id] = {topic_id: frozenset(epochs) for topic_id, epochs in assigned.items()}
+
+
+def _hold(after: ConsumerGroup, member: ClassicMember, group: ClassicGroup, topics: KnownTopics) -> None:
+    """A cooperative member may still read what it had when it joined and was not assigned again: it gives that up when
+    it has synced, and says so when it joins once more (KIP-429)."""
+    revoking = _free(after, read_subscription(_metadata(member, group), topics).held, group.generation)
+    if revoking:
+        found = after.members[member.member_id]
+        after.set_member(replace(found, state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking))
+
+
+def _metadata(member: ClassicMember, group: ClassicGroup) -> bytes:
+    return bytes(member.metadata_of(group.protocol_name) or member.protocols[0].metadata)
+
+
+def _free(after: ConsumerGroup, partitions: Assignment, epoch: int) -> dict[str, dict[int, int]]:
+    """The partitions that no member has yet."""
+    found: dict[str, dict[int, int]] = {}
+    for topic_id, numbers in partitions.items():
+        free = numbers - after.owners.get(topic_id, {}).keys()
+        if free:
+            found[topic_id] = dict.fromkeys(sorted(free), epoch)
+    return found
 
 
 def downgraded(
@@ -147,6 +168,15 @@ def downgraded(
     )
     fits = encoded_size(GroupMetadataKey(group=group.group_id), value) <= config.record_bytes_max
     return value if fits else None
+
+
+def protocols_of(group: ConsumerGroup) -> dict[str, tuple[JoinGroupProtocol, ...]]:
+    """The protocols of its classic members."""
+    return {
+        member.member_id: tuple(JoinGroupProtocol(name, data) for name, data in member.classic.protocols)
+        for member in group.members.values()
+        if member.classic is not None
+    }
 
 
 def write_downgrade(turn: Turn, group: ConsumerGroup, value: GroupMetadataValue) -> None:
