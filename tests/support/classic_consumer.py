@@ -58,6 +58,8 @@ class ClassicConsumer:
         self.syncs: int | None = None
         self.lost: Named = NONE
         """It is to give these up, and still reads them."""
+        self.saw: dict[str, int] | None = None
+        """The topics that it assigned, as a leader."""
         self.next: Callable[[], None] | None = None
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -121,6 +123,7 @@ class ClassicConsumer:
             self.join()
             return
         self.generation = answer.generation_id
+        self.saw = None
         assignments: tuple[MemberAssignment, ...] = ()
         if answer.leader == self.member_id:
             assignments = self._assign(answer)
@@ -142,6 +145,7 @@ class ClassicConsumer:
 
     def _assign(self, answer: JoinGroupResponse) -> tuple[MemberAssignment, ...]:
         """As a leader: everything that another one still owns waits for the next round (KIP-429)."""
+        self.saw = self._counts()
         wants: dict[str, list[str]] = {}
         owners: dict[tuple[str, int], str] = {}
         for member in answer.members:
@@ -184,7 +188,13 @@ class ClassicConsumer:
         elif self.lost:
             self._then(self.join)  # it has given up, and says so (KIP-429)
 
+    def _counts(self) -> dict[str, int]:
+        return {name: topic.partitions for name, topic in self.shard.topics.facts.items()}
+
     def heartbeat(self) -> None:
+        if self.saw is not None and self.saw != self._counts():
+            self._then(self.join)  # a leader sees to it that what topics become is assigned
+            return
         ticket = self.shard.ask(HeartbeatRequest(self.group_id, self.generation, self.member_id, self.instance_id))
         answer = self.shard.answers.pop(ticket)
         if isinstance(answer, ApiError):

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any, Final
 
 from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import ApiError, FencedMemberEpochError, GroupIdNotFoundError, UnknownMemberIdError
 from penstock.messages.groups.consumer_protocol import (
@@ -108,7 +109,7 @@ class Campaign:
         self.away: list[Consumer] = []
         self.number = 0
         self.written = 0
-        self.shadow = Shard(self.shard.config, GroupMemory(1 << 40))
+        self.shadow = Shard(self.shard.config, GroupMemory(1 << 40), GroupTotals())
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.groups.turn import Client, TopicFacts, Turn
 from penstock.errors import ApiError
@@ -65,7 +66,7 @@ class ConsumerShard:
         self._start()
 
     def _start(self) -> None:
-        self.core = Shard(self.config, GroupMemory(1 << 40))
+        self.core = Shard(self.config, GroupMemory(1 << 40), GroupTotals())
         self.groups: dict[str, Any] = self.core.groups
         self.timers = self.core.timers
 
@@ -78,7 +79,7 @@ class ConsumerShard:
 
     def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
         """The groups of this log."""
-        core = Shard(self.config, GroupMemory(1 << 40))
+        core = Shard(self.config, GroupMemory(1 << 40), GroupTotals())
         self.read_into(core, log)
         return core.groups
 

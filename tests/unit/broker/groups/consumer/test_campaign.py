@@ -1,5 +1,4 @@
-"""Members under seeded faults (tests/support/consumer_campaign.py, tests/support/mixed_campaign.py): short pieces of the
-campaigns."""
+"""Short pieces of the campaigns of tests/support/consumer_campaign.py and tests/support/mixed_campaign.py."""
 
 from __future__ import annotations
 
