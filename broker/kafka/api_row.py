@@ -19,6 +19,14 @@ ELEMENTS_MAX: Final = 20_000
 Failed = Callable[[Asked, Any, ApiError], Any]
 
 
+def never_pipelined(body: Any) -> bool:
+    return False
+
+
+def always_pipelined(body: Any) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ApiRow:
     """One API. Versions are ranges, both ends included."""
@@ -42,9 +50,9 @@ class ApiRow:
     """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
     bytes_max: int | None = BYTES_MAX
     """The largest request; None: `socket.request.max.bytes`."""
-    is_pipelined: bool = False
-    """True if a connection's next request is read while this one is worked on. Otherwise it is read, as in Kafka, only
-    when this one is answered: the answer may be large, and its client may not read."""
+    is_pipelined: Callable[[Any], bool] = never_pipelined
+    """True of a body if the connection's next request is read while this one is worked on. Otherwise it is read, as in
+    Kafka, only when this one is answered: the answer may be large, and its client may not read."""
 
     def serves(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]

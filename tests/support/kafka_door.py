@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import CreationRate, SharedConnections
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import ApiRow, always_pipelined
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.element_room import new_budget
@@ -213,8 +213,10 @@ def _produce(asked: Asked, body: ProduceRequest) -> Plan:
     return ProduceResponse() if body.acks else None
 
 
-METADATA = ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), _metadata, is_pipelined=True)
-PRODUCE = ApiRow(0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce, bytes_max=None, is_pipelined=True)
+METADATA = ApiRow(3, "Metadata", MetadataRequest, MetadataResponse, (0, 12), _metadata, is_pipelined=always_pipelined)
+PRODUCE = ApiRow(
+    0, "Produce", ProduceRequest, ProduceResponse, (3, 13), _produce, bytes_max=None, is_pipelined=always_pipelined
+)
 
 
 def answer_in(frame: memoryview, cls: type[Any], version: int) -> tuple[int, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.api_row import BYTES_MAX, PRODUCE_KEY, ApiRow, Failed
+from broker.kafka.api_row import BYTES_MAX, PRODUCE_KEY, ApiRow, Failed, always_pipelined, never_pipelined
 from broker.kafka.apis import delete_records as deletion
 from broker.kafka.apis import describe_producers as description
 from broker.kafka.apis import init_producer_id as producer_ids
@@ -51,5 +51,5 @@ def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed:
         failed=failed,
         elements_max=ELEMENTS_MAX,
         bytes_max=None if key == PRODUCE_KEY else BYTES_MAX,
-        is_pipelined=key == PRODUCE_KEY,
+        is_pipelined=always_pipelined if key == PRODUCE_KEY else never_pipelined,
     )

@@ -60,7 +60,7 @@ class PlanDriver:
         await run.begin()
         if call.elements is not None:
             self.room.release_later(call.elements, lambda: call.asked_last is None or call.asked_last.dequeued_ns > 0)
-        if not call.row.is_pipelined:
+        if not call.row.is_pipelined(call.body):
             left = asyncio.get_running_loop().create_future()
             self._alone = request, left
             await left

@@ -69,6 +69,12 @@ def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> 
     return response
 
 
+def is_pipelined(body: OffsetCommitRequest) -> bool:
+    """A commit that one request of the node's own makes keeps its place before whatever its client sends next: the
+    group's coordinator decides in the order in which it is asked. So commits of one client share an append."""
+    return sum(len(topic.partitions) for topic in body.topics) <= PARTITIONS_MAX
+
+
 def offset_commit_failed(asked: Asked, body: OffsetCommitRequest, error: ApiError) -> OffsetCommitResponse:
     """The answer to a request that failed before its plan began: the error for each of its partitions."""
     response, told = _answer(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from broker.kafka.api_row import BYTES_MAX, ApiRow, Failed
+from broker.kafka.api_row import BYTES_MAX, ApiRow, Failed, never_pipelined
 from broker.kafka.apis.groups import (
     classic_members,
     consumer_members,
@@ -62,4 +62,5 @@ def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed:
         failed=failed,
         elements_max=elements_max,
         bytes_max=bytes_max,
+        is_pipelined=offset_commit.is_pipelined if name == "OffsetCommit" else never_pipelined,
     )

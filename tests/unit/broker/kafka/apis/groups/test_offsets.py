@@ -142,6 +142,14 @@ def test_many_partitions_are_committed_in_turns() -> None:
     assert [code for _, _, code in codes(told, 9)] == [25] * PARTITIONS_MAX + [0]
 
 
+@pytest.mark.parametrize(("partitions", "shares"), [(1, True), (PARTITIONS_MAX, True), (PARTITIONS_MAX + 1, False)])
+def test_the_next_commit_is_read_meanwhile_but_of_one_that_is_asked_in_turns(partitions: int, shares: bool) -> None:
+    """A later commit of the same place must not come between the turns."""
+    body = committed(9, *(("t", n % 2, n) for n in range(partitions)))
+    assert ROWS["OffsetCommit"].is_pipelined(body) is shares
+    assert not any(row.is_pipelined(body) for name, row in ROWS.items() if name != "OffsetCommit")
+
+
 # -- fetches -----------------------------------------------------------------------------------------------------------
 
 
