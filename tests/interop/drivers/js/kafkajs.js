@@ -254,7 +254,12 @@ async function follow (reader, { partitions, count }) {
   return { records }
 }
 
+const groups = require('./kafkajs_groups')(kafka)
+
 serve({
+  take: groups.take,
+  share: groups.share,
+  administer: withAdmin(groups.administer),
   create: withAdmin(create),
   describe: withAdmin(describe),
   cluster: withAdmin(cluster),

@@ -184,7 +184,12 @@ async function follow (consumer, { topic, partitions, count }) {
   return { records }
 }
 
+const groups = require('./platformatic_groups')(common)
+
 serve({
+  take: groups.take,
+  share: groups.share,
+  administer: withAdmin(groups.administer),
   create: withAdmin(create),
   describe: withAdmin(describe),
   cluster: withAdmin(cluster),

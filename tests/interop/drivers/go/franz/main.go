@@ -363,5 +363,6 @@ func main() {
 		"alter_configs": asAdmin(alterConfigs), "add_partitions": asAdmin(addPartitions), "delete": asAdmin(deleteTopic),
 		"delete_records": asAdmin(deleteRecords), "offsets": asAdmin(offsets), "operate": asAdmin(operate),
 		"produce": produce, "stream": stream, "consume": consume, "seek": seek, "tail": tail, "follow": follow,
+		"take": takeAsMember, "share": share, "administer": asAdmin(administer),
 	})
 }

@@ -343,5 +343,6 @@ func main() {
 		"alter_configs": asAdmin(alterConfigs), "add_partitions": asAdmin(addPartitions), "delete": asAdmin(deleteTopic),
 		"delete_records": asAdmin(deleteRecords), "operate": asAdmin(operate), "offsets": offsets,
 		"produce": produce, "stream": stream, "consume": consume, "seek": seek, "tail": tail, "follow": follow,
+		"take": takeAsMember, "share": share, "administer": asAdmin(administer),
 	})
 }

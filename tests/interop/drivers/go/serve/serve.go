@@ -51,6 +51,8 @@ type Question struct {
 	First      int               `json:"first"`
 	To         int64             `json:"to"`
 	Seconds    float64           `json:"seconds"`
+	Group      string            `json:"group"`
+	How        string            `json:"how"`
 }
 
 // Start is where consuming begins: Time if it is by time, or else Offset, which is -2 for the earliest.
