@@ -98,7 +98,7 @@ def _classic(
 ) -> classic.DescribeGroupsResponseDescribedGroup:
     error = group.error
     if error is None and group.group_type is not GroupType.CLASSIC:
-        error = GroupIdNotFoundError(f"group {group.group_id} is not a classic group")
+        error = GroupIdNotFoundError(f"{group.group_id} speaks the consumer protocol: ConsumerGroupDescribe has it")
     if error is not None:
         return _not_described(asked, group.group_id, error)
     return classic.DescribeGroupsResponseDescribedGroup(
@@ -167,7 +167,7 @@ def _consumer(
 ) -> consumer.ConsumerGroupDescribeResponseDescribedGroup:
     error = group.error
     if error is None and group.group_type is not GroupType.CONSUMER:
-        error = GroupIdNotFoundError(f"group {group.group_id} is not a consumer group")
+        error = GroupIdNotFoundError(f"{group.group_id} speaks the classic protocol: DescribeGroups has it")
     if error is not None:
         return _no_consumer_group(asked, group.group_id, error)
     return consumer.ConsumerGroupDescribeResponseDescribedGroup(

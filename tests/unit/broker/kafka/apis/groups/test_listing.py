@@ -118,7 +118,9 @@ def test_a_classic_group_is_described_and_another_is_not_there(version: int) -> 
     for one in (new, gone):
         assert (one.group_state, one.error_code, one.members) == ("Dead", 69 if version >= 6 else 0, [])
     assert (new.error_message, gone.error_message) == (
-        ("group new is not a classic group", "there is no group gone") if version >= 6 else (None, None)
+        ("new speaks the consumer protocol: ConsumerGroupDescribe has it", "there is no group gone")
+        if version >= 6
+        else (None, None)
     )
     assert (busy.error_code, busy.group_state) == (14, "")
 
@@ -143,7 +145,7 @@ def test_a_consumer_group_is_described_with_both_assignments(version: int) -> No
     body = ConsumerGroupDescribeRequest(group_ids=["old", "new", "gone", "busy"], include_authorized_operations=True)
     old, new, gone, busy = described(listing.consumer_group_describe(asked(version), body), version)
     assert [(one.error_code, one.error_message) for one in (old, gone, busy)] == [
-        (69, "group old is not a consumer group"),
+        (69, "old speaks the classic protocol: DescribeGroups has it"),
         (69, "there is no group gone"),
         (14, "busy"),
     ]
