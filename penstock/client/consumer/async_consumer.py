@@ -126,7 +126,7 @@ class AsyncConsumer:
         self._given += 1
         if self._given % ITERATION_BURST == 0:
             await asyncio.sleep(0)  # nothing may wait between taking and returning
-        found = self._core.take_records(1) if self._turns.may_take() else []
+        found = self._core.take_records(1) if self._core.group is None or self._turns.may_take() else []
         while not found:
             found = await self.poll(ITERATION_POLL_MS, 1)
         return found[0]

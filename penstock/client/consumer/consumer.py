@@ -129,7 +129,7 @@ class Consumer:
 
     def __next__(self) -> ConsumerRecord:
         self._core.check_iteration()
-        found = self._core.take_records(1) if self._turns.may_take() else []
+        found = self._core.take_records(1) if self._core.group is None or self._turns.may_take() else []
         while not found:
             found = self.poll(ITERATION_POLL_MS, 1)
         return found[0]

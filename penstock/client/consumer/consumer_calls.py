@@ -24,7 +24,7 @@ from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.consumer.groups.joined_group import JoinedGroup
-from penstock.client.consumer.groups.stalled import member_waits
+from penstock.client.consumer.groups.member_report import member_waits
 from penstock.client.consumer.groups.steps import OnCommitted
 from penstock.client.consumer.groups.subscription import Mode, checked_subscription
 from penstock.client.consumer.partition_state import PartitionState

@@ -18,7 +18,8 @@ from penstock.client.consumer.consumer_record import ConsumerRecord, make_record
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
-from penstock.client.consumer.groups.joined_group import GroupStatistics, JoinedGroup
+from penstock.client.consumer.groups.joined_group import JoinedGroup
+from penstock.client.consumer.groups.member_report import GroupStatistics
 from penstock.client.consumer.groups.subscription import Mode
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from typing import Protocol
 
 from penstock.client.consumer.groups.group_service import GroupService
 from penstock.client.consumer.groups.membership import Membership
@@ -17,6 +17,7 @@ from penstock.client.options.config import ConsumerConfig
 from penstock.clock import Clock
 from penstock.errors import ApiError, RequestTimedOutError
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
+from penstock.tasks import watch
 
 ATTEMPT_MS = 10_000
 """One heartbeat is given up after so long, well within a session (45 s by default), and begun anew."""
@@ -24,8 +25,20 @@ ATTEMPT_MS = 10_000
 _log = logging.getLogger(__name__)
 
 
+class GroupTaskOwner(Protocol):
+    """The owner of a member's tasks."""
+
+    def on_changed(self) -> None:
+        """Something was learnt, or was decided."""
+        ...
+
+    def on_death(self, error: BaseException) -> None:
+        """The task has ended, which no code expects."""
+        ...
+
+
 class HeartbeatSender:
-    """`on_changed` is called after every answer, and when the member has left because nobody polls."""
+    """Tells its owner after every answer, and when the member has left because nobody polls."""
 
     def __init__(
         self,
@@ -33,14 +46,14 @@ class HeartbeatSender:
         service: GroupService,
         config: ConsumerConfig,
         clock: Clock,
-        on_changed: Callable[[], object],
+        owner: GroupTaskOwner,
     ) -> None:
         self._member = member
         self._service = service
         self._clock = clock
         self._attempt_ms = min(config.request_timeout_ms, ATTEMPT_MS)
         self._max_poll_interval_ms = config.max_poll_interval_ms
-        self._on_changed = on_changed
+        self._owner = owner
         self.polled_ms = clock.now_ms()
         self.in_poll = False  # a poll that waits for records is a sign of life
         self.sent = 0
@@ -53,12 +66,15 @@ class HeartbeatSender:
         self._ended.clear()
         if self._running is None or self._running.done():
             self._running = asyncio.ensure_future(self._run())
+            watch(self._running, self._owner.on_death)
 
     def wake(self) -> None:
         """Something may be due."""
         self._woken.set()
 
     async def _run(self) -> None:
+        broken_off = RequestTimedOutError("the heartbeat was broken off")  # of the task before this one, if any
+        self._member.on_error(broken_off, self._clock.now_ms())
         while self._member.state is not MembershipState.ABSENT:
             now_ms = self._clock.now_ms()
             left_ms = self.polled_ms + self._max_poll_interval_ms - now_ms
@@ -87,12 +103,9 @@ class HeartbeatSender:
         except ApiError as error:
             _log.debug("group %s: heartbeat: %s", request.group_id, error)
             self._member.on_error(error, self._clock.now_ms())
-        except BaseException:
-            self._member.on_error(RequestTimedOutError("the heartbeat was broken off"), self._clock.now_ms())
-            raise
         else:
             self._member.on_answer(answer, self._clock.now_ms())
-        self._on_changed()
+        self._owner.on_changed()
 
     def _leave_unpolled(self) -> None:
         before = self._member.state
@@ -103,7 +116,7 @@ class HeartbeatSender:
                 self._member.identity.group_id,
                 self._max_poll_interval_ms,
             )
-            self._on_changed()
+            self._owner.on_changed()
 
     async def wait_left(self, timeout_ms: int) -> bool:
         """True once the coordinator was told that the member leaves; False when time is up."""

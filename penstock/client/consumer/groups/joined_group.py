@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.cluster import ClusterClient
@@ -21,6 +20,7 @@ from penstock.client.consumer.groups.auto_commit import AutoCommit
 from penstock.client.consumer.groups.commits import Commits, MemberStamp, ToCommit
 from penstock.client.consumer.groups.group_service import GroupService
 from penstock.client.consumer.groups.heartbeat_sender import HeartbeatSender
+from penstock.client.consumer.groups.member_report import GroupStatistics
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import LOST, Identity, MembershipState
 from penstock.client.consumer.groups.preparation import Preparation
@@ -36,16 +36,6 @@ LEAVE_MS = 3_000
 time-out."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupStatistics:
-    """Counts since the consumer was made."""
-
-    heartbeats: int = 0
-    rebalances: int = 0
-    commits: int = 0
-    losses: int = 0
 
 
 class JoinedGroup:
@@ -78,14 +68,15 @@ class JoinedGroup:
         self.identity = identity
         self.member = Membership(identity, cluster.backoff)
         self._service = GroupService(cluster)
-        self.heartbeats = HeartbeatSender(self.member, self._service, config, self._clock, self._changed)
-        self.preparation = Preparation(cluster, self._service, self.member, self._changed, config.request_timeout_ms)
+        self.heartbeats = HeartbeatSender(self.member, self._service, config, self._clock, self)
+        self.preparation = Preparation(cluster, self._service, self.member, self, config.request_timeout_ms)
         self.commits = Commits(identity.group_id, cluster, self._service, self)
         self.auto_commit = AutoCommit(config.enable_auto_commit, config.auto_commit_interval_ms, self._clock.now_ms())
         self.mode = Mode.NONE
         self.wants_user = False
         self.finished: deque[tuple[OnCommitted, Committed, BaseException | None]] = deque()
         self._pinned: RebalanceStep | None = None
+        self._death: BaseException | None = None  # of a task of the group: the next poll raises it
         self._committed_before: frozenset[TopicPartition] = frozenset()
         self._is_last_done = True  # a poll is under way, or the user has closed the consumer in order
         self._counts = dict.fromkeys(("rebalances", "losses", "commits"), 0)
@@ -123,7 +114,7 @@ class JoinedGroup:
         self._cluster.track(subscription.topics)
         self.member.subscribe(subscription, self._clock.now_ms())
         self.heartbeats.begin()
-        self._changed()
+        self.on_changed()
 
     def maybe_begin_anew(self) -> None:
         """Begins what the program has cancelled among all tasks of its loop."""
@@ -160,7 +151,7 @@ class JoinedGroup:
             self._fetcher.touch()
         await self.commits.wait_idle()  # BEFORE it leaves: of no member they would be refused
         self.member.begin_leaving()
-        self._changed()
+        self.on_changed()
 
     async def leave(self, timeout_ms: int = LEAVE_MS) -> None:
         """Returns when the coordinator knows, or time is up."""
@@ -171,7 +162,7 @@ class JoinedGroup:
                 self.member.abandon()
         self.mode = Mode.NONE
         self._is_last_done = True
-        self._changed()
+        self.on_changed()
 
     def _drop_rest(self) -> None:
         """A consumer that nobody polls any more gives up what it has without a callback."""
@@ -185,6 +176,10 @@ class JoinedGroup:
         """The change whose callback is next; positions that are given up were committed before. Raises the
         coordinator's refusal of the member."""
         self.member.on_poll(self._clock.now_ms())
+        death, self._death = self._death, None
+        if death is not None:
+            self.maybe_begin_anew()
+            raise death
         while (step := self._pinned_or_next()) is not None and step is not self._pinned:
             commits = step.kind is StepKind.REVOKE and self.auto_commit.enabled
             if not commits or self._committed_before.issuperset(step.partitions):
@@ -195,7 +190,7 @@ class JoinedGroup:
             await self._commit_before(step)  # and then the coordinator may have said something else
         if step is None:
             refusal = self.member.take_refusal(self._clock.now_ms())
-            self._changed()
+            self.on_changed()
             if refusal is not None:
                 raise refusal
         return step
@@ -225,7 +220,7 @@ class JoinedGroup:
         self._pinned = None
         if step.kind is not StepKind.ASSIGN:
             self._make(step)
-        self._changed()
+        self.on_changed()
 
     def _make(self, step: RebalanceStep) -> None:
         """Changes what is fetched, and what the next heartbeat tells."""
@@ -272,14 +267,19 @@ class JoinedGroup:
 
         self.commit(offsets).add_done_callback(told)
 
-    def _changed(self) -> None:
+    def on_changed(self) -> None:
         """Something is to be looked up, told to the coordinator, or done by the user's thread, maybe."""
         self.preparation.begin()
-        is_lost = self.member.state in LOST
-        self.wants_user = is_lost or self._pinned is not None or self.member.step() is not None
+        has_step = self._pinned is not None or self.member.step() is not None
+        self.wants_user = has_step or self.member.state in LOST or self._death is not None
         self.heartbeats.wake()
         if self.wants_user:
             self._on_ready()
+
+    def on_death(self, error: BaseException) -> None:
+        """A task of the group has ended, which no code expects: the user is told, and the next poll begins it anew."""
+        self._death, self.wants_user = error, True
+        self._on_ready()
 
     # -- end -----------------------------------------------------------------------------------------------------------
 

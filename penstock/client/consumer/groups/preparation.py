@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.consumer.groups.group_service import GroupService
+from penstock.client.consumer.groups.heartbeat_sender import GroupTaskOwner
 from penstock.client.consumer.groups.membership import FENCED_BY, Membership
 from penstock.client.consumer.groups.membership_state import MEMBERS
 from penstock.client.consumer.groups.steps import CommittedPlace
 from penstock.errors import ApiError, PenstockError, StaleMemberEpochError
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
+from penstock.tasks import watch
 from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
 
 PARTITIONS_PER_CALL_MAX = 1_000
@@ -27,20 +29,20 @@ _log = logging.getLogger(__name__)
 
 
 class Preparation:
-    """One look-up at a time; `on_found` is called when something was learnt."""
+    """One look-up at a time; tells its owner what was learnt."""
 
     def __init__(
         self,
         cluster: ClusterClient,
         service: GroupService,
         member: Membership,
-        on_found: Callable[[], object],
+        owner: GroupTaskOwner,
         timeout_ms: int,
     ) -> None:
         self._cluster = cluster
         self._service = service
         self._member = member
-        self._on_found = on_found
+        self._owner = owner
         self._timeout_ms = timeout_ms
         self._running: asyncio.Task[None] | None = None
         self._closed = False
@@ -49,6 +51,7 @@ class Preparation:
         """Starts looking up, if something is wanted and nothing is under way."""
         if not self._closed and self._is_wanted() and (self._running is None or self._running.done()):
             self._running = asyncio.ensure_future(self._run())
+            watch(self._running, self._owner.on_death)
 
     def _is_wanted(self) -> bool:
         wanted = self._member.reconciliation
@@ -69,7 +72,7 @@ class Preparation:
             if not self._is_wanted():
                 break
             await asyncio.sleep(max(self._cluster.backoff.wait_ms(max(attempt, 1)), 1) / 1000)
-        asyncio.get_running_loop().call_soon(self._on_found)  # once this task is done, so that it may begin anew
+        asyncio.get_running_loop().call_soon(self._owner.on_changed)  # AFTER this task's end: it may begin anew
 
     def _left(self) -> tuple[int, int]:
         wanted = self._member.reconciliation
@@ -79,7 +82,7 @@ class Preparation:
         _log.debug("group %s: preparing its partitions: %s", self._member.identity.group_id, error)
         if isinstance(error, (StaleMemberEpochError, *FENCED_BY)):
             self._member.hasten(self._cluster.clock.now_ms())
-            self._on_found()
+            self._owner.on_changed()
         elif isinstance(error, ApiError) and not error.retriable:
             self._member.refuse(error)
 
@@ -102,10 +105,10 @@ class Preparation:
     async def _learn_places(self) -> None:
         partitions = list(self._member.reconciliation.unplaced)
         epoch = self._member.epoch
-        for result in await self._ask(partitions, self._member.identity.member_id, epoch):
-            if result.error is None:
-                self._member.reconciliation.learn_places({result.partition: _place(result)})
-            elif not result.error.retriable:
+        results = await self._ask(partitions, self._member.identity.member_id, epoch)
+        self._member.reconciliation.learn_places({r.partition: _place(r) for r in results if r.error is None})
+        for result in results:
+            if result.error is not None and not result.error.retriable:
                 raise result.error
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:

@@ -15,6 +15,7 @@ from penstock.errors import (
     ConfigError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    FencedMemberEpochError,
     GroupMaxSizeReachedError,
     InvalidTopicError,
     SubscriptionError,
@@ -466,6 +467,41 @@ def test_partitions_by_hand_are_not_committed_in_a_group_with_members() -> None:
         await b.assign([T[0]])
         with pytest.raises(CommitFailedError, match="the group has members, which alone commit"):
             await b.commit({T[0]: 1})
+
+    played(story)
+
+
+def test_a_coordinator_that_always_fences_is_not_stormed() -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        await stage.settle(a)
+        before = len(stage.network.asked)
+        stage.coordinator.fail("ConsumerGroupHeartbeat", *[FencedMemberEpochError("no")] * 10_000)
+        await stage.settle(a, rounds=120)  # a minute
+        asked = [method for _, method in stage.network.asked[before:] if method.endswith("Heartbeat")]
+        assert 50 < len(asked) < 90, "once a second, as the back-off says"
+
+    played(story)
+
+
+def test_an_error_that_no_code_expects_is_raised_by_a_poll_and_the_member_goes_on() -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        await stage.settle(a)
+        group = a._core.group
+        assert group is not None
+        member, on_answer = group.member, group.member.on_answer
+
+        def broken(*args: Any) -> None:
+            member.on_answer = on_answer  # type: ignore[method-assign]
+            raise ZeroDivisionError("a bug")
+
+        member.on_answer = broken  # type: ignore[method-assign]
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            await a.poll(timeout_ms=10_000)
+        before = len(stage.coordinator.heartbeats)
+        await stage.settle(a)
+        assert len(stage.coordinator.heartbeats) > before + 2
 
     played(story)
 

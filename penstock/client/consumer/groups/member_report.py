@@ -1,10 +1,22 @@
-"""The reasons why a member has nothing to read. Pure; runs on the loop."""
+"""A member's numbers, and the reasons why it has nothing to read, for people. Pure; runs on the loop."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from penstock.client.cluster.waiting import Waiting, error_text
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import MembershipState
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatistics:
+    """Counts since the consumer was made."""
+
+    heartbeats: int = 0
+    rebalances: int = 0
+    commits: int = 0
+    losses: int = 0
 
 
 def member_waits(member: Membership) -> tuple[Waiting, ...]:
