@@ -6,10 +6,9 @@ Not here: which group ids there may be, and that a request goes to the protocol 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
-from broker.groups.classic.group import ClassicGroup
+from broker.groups.classic.group import ClassicGroup, MemberBytes, bytes_of
 from broker.groups.classic.join import Joins
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.presence import Presence
@@ -33,21 +32,13 @@ from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupT
 from penstock.messages.groups.offsets import OffsetCommitRequest
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicStatistics:
-    """`rebalances_completed` counts generations that became stable since the shard was loaded."""
-
-    groups: int
-    members: int
-    rebalances_completed: int
-
-
 class ClassicGroups:
     """See the module. `groups` are all groups of the shard, of both protocols."""
 
     def __init__(self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn]) -> None:
         self._config = config
         self._groups = groups
+        self._tally = MemberBytes()
         self._rounds = Rounds(config, groups, timers)
         self._presence = Presence(self._rounds)
         self.handlers: GroupHandlers = {
@@ -64,11 +55,11 @@ class ClassicGroups:
         group = self._rounds.find(key.group)
         if value is None:
             if group is not None:
-                group.state = GroupState.DEAD
+                group.gone()
                 del self._groups[key.group]
             return
         if group is None:
-            group = self._groups[key.group] = ClassicGroup(key.group)
+            group = self._groups[key.group] = ClassicGroup(key.group, self._tally)
         group.replay(value)
 
     def loaded(self, turn: Turn, groups: Iterable[ClassicGroup] | None = None) -> None:
@@ -143,9 +134,18 @@ class ClassicGroups:
         """Generations that became stable since the shard was loaded."""
         return self._rounds.completed
 
-    def statistics(self) -> ClassicStatistics:
-        groups = list(self._all())
-        return ClassicStatistics(len(groups), sum(len(one.members) for one in groups), self._rounds.completed)
+    @property
+    def member_bytes(self) -> int:
+        """An estimate of the memory of all members, also of those that stand in no record yet."""
+        return self._tally.bytes
+
+    def adds(self, request: JoinGroupRequest) -> bool:
+        """True if the join may add a member, or make one larger."""
+        if (group := self._rounds.find(request.group_id)) is None:
+            return True
+        member_id = request.member_id or group.static_ids.get(request.group_instance_id or "", "")
+        member = group.members.get(member_id)
+        return member is None or bytes_of(request.protocols) > bytes_of(member.protocols)
 
     def _all(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]

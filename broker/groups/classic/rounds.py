@@ -81,11 +81,11 @@ class Rounds:
         """The id is kept for that time; the oldest one goes if there are too many, and its client asks for another."""
         if len(group.pending) >= PENDING_MAX:
             self.drop_pending(group, next(iter(group.pending)))
-        group.pending[member_id] = None
+        group.add_pending(member_id)
         self.expect(turn, group, member_id, within_ms)
 
     def drop_pending(self, group: ClassicGroup, member_id: str) -> None:
-        group.pending.pop(member_id, None)
+        group.drop_pending(member_id)
         self.end_session(group, member_id)
 
     def refuse(self, turn: Turn, group: ClassicGroup, member: ClassicMember, error: ApiError) -> None:

@@ -158,14 +158,16 @@ class Shard:
         return found
 
     def _adds(self, request: Any) -> bool:
-        """True if the request may add a group, or a member to one."""
+        """True if the request may add a group, or a member to one, or make a member larger."""
         if isinstance(request, OffsetCommitRequest):
             return request.group_id not in self.groups and request.group_id not in self.offsets.state
-        is_join = isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch == JOINS
-        if is_join or isinstance(request, JoinGroupRequest):
-            group = self.groups.get(request.group_id)
-            return group is None or request.member_id not in group.members
-        return False
+        if not isinstance(request, (JoinGroupRequest, ConsumerGroupHeartbeatRequest)):
+            return False
+        group = self.groups.get(request.group_id)
+        if isinstance(request, JoinGroupRequest) and not isinstance(group, ConsumerGroup):
+            return self._classic.adds(request)
+        joins = isinstance(request, JoinGroupRequest) or request.member_epoch == JOINS
+        return joins and (group is None or request.member_id not in group.members)
 
     def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
         states, types = ({word.lower() for word in words} for words in (request.states, request.types))
@@ -208,7 +210,7 @@ class Shard:
 
     def _tell_memory(self) -> None:
         """The node's estimate has this shard's."""
-        used = self._sizes.bytes + self.offsets.statistics().memory_bytes
+        used = self._sizes.bytes + self._classic.member_bytes + self.offsets.statistics().memory_bytes
         self._memory.changed(used - self._told_bytes)
         self._told_bytes = used
 
@@ -245,7 +247,7 @@ class Shard:
             members=sum(len(group.members) for group in groups),
             offsets=offsets.offsets,
             counts=self.counts,
-            bytes=self._sizes.bytes + offsets.memory_bytes,
+            bytes=self._sizes.bytes + self._classic.member_bytes + offsets.memory_bytes,
         )
 
     def __repr__(self) -> str:

@@ -231,6 +231,22 @@ def test_above_its_share_of_memory_nobody_is_added_and_those_who_are_there_go_on
     assert isinstance(core.consumer_member("more", MEMBER), ConsumerGroupHeartbeatResponse)
 
 
+def test_members_that_stand_in_no_record_yet_take_memory_too() -> None:
+    core = ShardCore(bytes_max=100_000)
+    large = (JoinGroupProtocol("range", b"m" * 20_000),)
+    answers = [
+        core.ask(JoinGroupRequest("g", SESSION_MS, 60_000, "", "consumer", large, f"static-{number}"), number)
+        for number in range(6)
+    ]
+    assert [type(answer) for answer in answers] == [type(None)] * 5 + [GroupMaxSizeReachedError]
+    assert core.shard.statistics().bytes > 100_000
+    again = JoinGroupRequest("g", SESSION_MS, 60_000, "", "consumer", large, "static-0")
+    assert core.ask(again, 6) is None  # in the place of the one before
+    larger = (JoinGroupProtocol("range", b"m" * 20_001),)
+    refused = core.ask(JoinGroupRequest("g", SESSION_MS, 60_000, "", "consumer", larger, "static-0"), 7)
+    assert isinstance(refused, GroupMaxSizeReachedError)
+
+
 def test_memory_is_given_back_when_a_shard_goes() -> None:
     core = three_kinds()
     core.reloaded()
