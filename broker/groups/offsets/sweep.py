@@ -90,6 +90,7 @@ class OffsetSweep:
         group_ids = dict.fromkeys(self._state.group_ids())
         if expires:
             group_ids.update(dict.fromkeys(self._groups.group_ids()))
+            self._empty_since_ms = {one: since for one, since in self._empty_since_ms.items() if one in group_ids}
         return _Pass(self._places(list(group_ids), None if expires else names), expires)
 
     def _places(self, group_ids: list[str], names: frozenset[str] | None) -> Iterator[tuple[str, str | None]]:
