@@ -1,4 +1,5 @@
-"""Every command of docs/command-line.md is parsed: its options are there, with values that they accept."""
+"""Every command of docs/command-line.md, and of the page about groups for operators, is parsed: its options are there,
+with values that they accept."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ import typer
 
 from penstock.cli.main import app
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "command-line.md"
-LINES = re.findall(r"(?m)^penstock .*$", PAGE.read_text(encoding="utf-8"))
+TOP = Path(__file__).resolve().parents[3]
+PAGES = (TOP / "docs" / "command-line.md", TOP / "ops" / "procedures" / "look-after-groups.md")
+LINES = [line for page in PAGES for line in re.findall(r"(?m)^penstock .*$", page.read_text(encoding="utf-8"))]
 ROOT = typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_of_the_page_is_parsed(line: str) -> None:
-    words = re.split(r" [<|] ", re.sub(r"\s{2,}#.*", "", line))[0]
+    words = re.split(r" [<>|] ", re.sub(r"\s{2,}#.*", "", line))[0]
     command, arguments = ROOT, shlex.split(words)[1:]
     while (found := getattr(command, "commands", {}).get(arguments[0] if arguments else "")) is not None:
         command, arguments = found, arguments[1:]
