@@ -29,6 +29,7 @@ from broker.kafka.schemas.groups.classic import (
     SyncGroupResponse,
 )
 from penstock.errors import ApiError, InconsistentGroupProtocolError
+from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.group_apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from penstock.messages.groups import classic_protocol as messages
 
@@ -121,15 +122,18 @@ def leave_group(asked: Asked, body: LeaveGroupRequest) -> Plan:
         leaving = tuple(
             messages.LeavingMember(one.member_id, one.group_instance_id, one.reason or "") for one in body.members
         )
-    left: messages.LeaveGroupResponse = yield Ask(LEAVE_GROUP.name, messages.LeaveGroupRequest(body.group_id, leaving))
-    told = [
-        MemberResponse(
-            member_id=one.member_id,
-            group_instance_id=one.group_instance_id,
-            error_code=code_of(one.error, LEAVE_GROUP.name, asked.version),
-        )
-        for one in left.members
-    ]
+    told: list[MemberResponse] = []
+    for at in range(0, max(len(leaving), 1), NAMES_MAX):  # the group is checked though nobody leaves
+        request = messages.LeaveGroupRequest(body.group_id, leaving[at : at + NAMES_MAX])
+        left: messages.LeaveGroupResponse = yield Ask(LEAVE_GROUP.name, request)
+        told += [
+            MemberResponse(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                error_code=code_of(one.error, LEAVE_GROUP.name, asked.version),
+            )
+            for one in left.members
+        ]
     if asked.version < LEAVE_FIRST_WITH_MANY:
         return LeaveGroupResponse(error_code=told[0].error_code)
     return LeaveGroupResponse(members=told)

@@ -28,6 +28,7 @@ from penstock.errors import (
     RequestTimedOutError,
     UnknownMemberIdError,
 )
+from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.groups import classic_protocol as messages
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
 
@@ -164,3 +165,20 @@ def test_each_of_many_members_that_leave_has_its_error(version: int) -> None:
     )
     read = read_by_client(failed, version)
     assert (read.error_code, read.members) == (24, [])
+
+
+def test_many_members_leave_in_turns() -> None:
+    members = [MemberIdentity(member_id=f"m{n}") for n in range(NAMES_MAX + 1)]
+    plan = leave_group(asked(5), LeaveGroupRequest(group_id="g", members=members))
+    first = first_ask(plan, "LeaveGroup").members
+    left = tuple(messages.LeftMember(one.member_id) for one in first)
+    second = plan.send(messages.LeaveGroupResponse(left)).body.members
+    assert (len(first), [one.member_id for one in second]) == (NAMES_MAX, [f"m{NAMES_MAX}"])
+    read = read_by_client(ended(plan, messages.LeaveGroupResponse((messages.LeftMember(f"m{NAMES_MAX}"),))), 5)
+    assert [one.member_id for one in read.members] == [one.member_id for one in members]
+
+
+def test_a_request_in_which_nobody_leaves_is_asked_too() -> None:
+    plan = leave_group(asked(5), LeaveGroupRequest(group_id="g"))
+    assert first_ask(plan, "LeaveGroup").members == ()
+    assert read_by_client(ended(plan, messages.LeaveGroupResponse()), 5).error_code == 0
