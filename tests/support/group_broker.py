@@ -22,6 +22,7 @@ from broker.groups.coordinator.offsets_topic import OffsetsTopic
 from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
 from broker.groups.group_config import GroupConfig
 from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request
 from broker.replication.durability import Durability
@@ -67,7 +68,7 @@ class GroupBroker:
         self._loader = ShardLoader(THREADS, clock.now_ms, lambda: None)
         topics, memory = ImageTopics(lambda: self.image), GroupMemory(1 << 30)
         ports = ShardPorts(
-            make_core=partial(Shard, GroupConfig(), memory),
+            make_core=partial(Shard, GroupConfig(), memory, GroupTotals()),
             logs=LeaderAppends(Durability(self.group_commit, log_starts), traffic, clock),
             loader=self._loader,
             topics=topics,

@@ -18,7 +18,7 @@ from broker.groups.coordinator.image_topics import ImageTopics
 from broker.groups.coordinator.led_shard import LedShard
 from broker.groups.coordinator.many_groups import MANY_GROUPS, JoinedAnswer, JoinedList
 from broker.groups.coordinator.offsets_topic import OffsetsTopic
-from broker.groups.coordinator.shard_ports import ShardPorts
+from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
 from broker.groups.turn import Client
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
@@ -72,7 +72,8 @@ class GroupCoordinator:
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """As a publisher of the metadata."""
-        if self._shards and (news := self._topics.published(delta, image)):
+        news = self._topics.published(delta, image)
+        if news:
             for shard in self._shards.values():
                 shard.topics_changed(news.changed, news.deleted)
 
@@ -83,9 +84,12 @@ class GroupCoordinator:
         self._shard_of(group_id).submit(_answers(request), body, _client(request))
 
     def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several groups of any shards, or about all groups here (ListGroups)."""
+        """A request about several groups of any shards, or about all groups here (ListGroups).
+
+        A list leaves out a partition that cannot be read: its groups are nowhere else, and an operator needs the
+        others. While one is being loaded there is no list, because it would be taken for a whole one."""
         if isinstance(body, ListGroupsRequest):
-            shards = tuple(self._shards.values())
+            shards = [shard for shard in self._shards.values() if shard.state is not ShardState.FAILED]
             joined_list = JoinedList(len(shards), _answers(request))
             for shard in shards:
                 shard.submit(joined_list, body, _client(request))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.groups.coordinator.partition_of import GROUP_ID_CHARACTERS_MAX, partition_of
+from broker.groups.coordinator.shard_ports import ShardState
 from metadata.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.errors import (
     CoordinatorLoadInProgressError,
@@ -29,7 +30,9 @@ from penstock.messages.groups.offsets import (
     OffsetFetchGroup,
     OffsetFetchRequest,
 )
+from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
+from storage.append.append_origin import COORDINATOR
 from tests.support.group_broker import ME, OFFSETS_ID, OTHER, TOPIC_ID, GroupBroker
 
 MEMBER = "m" * 22
@@ -194,6 +197,24 @@ def test_a_list_of_a_broker_without_groups_is_empty_and_of_one_that_loads_an_err
         await broker.active()
 
     run(scenario, has_topic=False)
+
+
+def test_a_list_leaves_out_the_groups_that_nobody_can_read() -> None:
+    async def scenario(broker: GroupBroker) -> None:
+        await commit_all(broker)
+        damaged = build_batch([b"\x00\x03"], keys=[b"\x00\x01\x00\x01g"], timestamps_ms=0)
+        broker.partition(0).append_as_leader(damaged, 1, 0, 0, COORDINATOR)
+        broker.elect(OTHER, 0)
+        await broker.until(lambda: len(list(broker.coordinator.shards)) == 3)
+        broker.elect(ME, 0)
+        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.shards))
+        listed = await broker.answered(broker.submit_each(ListGroupsRequest()))
+        assert {group.group_id for group in listed.groups} == {one for one in GROUPS if partition_of(one, 4) != 0}
+        of_it = next(one for one in GROUPS if partition_of(one, 4) == 0)
+        answer = await broker.answered(broker.submit(commit(of_it, 1)))
+        assert isinstance(answer, CoordinatorNotAvailableError) and "offset 2" in str(answer)
+
+    run(scenario)
 
 
 def test_acks_of_all_replicas_are_waited_for_and_a_lost_lead_is_an_error() -> None:
