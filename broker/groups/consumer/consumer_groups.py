@@ -41,7 +41,7 @@ class ConsumerGroups:
         self._config = config
         self._groups = groups
         self._views = SubscribedTopics()
-        epochs = GroupEpochs(config, self._views)
+        epochs = GroupEpochs(config, groups, self._views, timers)
         self._departures = Departures(config, groups, epochs, timers, classic)
         self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays

@@ -54,6 +54,10 @@ class ConsumerGroup:
     changed: set[str] | None = field(default=None, compare=False)
     """Topics that came or went since the patterns were resolved; None: any may have."""
 
+    assigned_at_ms: int = field(default=0, compare=False)
+    """When its last target was computed, in the time of turns; 0: not since it was loaded."""
+    assignment_work: int = field(default=0, compare=False)
+    """How much that was: partitions and subscriptions."""
     epoch_without_target: int = field(default=-1, compare=False)
     """The epoch whose target fits into no record."""
 

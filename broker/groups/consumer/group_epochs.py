@@ -2,12 +2,16 @@
 
 Topics are looked at when a member's heartbeat comes, and only if news of them came since the last look: an idle group
 costs nothing, and a deleted topic does not wake ten thousand groups at once.
+
+A target that is much work to compute is not computed with each of 300 joins, but so seldom that it takes a fifth of the
+event loop's time at most; until then members get what the last one gives them.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from broker.groups.consumer import changes, targets
 from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
@@ -15,17 +19,28 @@ from broker.groups.consumer.record_room import names_fit, targets_fit
 from broker.groups.consumer.regex import matching
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.group_config import GroupConfig
+from broker.groups.timers import Timers
 from broker.groups.turn import Turn
 
 _log = logging.getLogger(__name__)
 NO_VERSION: Final = 0
 """Kafka keeps the version of the metadata that a pattern was resolved against; here, the changed names are kept."""
 
+SMALL_WORK: Final = 5_000
+"""Partitions and subscriptions whose target is computed at once: some milliseconds."""
+WORK_PER_MS: Final = 100
+"""A group's targets take so many partitions and subscriptions in a millisecond on the whole, and five times as many
+while one is computed."""
+
 
 class GroupEpochs:
-    def __init__(self, config: GroupConfig, views: SubscribedTopics) -> None:
+    def __init__(
+        self, config: GroupConfig, groups: Mapping[str, Any], views: SubscribedTopics, timers: Timers[Turn]
+    ) -> None:
         self._config = config
+        self._groups = groups
         self._views = views
+        self._timers = timers
 
     def refresh(self, turn: Turn, group: ConsumerGroup, changed: bool) -> None:
         """Begin a new epoch if the members `changed`, or if the topics that they read did; assign what is not assigned
@@ -38,7 +53,7 @@ class GroupEpochs:
             group.stale = False
             group.changed = set()
         if group.epoch > group.assignment_epoch and group.epoch != group.epoch_without_target:
-            self._assign(turn, group)
+            self._assign_soon(turn, group)
 
     def bump(self, turn: Turn, group: ConsumerGroup) -> None:
         """Begin a new epoch: a member is gone. The next heartbeat of another one assigns."""
@@ -73,9 +88,25 @@ class GroupEpochs:
                 _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
         return different
 
+    def _assign_soon(self, turn: Turn, group: ConsumerGroup) -> None:
+        """Now, if the last target is long enough ago for the work that it was; or else when it is."""
+        due_ms = group.assigned_at_ms + group.assignment_work // WORK_PER_MS
+        if group.assignment_work <= SMALL_WORK or turn.now_ms >= due_ms or not group.assignment_epoch:
+            self._assign(turn, group)
+            return
+        name, group_id = ("consumer assignment", group.group_id), group.group_id
+        if self._timers.due_ms(name) is None:
+            self._timers.set(name, due_ms, lambda later: self._due(later, group_id))
+
+    def _due(self, turn: Turn, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup) and group.members:
+            self.refresh(turn, group, False)
+
     def _assign(self, turn: Turn, group: ConsumerGroup) -> None:
         assignor = targets.assignor_of(group, self._config.group_consumer_assignors)
-        found = targets.new_targets(group, turn.topics, assignor)
+        found, group.assignment_work = targets.new_targets(group, turn.topics, assignor)
+        group.assigned_at_ms = turn.now_ms
         if targets_fit(self._config, group.group_id, found):
             changes.write_targets(turn, group, found, group.epoch)
         else:

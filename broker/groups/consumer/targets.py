@@ -26,8 +26,9 @@ def assignor_of(group: ConsumerGroup, allowed: tuple[str, ...]) -> str:
     return min(asked, key=lambda name: (-asked[name], allowed.index(name))) if asked else allowed[0]
 
 
-def new_targets(group: ConsumerGroup, topics: KnownTopics, assignor: str) -> dict[str, Assignment]:
-    """A target for each member."""
+def new_targets(group: ConsumerGroup, topics: KnownTopics, assignor: str) -> tuple[dict[str, Assignment], int]:
+    """A target for each member, and how much work that was: the number of partitions, and of subscriptions where they
+    differ."""
     known: dict[str, AssignedTopic] = {}
     ids: dict[str, str] = {}
     for name in group.subscribed():
@@ -36,16 +37,19 @@ def new_targets(group: ConsumerGroup, topics: KnownTopics, assignor: str) -> dic
             known[topic.topic_id] = AssignedTopic(topic.topic_id, topic.partitions, topic.racks)
             ids[name] = topic.topic_id
     of_names: dict[frozenset[str], frozenset[str]] = {}
-    candidates: list[SubscribedMember] = []
+    subscribers: list[SubscribedMember] = []
     for member in group.members.values():
         names = group.subscription_of(member)
         topic_ids = of_names.get(names)
         if topic_ids is None:
             topic_ids = of_names[names] = frozenset(ids[name] for name in names if name in ids)
         target = group.target_of(member.member_id)
-        candidates.append(SubscribedMember(member.member_id, member.instance_id, member.rack_id, topic_ids, target))
-    found = ASSIGNORS[assignor](candidates, known)
-    return {member_id: found.get(member_id, NOTHING) for member_id in group.members}
+        subscribers.append(SubscribedMember(member.member_id, member.instance_id, member.rack_id, topic_ids, target))
+    found = ASSIGNORS[assignor](subscribers, known)
+    work = sum(topic.partitions for topic in known.values()) + len(subscribers)
+    if len(of_names) > 1:
+        work += sum(len(one.topic_ids) for one in subscribers)
+    return {member_id: found.get(member_id, NOTHING) for member_id in group.members}, work
 
 
 def topic_hash(topic: TopicFacts) -> bytes:

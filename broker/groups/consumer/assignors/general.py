@@ -13,6 +13,9 @@ from heapq import heapify, heapreplace
 from broker.groups.consumer.assignors.problem import SubscribedMember, Topics, in_fixed_order
 from broker.groups.consumer.member import Assignment
 
+Has = dict[int, list[int]]
+"""The partitions of one topic, by the place of the member that has some of them."""
+
 
 def general(candidates: Sequence[SubscribedMember], topics: Topics) -> dict[str, Assignment]:
     members = in_fixed_order(candidates)
@@ -23,19 +26,19 @@ def general(candidates: Sequence[SubscribedMember], topics: Topics) -> dict[str,
     # Topics with few subscribers first: the members of the others can make up for them.
     order = sorted(subscribers, key=lambda topic_id: (len(subscribers[topic_id]), topic_id))
     counts = [0] * len(members)
-    has: dict[str, dict[int, list[int]]] = {}
-    free: dict[str, list[int]] = {}
+    has: dict[str, Has] = {topic_id: {} for topic_id in order}
+    free = {topic_id: bytearray(b"\1") * topics[topic_id].partitions for topic_id in order}
+    for index, member in enumerate(members):
+        counts[index] = _keep(index, member, has, free)
     for topic_id in order:
-        has[topic_id], free[topic_id] = _kept(members, subscribers[topic_id], topic_id, topics[topic_id].partitions)
-        for index, partitions in has[topic_id].items():
-            counts[index] += len(partitions)
-    for topic_id in order:
-        _give(free[topic_id], has[topic_id], subscribers[topic_id], members, counts, topics[topic_id].racks)
+        left = [partition for partition, flag in enumerate(free[topic_id]) if flag]
+        if left:
+            _give(left, has[topic_id], subscribers[topic_id], members, counts, topics[topic_id].racks)
     moved = True
     while moved:
-        moved = False
+        moved, lowest = False, min(counts, default=0)
         for topic_id in order:
-            moved = _level(has[topic_id], subscribers[topic_id], counts) or moved
+            moved = _level(has[topic_id], subscribers[topic_id], counts, lowest) or moved
     found: dict[str, dict[str, frozenset[int]]] = {member.member_id: {} for member in members}
     for topic_id, owners in has.items():
         for index, partitions in owners.items():
@@ -44,58 +47,63 @@ def general(candidates: Sequence[SubscribedMember], topics: Topics) -> dict[str,
     return dict(found)
 
 
-def _kept(
-    members: list[SubscribedMember], subscribers: list[int], topic_id: str, count: int
-) -> tuple[dict[int, list[int]], list[int]]:
-    """The partitions of the topic that subscribers have, and those that none has."""
-    flags = bytearray(b"\1") * count
-    has: dict[int, list[int]] = {index: [] for index in subscribers}
-    for index in subscribers:
-        for partition in sorted(members[index].target.get(topic_id, ())):
-            if partition < count and flags[partition]:
-                flags[partition] = 0
-                has[index].append(partition)
-    return has, [partition for partition, flag in enumerate(flags) if flag]
+def _keep(index: int, member: SubscribedMember, has: dict[str, Has], free: dict[str, bytearray]) -> int:
+    """Leave the member what it has of topics that it subscribes to, but for what one before it has; how much that
+    is."""
+    count = 0
+    for topic_id, partitions in member.target.items():
+        if topic_id not in member.topic_ids:
+            continue
+        flags = free[topic_id]
+        kept = [partition for partition in sorted(partitions) if partition < len(flags) and flags[partition]]
+        for partition in kept:
+            flags[partition] = 0
+        if kept:
+            has[topic_id][index] = kept
+            count += len(kept)
+    return count
 
 
 def _give(
-    free: list[int],
-    has: dict[int, list[int]],
+    left: list[int],
+    has: Has,
     subscribers: list[int],
     members: list[SubscribedMember],
     counts: list[int],
     racks: Sequence[frozenset[str]],
 ) -> None:
-    """Each to the subscriber with the fewest; of these to one in a replica's rack, if there is one."""
-    if not free:
-        return
+    """To the subscriber with the fewest, one after the other: one that has a replica in its rack, if there is one."""
     heap = [(counts[index], index) for index in subscribers]
     heapify(heap)
-    for partition in free:
-        near = racks[partition] if partition < len(racks) else frozenset()
+    near: dict[str, list[int]] = {}
+    for partition in reversed(left):
+        for rack in racks[partition] if partition < len(racks) else ():
+            near.setdefault(rack, []).append(partition)
+    rest, in_order = set(left), iter(left)
+    while rest:
         count, index = heap[0]
-        if near and members[index].rack_id not in near:
-            found = next((i for c, i in heap if c == count and members[i].rack_id in near), None)
-            if found is not None:
-                has[found].append(partition)
-                counts[found] += 1
-                heap[heap.index((count, found))] = (count + 1, found)
-                heapify(heap)
-                continue
-        has[index].append(partition)
-        counts[index] += 1
-        heapreplace(heap, (counts[index], index))
+        local = near.get(members[index].rack_id or "", [])
+        while local and local[-1] not in rest:
+            local.pop()
+        partition = local.pop() if local else next(one for one in in_order if one in rest)
+        rest.remove(partition)
+        has.setdefault(index, []).append(partition)
+        counts[index] = count + 1
+        heapreplace(heap, (count + 1, index))
 
 
-def _level(has: dict[int, list[int]], subscribers: list[int], counts: list[int]) -> bool:
-    """Move partitions of one topic from its fullest owners to its emptiest subscribers; True if one moved."""
+def _level(has: Has, subscribers: list[int], counts: list[int], lowest: int) -> bool:
+    """Move partitions of one topic from its fullest owners to its emptiest subscribers; True if one moved. No member
+    has fewer than `lowest`."""
     moved = False
     while True:
-        fullest = max((index for index in subscribers if has[index]), key=lambda i: (counts[i], i), default=None)
-        emptiest = min(subscribers, key=lambda i: (counts[i], i))
-        if fullest is None or counts[fullest] - counts[emptiest] < 2:
+        fullest = max((index for index, partitions in has.items() if partitions), key=counts.__getitem__, default=None)
+        if fullest is None or counts[fullest] - lowest < 2:
             return moved
-        has[emptiest].append(has[fullest].pop())
+        emptiest = min(subscribers, key=counts.__getitem__)
+        if counts[fullest] - counts[emptiest] < 2:
+            return moved
+        has.setdefault(emptiest, []).append(has[fullest].pop())
         counts[fullest] -= 1
         counts[emptiest] += 1
         moved = True

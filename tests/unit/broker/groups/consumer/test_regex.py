@@ -1,0 +1,110 @@
+"""Subscriptions by pattern: RE2, whole names, followed as topics come and go, and bounded whatever a client writes."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import pytest
+
+from broker.groups.consumer.regex import PROGRAM_SIZE_MAX, matching
+from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
+from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
+from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere, settle
+
+
+def by_pattern(here: ConsumerShard, member_id: str, pattern: str) -> ConsumerHere:
+    return ConsumerHere(here, member_id, subscribed_topic_regex=pattern)
+
+
+def topics_of(here: ConsumerShard, member: ConsumerHere) -> set[str]:
+    names = {facts.topic_id: name for name, facts in here.topics.facts.items()}
+    return {names[topic_id] for topic_id, _ in member.partitions}
+
+
+def test_a_pattern_means_whole_names() -> None:
+    assert matching("a.*|b", ["a", "ab", "b", "bc", "cab"]) == {"a", "ab", "b"}
+    assert matching("", ["a"]) == set()
+
+
+def test_a_pattern_is_resolved_with_the_join_and_follows_topics() -> None:
+    here = ConsumerShard(TopicsHere(orders_eu=2, orders_us=2, other=2))
+    member = by_pattern(here, "a", "orders_.*")
+    member.beat()
+    assert topics_of(here, member) == {"orders_eu", "orders_us"}
+    here.topics.add("orders_jp", 1)
+    here.topics_changed("orders_jp")
+    del here.topics.facts["orders_eu"]
+    here.topics_changed("orders_eu")
+    settle(member)
+    assert topics_of(here, member) == {"orders_us", "orders_jp"}
+    here.topics.add("strange", 1)
+    written = len(here.log)
+    here.topics_changed("strange")
+    member.beat()
+    assert len(here.log) == written
+
+
+def test_what_changed_while_no_coordinator_looked_is_found_after_a_load() -> None:
+    here = ConsumerShard(TopicsHere(a1=1))
+    member = by_pattern(here, "a", "a.")
+    member.beat()
+    here.topics.add("a2", 1)
+    here.reload()
+    settle(member)
+    assert topics_of(here, member) == {"a1", "a2"}
+
+
+def test_names_and_a_pattern_add_up_and_a_pattern_nobody_has_is_dropped() -> None:
+    here = ConsumerShard(TopicsHere(a1=1, a2=1, b=1))
+    member = ConsumerHere(here, "a", "b", subscribed_topic_regex="a.")
+    member.beat()
+    assert topics_of(here, member) == {"a1", "a2", "b"}
+    assert here.group().is_subscribed("a1") and here.group().is_subscribed("b")
+    member.fields["subscribed_topic_regex"] = ""
+    member.beat(subscribed_topic_regex="")
+    settle(member)
+    assert topics_of(here, member) == {"b"}
+    assert here.group().regexes == {} and not here.group().is_subscribed("a1")
+    tombstones = [key for key, value in here.decoded() if value is None]
+    assert ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="a.") in tombstones
+
+
+def test_members_with_one_pattern_share_what_it_stands_for() -> None:
+    here = ConsumerShard(TopicsHere(a1=2, a2=2))
+    first, second = by_pattern(here, "x", "a."), by_pattern(here, "y", "a.")
+    first.beat()
+    second.beat()
+    settle(first, second)
+    assert len(first.partitions) == len(second.partitions) == 2
+    first.leave()
+    assert list(here.group().regexes) == ["a."]
+    second.leave()
+    assert here.group().regexes == {}
+
+
+def test_a_pattern_that_means_more_than_a_record_holds_is_refused() -> None:
+    here = ConsumerShard(TopicsHere(**{f"t{number:0200d}": 1 for number in range(6)}), record_bytes_max=1_700)
+    with pytest.raises(InvalidRequestError, match="fit into no record"):
+        by_pattern(here, "a", "t.*").beat()
+    assert not here.log
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a|b)*a(a|b){12}", "(a*)*b", "(.*a){20}", "[a-z]{1,30}[a-z]{1,30}x", "(?:a?){300}a{300}"]
+)
+def test_a_hostile_pattern_takes_time_linear_in_the_names(pattern: str) -> None:
+    """In the mean well below a tenth of a millisecond a name; a backtracking engine would not come back."""
+    names = ["ab" * 120 + str(number) for number in range(300)]
+    began = process_time()
+    try:
+        matching(pattern, names)
+    except InvalidRegularExpressionError:
+        return
+    assert process_time() - began < 3, "the largest program that is let in took too long"
+
+
+def test_a_pattern_has_a_size_at_most() -> None:
+    with pytest.raises(InvalidRegularExpressionError, match="too large"):
+        matching(f"(?:abcdefghij){{{PROGRAM_SIZE_MAX // 10}}}abc", ["a"])
+    with pytest.raises(InvalidRegularExpressionError, match="1000 at most"):
+        matching("a|" * 600, ["a"])
