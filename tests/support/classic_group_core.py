@@ -80,14 +80,19 @@ class ClassicGroupCore:
         self._ids += 1
         return str(self._ids)
 
-    def loaded_again(self) -> ClassicGroupCore:
-        """Another coordinator, which has read the log."""
+    def replayed(self) -> ClassicGroupCore:
+        """Another coordinator, which has read the log and has not begun its members' sessions."""
         other = ClassicGroupCore(self.config, self.now_ms, self._ids)
         for key_bytes, value_bytes in self.log:
             record = decode_group_record(key_bytes, value_bytes)
             assert record is not None
             other.replay(*record)
         other.log = list(self.log)
+        return other
+
+    def loaded_again(self) -> ClassicGroupCore:
+        """Another coordinator, which has read the log."""
+        other = self.replayed()
         turn = other.turn()
         other.core.loaded(turn)
         other.end(turn)

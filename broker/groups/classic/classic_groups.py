@@ -63,12 +63,14 @@ class ClassicGroups:
         group.replay(value)
 
     def loaded(self, turn: Turn, groups: Iterable[ClassicGroup] | None = None) -> None:
-        """Members of a loaded group have a session's time to be heard; a stable group goes on, unless
-        it has to rebalance after it came from the other protocol. All groups, or these."""
+        """Members of a loaded group have a session's time to be heard. A stable group goes on, unless it is too large
+        or came from the other protocol: then it rebalances. All groups, or these; they may have had requests already.
+        """
         for group in self._all() if groups is None else groups:
             for member in group.members.values():
-                self._rounds.restart_session(turn, group, member)
-            if len(group.members) > self._config.group_max_size or group.came_from_consumer_protocol:
+                self._rounds.start_session(turn, group, member)
+            is_over = len(group.members) > self._config.group_max_size
+            if group.state is GroupState.STABLE and (is_over or group.came_from_consumer_protocol):
                 self._rounds.prepare(turn, group)
 
     def unloaded(self) -> list[tuple[Ticket, ApiError]]:

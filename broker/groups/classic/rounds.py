@@ -53,6 +53,11 @@ class Rounds:
     def restart_session(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
         self.expect(turn, group, member.member_id, member.session_timeout_ms)
 
+    def start_session(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
+        """Nothing for a member that was heard already."""
+        if self._timers.due_ms(("session", group.group_id, member.member_id)) is None:
+            self.restart_session(turn, group, member)
+
     def expect(self, turn: Turn, group: ClassicGroup, member_id: str, within_ms: int) -> None:
         """The member, or the id that was handed out, is dropped after that time."""
         group_id = group.group_id

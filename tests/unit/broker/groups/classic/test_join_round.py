@@ -252,6 +252,23 @@ def test_a_group_over_its_size_after_a_load_rebalances() -> None:
     assert core.loaded_again().group().state is GroupState.PREPARING_REBALANCE
 
 
+def test_a_group_that_was_asked_before_its_sessions_began_is_loaded_all_the_same() -> None:
+    core = ClassicGroupCore()
+    leader, _, third = core.stable(3)
+    core.config = GroupConfig(group_max_size=2)
+    loaded = core.replayed()
+    again = loaded.send(join(member_id=leader.member_id, session_timeout_ms=2 * REBALANCE_MS))
+    new = loaded.send(join(requires_known_member_id=False))
+    turn = loaded.turn()
+    loaded.core.loaded(turn)
+    loaded.end(turn)
+    assert loaded.group().state is GroupState.PREPARING_REBALANCE
+    loaded.advance(SESSION_MS)
+    assert {one.member_id for one in loaded.joined(again).members} == {leader.member_id, loaded.joined(new).member_id}
+    with pytest.raises(UnknownMemberIdError):
+        loaded.ask(beat(third))
+
+
 def test_the_requests_of_a_round_are_each_answered_once() -> None:
     core = ClassicGroupCore()
     members = core.generation(3)
