@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from tests.simulation.cluster.drawn_groups import with_groups
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -156,7 +157,8 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_growth(draw, _with_balance(draw, plan))
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
-    return _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
+    plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
+    return with_groups(plan)
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:

@@ -201,6 +201,42 @@ class KafkaReaderPlan:
     has_session: bool = True
 
 
+class MemberKind(StrEnum):
+    """The client of a member, and the protocol of its group."""
+
+    CONSUMER = "a small client of Kafka's protocol, by the consumer protocol (KIP-848)"
+    CLASSIC = "a small client of Kafka's protocol, by the classic protocol"
+    OURS = "AsyncConsumer"
+    BOOKKEEPER = "none: it keeps offsets in a group without members"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPlan:
+    """A member of a group. A static one has an instance id. `by_name`: its offsets may come by the topics' names."""
+
+    kind: MemberKind
+    pause_s: float
+    is_static: bool = False
+    assignor: str | None = None
+    """Of the coordinator: uniform, range or its default."""
+    by_name: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group that reads the topics from their beginnings. `strategy` is that of classic members."""
+
+    name: str
+    topics: tuple[str, ...]
+    members: tuple[MemberPlan, ...]
+    strategy: str = "range"
+
+    @property
+    def is_even(self) -> bool:
+        """True if the shares of its members differ by one partition at most: `range` deals out topic by topic."""
+        return len(self.topics) == 1 or all(each.kind is MemberKind.CLASSIC for each in self.members)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """See the module."""
@@ -224,7 +260,8 @@ class Plan:
     """Each broker has a listener OUTSIDE besides, and clients may go to no other."""
     kafka_writers: tuple[KafkaWriterPlan, ...] = ()
     kafka_readers: tuple[KafkaReaderPlan, ...] = ()
-    """With any of these two, each broker has a listener KAFKA."""
+    groups: tuple[GroupPlan, ...] = ()
+    """With any of these three, each broker has a listener KAFKA."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -232,7 +269,7 @@ class Plan:
 
     @property
     def has_kafka(self) -> bool:
-        return bool(self.kafka_writers or self.kafka_readers)
+        return bool(self.kafka_writers or self.kafka_readers or self.groups)
 
     @property
     def voters(self) -> tuple[int, ...]:

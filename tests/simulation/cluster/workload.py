@@ -28,6 +28,7 @@ from tests.simulation.cluster.clients.keyed import keyed_topics
 from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
 from tests.simulation.cluster.fibers import FiberThreads
+from tests.simulation.cluster.groups.group import Group
 from tests.simulation.cluster.kafka.readers import KafkaReader
 from tests.simulation.cluster.kafka.writers import KafkaWriter
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
@@ -112,6 +113,7 @@ class Clients:
         self.refused: Counter[str] = Counter()
         """Calls of operators, and errors that they were told, by their names."""
         self.keyed = keyed_topics(self)
+        self.groups = [Group(self, each) for each in plan.groups]
         self.possible_duplicates: dict[int, int] = {}
         self._sent: Counter[int] = Counter()
         """By writer: the next sequence."""
@@ -138,10 +140,14 @@ class Clients:
     @property
     def is_idle(self) -> bool:
         """Whatever was begun has ended; the error of a task that failed is raised."""
+        return self.raise_failures() == len(self._tasks)
+
+    def raise_failures(self) -> int:
+        """How many tasks have ended."""
         done = [task for task in self._tasks if task.done()]
         for task in done:
             task.result()
-        return len(done) == len(self._tasks)
+        return len(done)
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -371,6 +377,7 @@ class Clients:
             *(self._reader(number, plan).read() for number, plan in enumerate(self.plan.readers)),
             *(KafkaReader(self, number, plan).read() for number, plan in enumerate(self.plan.kafka_readers)),
             *(topic.read() for topic in self.keyed),
+            *(member for group in self.groups for member in group.works()),
         ]
 
     def _reader(self, number: int, plan: ReaderPlan) -> Reader | CheckpointReader:

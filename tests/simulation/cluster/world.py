@@ -51,6 +51,8 @@ PORT = 9192
 OUTSIDE_STEP = 400
 KAFKA_STEP = 600
 """Above the port of BROKER."""
+GROUP_SECONDS = 20.0
+"""A session, the time that a rebalance may take, and what members wait between two tries, some times over."""
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -325,6 +327,7 @@ class World:
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
         clients.count_partitions(self.invariants.metadata.newest)
+        self._until(lambda: not self._unrest(), GROUP_SECONDS, "I64: every group is stable")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
         clients.spawn(read_final(clients))
@@ -345,6 +348,11 @@ class World:
         self.at(when_s, lambda: reached.append(True))
         self.scheduler.run(reached)
 
+    def _unrest(self) -> list[str]:
+        """Why groups are not stable. A member that has failed is an error of the story."""
+        self.clients.raise_failures()
+        return [text for group in self.clients.groups if (text := group.unrest())]
+
     def _until(self, has_come: Callable[[], bool], seconds: float, what: str) -> None:
         """Looked at now and then: `has_come` may cost something."""
         limit_s = self.scheduler.now_s + seconds
@@ -362,6 +370,7 @@ class World:
             else:
                 yield f"{machine.name}: {node.status()}"
         yield from self._isr_troubles()
+        yield from self._unrest()
 
     def all_in_service(self) -> bool:
         return all(machine.is_in_service for machine in self.machines)

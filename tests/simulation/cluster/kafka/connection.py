@@ -16,6 +16,28 @@ from typing import Any, NamedTuple
 
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
+from broker.kafka.schemas.groups.classic import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from broker.kafka.schemas.groups.consumer import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
+from broker.kafka.schemas.groups.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from broker.kafka.schemas.offsets import ListOffsetsRequest, ListOffsetsResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
@@ -36,6 +58,16 @@ RESPONSES: dict[type[Any], type[Any]] = {
     ListOffsetsRequest: ListOffsetsResponse,
     MetadataRequest: MetadataResponse,
     ProduceRequest: ProduceResponse,
+    FindCoordinatorRequest: FindCoordinatorResponse,
+    JoinGroupRequest: JoinGroupResponse,
+    SyncGroupRequest: SyncGroupResponse,
+    HeartbeatRequest: HeartbeatResponse,
+    LeaveGroupRequest: LeaveGroupResponse,
+    ConsumerGroupHeartbeatRequest: ConsumerGroupHeartbeatResponse,
+    OffsetCommitRequest: OffsetCommitResponse,
+    OffsetFetchRequest: OffsetFetchResponse,
+    OffsetDeleteRequest: OffsetDeleteResponse,
+    DeleteGroupsRequest: DeleteGroupsResponse,
 }
 WANTED = {
     ApiVersionsRequest: 3,

@@ -22,6 +22,7 @@ from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.configs import CONFIGS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
+from tests.simulation.cluster.mutants.groups import GROUPS
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.kafka import KAFKA
@@ -54,6 +55,7 @@ MUTANTS = (
     *GROWTH,
     *CONFIGS,
     *KAFKA,
+    *GROUPS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""

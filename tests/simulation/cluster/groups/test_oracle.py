@@ -1,0 +1,89 @@
+"""The oracle of groups finds what cannot be true, and nothing else."""
+
+from __future__ import annotations
+
+from tests.simulation.cluster.groups.oracle import GroupOracle, Life, Spot
+
+P0, P1 = Spot("t", 0), Spot("t", 1)
+
+
+class Watch:
+    """An oracle with a clock, and what it has reported."""
+
+    def __init__(self) -> None:
+        self.now_s, self.found = 0.0, []
+        self.oracle = GroupOracle("g", lambda: self.now_s, lambda kind, text: self.found.append((kind, text)))
+
+    def member(self, name: str, epoch: int, *spots: Spot, identity: str = "") -> Life:
+        life = Life(name, identity or name)
+        self.oracle.begins(life)
+        self.oracle.holds(life, epoch, spots)
+        return life
+
+
+def test_two_members_have_a_partition_in_one_epoch() -> None:
+    watch = Watch()
+    watch.member("a", 3, P0)
+    watch.member("b", 3, P0)
+    assert [kind for kind, _ in watch.found] == ["group-two-owners"]
+
+
+def test_a_partition_is_taken_from_a_member_that_is_heard_as_its_owner_afterwards() -> None:
+    watch = Watch()
+    old = watch.member("a", 3, P0)
+    watch.now_s = 1.0
+    watch.member("b", 4, P0)
+    watch.oracle.was_heard(old, 0.9)  # this heartbeat may have been taken before
+    assert not watch.found
+    watch.oracle.holds(old, 4, ())  # told to give it up, when another had it
+    watch.oracle.was_heard(old, 1.1)
+    assert [kind for kind, _ in watch.found] == ["group-two-owners"]
+
+
+def test_a_partition_of_a_member_that_was_put_out_may_be_taken() -> None:
+    watch = Watch()
+    old = watch.member("a", 3, P0)
+    watch.now_s = 1.0
+    watch.member("b", 4, P0)
+    watch.oracle.gone(old)
+    watch.oracle.begins(old)
+    watch.oracle.holds(old, 5, ())
+    watch.oracle.was_heard(old, 2.0)
+    assert not watch.found
+
+
+def test_the_next_life_of_a_static_member_has_its_partitions_in_the_same_epoch() -> None:
+    watch = Watch()
+    watch.member("a.1", 3, P0, identity="static")
+    watch.member("a.2", 3, P0, identity="static")
+    assert not watch.found
+
+
+def test_a_committed_offset_goes_back_is_invented_or_was_not_processed() -> None:
+    watch = Watch()
+    life = watch.member("a", 1, P0)
+    watch.oracle.processed(P0, 0, 10)
+    watch.oracle.commits(life, {P0: 5})
+    watch.oracle.acknowledged(P0, 5)
+    watch.now_s = 1.0
+    watch.oracle.fetched(P0, 5, 0.5)
+    watch.oracle.fetched(P0, -1, 0.0)  # asked before the acknowledgement
+    assert not watch.found
+    watch.oracle.fetched(P0, -1, 0.5)
+    watch.oracle.fetched(P0, 7, 0.5)
+    watch.oracle.commits(life, {P0: 11})
+    assert [kind for kind, _ in watch.found] == ["group-committed", "group-committed", "group-unprocessed"]
+
+
+def test_a_group_is_at_rest_when_its_partitions_are_shared_evenly_in_one_epoch() -> None:
+    watch = Watch()
+    a = watch.member("a", 2, P0, P1)
+    b = watch.member("b", 1)
+    assert "epochs" in watch.oracle.unrest((P0, P1), is_even=True)
+    watch.oracle.holds(b, 2, ())
+    assert "shares" in watch.oracle.unrest((P0, P1), is_even=True)
+    assert not watch.oracle.unrest((P0, P1), is_even=False)
+    watch.oracle.holds(a, 2, (P0,))
+    assert "nobody has" in watch.oracle.unrest((P0, P1), is_even=True)
+    watch.oracle.holds(b, 2, (P1,))
+    assert not watch.oracle.unrest((P0, P1), is_even=True)

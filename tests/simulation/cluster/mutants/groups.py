@@ -1,0 +1,113 @@
+"""Mistakes of the coordinator of groups, and the stories that bring them out: one for each rule of I61 to I64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.groups.classic.presence import Presence
+from broker.groups.consumer import commit_checks, reconciliation
+from broker.groups.consumer.consumer_groups import ConsumerGroups
+from broker.groups.coordinator.led_shard import LedShard
+from broker.groups.coordinator.loading import ShardLoader
+from broker.groups.offsets.sweep import OffsetSweep
+from broker.groups.turn import Turn
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.plan import Fault, GroupPlan, Kind, MemberKind, MemberPlan, Plan, TopicPlan
+
+CONFIG = {
+    "offsets.topic.num.partitions": 2,
+    "offsets.topic.replication.factor": 3,
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 500,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1_000,
+    "group.consumer.session.timeout.ms": 2_500,
+    "group.consumer.heartbeat.interval.ms": 200,
+}
+STOPS = tuple(Fault(1.5 + 2.0 * n, Kind.STOP, n + 1, 0, 0.5, 0.5) for n in range(3))
+CUTS = tuple(
+    Fault(1.5 + 2.5 * n, Kind.CUT, n + 1, other, 1.5, 0.5) for n in range(3) for other in range(4) if other != n + 1
+)
+"""Each broker is cut off from all nodes, and not from the clients."""
+JUMPS = tuple(Fault(2.0, Kind.WALL_JUMP, n + 1, 0, 0.1, 1.0) for n in range(3))
+
+
+def grouped(
+    *faults: Fault, kind: MemberKind, members: int = 4, tellings: int = 3, strategy: str = "range"
+) -> tuple[Plan, ...]:
+    """A topic of six partitions, read by one group of such members, which come and go."""
+    group = GroupPlan("group-0", ("topic-0",), (MemberPlan(kind, 0.05),) * members, strategy)
+    return tuple(
+        replace(story, seconds=10.0, groups=(group,), config={**story.config, **CONFIG})
+        for story in directed(*faults, topics=(TopicPlan("topic-0", 6, 3, {}),), tellings=tellings)
+    )
+
+
+CONSUMERS = grouped(kind=MemberKind.CONSUMER)
+CONSUMERS_OF_LEADERS_THAT_STOP = grouped(*STOPS, kind=MemberKind.CONSUMER)
+CLASSICS = grouped(kind=MemberKind.CLASSIC)
+BOOKS = grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1)
+
+GROUPS = (
+    Mutant(
+        "a partition is given before its owner has given it up",
+        "KIP-848",
+        (Edit(reconciliation._give_what_is_free, "if taken.get(partition, member_id) == member_id", "if True"),),
+        stories=CONSUMERS,
+    ),
+    Mutant(
+        "a member is taken for one that has given up what it was told to",
+        "KIP-848",
+        (Edit(reconciliation.reconciled, "if revoking and (held is None or owns_any(held, revoking)):", "if False:"),),
+        stories=CONSUMERS,
+    ),
+    Mutant(
+        "whoever has been a member commits",
+        "KIP-848: fencing",
+        (Edit(commit_checks.check_commit, "if request.member_epoch < 0 and not group.members:", "if True:"),),
+        stories=CONSUMERS,
+    ),
+    Mutant(
+        "whoever has been a classic member commits",
+        "the classic protocol: generations",
+        (Edit(Presence.check_commit, "if request.member_epoch < 0 and group.state is GroupState.EMPTY:", "if True:"),),
+        stories=CLASSICS,
+    ),
+    Mutant(
+        "offsets expire that a live member reads on from",
+        "KIP-211",
+        (Edit(OffsetSweep._expiry_of, "if self._groups.is_subscribed(group_id, topic):", "if False:"),),
+        stories=grouped(*JUMPS, kind=MemberKind.CONSUMER),
+    ),
+    Mutant(
+        "tombstones are not written",
+        "seam: the state is what the log says",
+        (Edit(Turn.write, "self.records.append((key, value))", "value and self.records.append((key, value))"),),
+        stories=BOOKS,
+    ),
+    Mutant(
+        "a load misses the last batch",
+        "seam: the state is what the log says",
+        (Edit(ShardLoader.load, "found.records, state", "found.records[:-1], state"),),
+        stories=(*BOOKS, *CONSUMERS_OF_LEADERS_THAT_STOP),
+    ),
+    Mutant(
+        "a coordinator answers before the commit",
+        "seam: an answer promises what is committed",
+        (Edit(LedShard._tick, "self._barrier.add(answers)", "answer_all(answers)"),),
+        stories=grouped(*CUTS, kind=MemberKind.BOOKKEEPER, members=1, tellings=5),
+    ),
+    Mutant(
+        "members that a new coordinator has loaded have no sessions",
+        "KIP-848: a load begins every session anew",
+        (
+            Edit(
+                ConsumerGroups.loaded,
+                "for group in self._mine() if groups is None else groups:",
+                "for group in groups or ():",
+            ),
+        ),
+        stories=CONSUMERS_OF_LEADERS_THAT_STOP,
+    ),
+)
