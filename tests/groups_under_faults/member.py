@@ -55,7 +55,7 @@ class Ending:
 
 
 class Progress:
-    """What was processed, and what of it is not committed yet."""
+    """The records that were processed, and those of them that are not committed yet."""
 
     def __init__(self, story: Story) -> None:
         self._story = story

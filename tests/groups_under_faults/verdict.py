@@ -43,7 +43,7 @@ class Ownership(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the campaign has done and seen besides. `deaths`: when a process was killed; `pauses`: when it stood still,
+    """The campaign's own deeds. `deaths`: when a process was killed; `pauses`: when it stood still,
     and from when on that was longer than its session."""
 
     ends: Mapping[int, int]

@@ -218,7 +218,7 @@ class MemberPlan:
     pause_s: float
     is_static: bool = False
     assignor: str | None = None
-    """Of the coordinator: uniform, range or its default."""
+    """The coordinator's: uniform, range or its default."""
     by_name: bool = True
 
 

@@ -72,7 +72,7 @@ class Member:
         self._uncommitted: dict[Spot, int] = {}
         self._lives = 0
         self.names: dict[str, str] = {}
-        """Of topic ids."""
+        """By topic id."""
 
     @property
     def now_s(self) -> float:
@@ -213,10 +213,10 @@ class Member:
     """Its fetches of offsets name it."""
 
     versions: tuple[int, ...] = (8, 9, BY_ID_VERSION)
-    """Of its requests for offsets."""
+    """The versions of its requests for offsets."""
 
     def _version(self, spots: Iterable[Spot]) -> int:
-        """Of requests for offsets: by names or by ids."""
+        """The version of a request for offsets: by names or by ids."""
         has_names = self.plan.by_name and all(spot.topic_id in self.names for spot in spots)
         return self.draw.choice(self.versions) if has_names else BY_ID_VERSION
 
@@ -224,7 +224,7 @@ class Member:
         return next((topic_id for topic_id in ids if self.names.get(topic_id) == name), "")
 
     async def commit(self, offsets: Mapping[Spot, int]) -> None:
-        """What the member has processed."""
+        """Offsets up to which the member has processed."""
         offsets = dict(offsets)
         version = self._version(offsets)
         by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}

@@ -1,4 +1,4 @@
-"""What the members of one group were told, and what of it cannot be true (I61 to I64).
+"""Finds what cannot be true of all that the members of one group were told (I61 to I64).
 
     I61  no partition has two owners: as their own acknowledged assignments say, none in one epoch, and none that is
          taken from a member which the coordinator still takes for one that has it
