@@ -98,11 +98,8 @@ def describe(
         if everything:
             named = [group.group_id for group in admin.list_groups()]
         described = admin.describe_groups(named)
-        lags = {
-            group_id: admin.group_lag(group_id)
-            for group_id in named
-            if described[group_id].error is None and (as_json or not members)
-        }
+        there = [group_id for group_id in named if described[group_id].error is None]
+        lags = admin.group_lags(there) if as_json or not members else {}
     failed = {group_id: group.error for group_id, group in described.items() if group.error is not None}
     if len(named) == 1 and failed:
         raise failed.popitem()[1]

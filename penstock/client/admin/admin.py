@@ -70,6 +70,7 @@ class Admin:
     describe_groups = blocking_awaited(GroupCalls.describe_groups)
     group_offsets = blocking_awaited(GroupCalls.group_offsets)
     group_lag = blocking_awaited(GroupCalls.group_lag)
+    group_lags = blocking_awaited(GroupCalls.group_lags)
     alter_group_offsets = blocking_awaited(GroupCalls.alter_group_offsets)
     reset_group_offsets = blocking_awaited(GroupCalls.reset_group_offsets)
     delete_groups = blocking_awaited(GroupCalls.delete_groups)

@@ -195,8 +195,7 @@ class AsyncAdmin:
     ) -> None:
         """As `alter_topic_config`, for a broker that runs, or with None for all brokers; the broker's own value wins.
 
-        docs/configuration.md says which keys can change so.
-        """
+        docs/configuration.md says which keys can change so."""
         resource = configs.broker_resource(node_id)
         wanted = configs.checked_changes('{"log.retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)
@@ -276,6 +275,7 @@ class AsyncAdmin:
     describe_groups = awaited(GroupCalls.describe_groups)
     group_offsets = awaited(GroupCalls.group_offsets)
     group_lag = awaited(GroupCalls.group_lag)
+    group_lags = awaited(GroupCalls.group_lags)
     alter_group_offsets = awaited(GroupCalls.alter_group_offsets)
     reset_group_offsets = awaited(GroupCalls.reset_group_offsets)
     delete_groups = awaited(GroupCalls.delete_groups)

@@ -78,14 +78,13 @@ class GroupCalls:
     async def group_lag(self, group_id: str) -> dict[TopicPartition, PartitionLag]:
         """Every partition that a group has committed, or that one of its members has: the committed offset, the end of
         the log, and the records in between. GroupIdNotFoundError if there is no such group."""
-        checked_group(group_id)
-        deadline_ms = await self._begin()
-        group = (await describing.describe_groups(self._coordinators, (group_id,), deadline_ms))[group_id]
-        if group.error is not None:
-            raise group.error
-        offsets = await committed.offsets_of(self._coordinators, group_id, deadline_ms)
-        ends = await lag.log_ends(self._core.cluster, lag.partitions_of(group, offsets), deadline_ms)
-        return lag.lag_of(group, offsets, ends)
+        named = (checked_group(group_id),)
+        return (await lag.lags_of(self._core.cluster, self._coordinators, named, await self._begin()))[group_id]
+
+    async def group_lags(self, group_ids: Iterable[str]) -> dict[str, dict[TopicPartition, PartitionLag]]:
+        """The same of several groups at once. A group that does not exist is an error for all: describe them first."""
+        named = _checked_groups(group_ids)
+        return await lag.lags_of(self._core.cluster, self._coordinators, named, await self._begin())
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]

@@ -7,14 +7,36 @@ a consumer itself sees (consumer/consumer_calls.py), and the coordinators' metri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from penstock.client.admin.cluster_views import VIEW_MS
+from penstock.client.admin.groups.committed import committed_offsets
+from penstock.client.admin.groups.describing import describe_groups
 from penstock.client.admin.groups.group_types import GroupDescription, PartitionLag
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.cluster.offsets import list_offsets_once
 from penstock.errors import ApiError, UnknownTopicOrPartitionError
 from penstock.types import LATEST_TIMESTAMP, CommittedOffset, TopicPartition
+
+
+async def lags_of(
+    cluster: ClusterClient, coordinators: Coordinators, group_ids: Sequence[str], deadline_ms: int
+) -> dict[str, dict[TopicPartition, PartitionLag]]:
+    """The lag of each group; the error of the first one whose coordinator cannot tell."""
+    groups = await describe_groups(coordinators, group_ids, deadline_ms)
+    committed = await committed_offsets(coordinators, group_ids, deadline_ms)
+    offsets: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+    for group_id, group in groups.items():
+        found = committed[group_id]
+        if group.error is not None:
+            raise group.error
+        if isinstance(found, ApiError):
+            raise found
+        offsets[group_id] = found
+    wanted = {tp for group_id, group in groups.items() for tp in partitions_of(group, offsets[group_id])}
+    ends = await log_ends(cluster, wanted, deadline_ms)
+    return {group_id: lag_of(group, offsets[group_id], ends) for group_id, group in groups.items()}
 
 
 def lag_of(
