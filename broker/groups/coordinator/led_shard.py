@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from broker.groups.coordinator.commit_barrier import CommitBarrier, answer_all
 from broker.groups.coordinator.loading import LOAD_AGAIN, LoadError
-from broker.groups.coordinator.log_errors import not_appended, not_committed
+from broker.groups.coordinator.log_errors import RefusedWrites, not_appended, not_committed
 from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
+from broker.groups.coordinator.shard_steps import HELD_MS, ShardSteps
 from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
 from broker.groups.coordinator.wake_up import WakeUp
 from broker.groups.records.usual_offsets import UsualOffsetWriter
@@ -46,18 +46,6 @@ _log = logging.getLogger(__name__)
 
 BUDGET_NS: Final = 4_000_000
 """Timers that are due at the same time are taken for so long; then the loop has a turn."""
-HELD_MS: Final = 500
-"""Between two looks at timers while the log may not be written."""
-
-
-class _Refuses:
-    """Stands for the state in a turn that may write nothing."""
-
-    def __init__(self, error: ApiError) -> None:
-        self._error = error
-
-    def replay(self, key: Any, value: Any | None) -> None:
-        raise self._error.with_traceback(None)
 
 
 class LedShard:
@@ -77,7 +65,9 @@ class LedShard:
         self._is_ticking = False
         self._barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
         self._wake = WakeUp(ports.clock.now_ms, self._woken)
-        self._steps: deque[Callable[[Turn], None]] = deque()
+        self._steps = ShardSteps(lambda: self._why_not() is None, lambda: self._refusal() is None, self._take_turn)
+        self._changed: set[str] = set()
+        self._deleted: set[str] = set()
         self._load()
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -92,7 +82,16 @@ class LedShard:
 
     def topics_changed(self, changed: frozenset[str], deleted: frozenset[str]) -> None:
         """Topics that groups here may read. A shard that loads looks at them when it is loaded."""
-        self._later(lambda turn: self.core.topics_changed(turn, changed, deleted))
+        if self.state not in (ShardState.FAILED, ShardState.CLOSED):
+            if not self._changed:
+                self._steps.add(self._tell_news)
+            self._changed |= changed
+            self._deleted |= deleted
+
+    def _tell_news(self, turn: Turn) -> None:
+        changed, deleted = frozenset(self._changed), frozenset(self._deleted)
+        self._changed, self._deleted = set(), set()
+        self.core.topics_changed(turn, changed, deleted)
 
     def _why_not(self) -> ApiError | None:
         """The error that requests get now, if they are not taken."""
@@ -123,7 +122,7 @@ class LedShard:
 
     def _take_turn(self, decide: Callable[[Turn], None], ticket: Ticket | None = None) -> None:
         clock, refusal = self._ports.clock, self._refusal()
-        state = self.core if refusal is None else _Refuses(refusal)
+        state = self.core if refusal is None else RefusedWrites(refusal)
         turn = Turn(clock.now_ms(), clock.wall_ms(), self._ports.topics, state, self._ports.new_id)
         try:
             decide(turn)
@@ -132,10 +131,8 @@ class LedShard:
                 if ticket is not None:
                     turn.answer(ticket, error.with_traceback(None))
             else:
-                _log.error("%s: a decision failed half-way", self.key, exc_info=error)
-                if ticket is not None:
-                    ticket(UnknownServerError(f"{self.key}: {type(error).__name__}: {error}"))
-                self._reload(error)
+                others = {one for one, _ in turn.answers}
+                self._failed_half_way(error, others if ticket is None else others | {ticket})
                 return
         if turn.records:
             self._turns.append(turn.records)
@@ -143,6 +140,13 @@ class LedShard:
         if self._turns or self._answers:
             self._tick_soon()
         self._arm()
+
+    def _failed_half_way(self, bug: Exception, tickets: Iterable[Ticket]) -> None:
+        """A defect of the core: nobody knows what it has changed."""
+        _log.error("%s: a decision failed half-way", self.key, exc_info=bug)
+        error = UnknownServerError(f"{self.key}: {type(bug).__name__}: {bug}")
+        answer_all([(ticket, error) for ticket in tickets])
+        self._reload(bug)
 
     def _tick_soon(self) -> None:
         if not self._turns and self._barrier.is_reached:
@@ -205,23 +209,6 @@ class LedShard:
                 break
         self._arm()
 
-    def _later(self, step: Callable[[Turn], None]) -> None:
-        """In a turn of the loop of its own, after those that wait already."""
-        self._steps.append(step)
-        if len(self._steps) == 1 and self.state is ShardState.ACTIVE:
-            asyncio.get_running_loop().call_soon(self._next_step)
-
-    def _next_step(self) -> None:
-        if self._why_not() is not None or not self._steps:
-            return
-        loop = asyncio.get_running_loop()
-        if self._refusal() is not None:
-            loop.call_later(HELD_MS / 1000, self._next_step)
-            return
-        self._take_turn(self._steps.popleft())
-        if self._steps:
-            loop.call_soon(self._next_step)
-
     # -- load, throw away, close ---------------------------------------------------------------------------------------
 
     def _load(self, wait_ms: int = 0) -> None:
@@ -244,10 +231,14 @@ class LedShard:
                 self._drop_core()
         self._barrier.appended(end)
         core = self.core
-        steps = [lambda turn, step=step: step(turn) if self.core is core else None for step in core.loaded()]
-        self._steps.extendleft(reversed(steps))
+        try:
+            steps = [lambda turn, step=step: step(turn) if self.core is core else None for step in core.loaded()]
+        except Exception as bug:
+            self._fail(f"{self.key}: {bug!r}")
+            return
+        self._steps.add_first(steps)
         self.state = ShardState.ACTIVE
-        self._next_step()
+        self._steps.go_on()
         self._arm()
 
     def _fail(self, failure: str) -> None:
@@ -257,9 +248,12 @@ class LedShard:
 
     def _drop_core(self) -> Sequence[tuple[Ticket, ApiError]]:
         """The requests that wait in it, with their answer."""
-        waiting = self.core.unloaded()
-        self.core = self._ports.make_core()
-        return waiting
+        core, self.core = self.core, self._ports.make_core()
+        try:
+            return core.unloaded()
+        except Exception as bug:  # it failed half-way before
+            _log.error("%s: requests that wait get no answer", self.key, exc_info=bug)
+            return ()
 
     def _reload(self, why: Exception) -> None:
         """The core is ahead of the log, or nobody knows: load it again. Requests of which nothing is known to be

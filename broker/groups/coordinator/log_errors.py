@@ -10,6 +10,8 @@ NOT_COORDINATOR: the latter says that nothing was written.
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.errors import (
     ApiError,
     CoordinatorNotAvailableError,
@@ -34,3 +36,16 @@ def not_appended(error: Exception) -> ApiError:
 def not_committed(error: Exception) -> ApiError:
     """The answer to requests whose records may be in the log, or that have seen such records."""
     return CoordinatorNotAvailableError(f"the coordinator does not know whether its records are committed: {error}")
+
+
+class RefusedWrites:
+    """Stands for the state in a turn that may write nothing (`Replays`)."""
+
+    def __init__(self, error: ApiError) -> None:
+        self._error = error
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        raise self._error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        return f"RefusedWrites({self._error})"

@@ -215,15 +215,20 @@ def test_a_decision_that_fails_half_way_is_not_in_the_state(tmp_path: Path) -> N
 
         def breaks(turn: Turn, ticket: Ticket) -> None:
             write(turn, "a", 2)
+            turn.answer(stage.cores[-1].waiting.pop(0), "as if nothing were wrong")
             raise RuntimeError("a bug")
 
         def refuses(turn: Turn, ticket: Ticket) -> None:
             raise KafkaStorageError("before it wrote anything")
 
+        stage.ask("waits", lambda turn, ticket: stage.cores[-1].waiting.append(ticket))
+        stage.ask("waits longer", lambda turn, ticket: stage.cores[-1].waiting.append(ticket))
         stage.ask("refuses", refuses)
         assert isinstance(stage.answers["refuses"], KafkaStorageError) and len(stage.cores) == 1
         stage.ask("breaks", breaks)
         assert isinstance(stage.answers["breaks"], UnknownServerError)
+        assert isinstance(stage.answers["waits"], UnknownServerError), "its answer was of a turn that is not in the log"
+        assert isinstance(stage.answers["waits longer"], NotCoordinatorError)
         await stage.loaded()
         assert stage.numbers == {"a": 1} and stage.partition.log.log_end_offset == 1
 
@@ -333,9 +338,31 @@ def test_topics_that_change_while_a_shard_loads_are_told_when_it_is_loaded(tmp_p
     async def main() -> None:
         stage = Stage(tmp_path)
         stage.shard.topics_changed(frozenset({"t"}), frozenset())
+        stage.shard.topics_changed(frozenset({"u"}), frozenset())
         await stage.loaded()
         await asyncio.sleep(0.01)
-        assert stage.cores[-1].news == [frozenset({"t"})] and stage.cores[-1].loads == 1
+        assert stage.cores[-1].news == [frozenset({"t", "u"})] and stage.cores[-1].loads == 1
+        stage.shard.topics_changed(frozenset({"v"}), frozenset())
+        await asyncio.sleep(0.01)
+        assert stage.cores[-1].news == [frozenset({"t", "u"}), frozenset({"v"})]
+        stage.shard.close()
+
+    run_virtual(main())
+
+
+def test_a_core_that_cannot_begin_is_a_failed_partition_and_not_a_failed_node(tmp_path: Path) -> None:
+    async def main() -> None:
+        stage = Stage(tmp_path)
+
+        def breaks() -> object:
+            raise RuntimeError("a bug")
+
+        stage.cores[-1].loaded = breaks  # type: ignore[method-assign, assignment]
+        async with asyncio.timeout(60):
+            while stage.shard.state is ShardState.LOADING:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        stage.get("a")
+        assert stage.shard.state is ShardState.FAILED and "a bug" in str(stage.answers["get a"])
         stage.shard.close()
 
     run_virtual(main())
