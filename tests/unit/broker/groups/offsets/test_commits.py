@@ -45,6 +45,12 @@ def test_the_last_commit_counts_also_within_one_request_and_if_it_goes_back(shar
     assert shard.fetched("g") == {"t:0": 5}
 
 
+@pytest.mark.parametrize("offset", [0, (1 << 63) - 1])
+def test_the_first_and_the_last_offset_that_there_may_be(shard: OffsetsShard, offset: int) -> None:
+    assert shard.commit("g", {"t:0": offset}) == [None]
+    assert shard.fetched("g") == {"t:0": offset}
+
+
 def test_a_topic_is_found_by_its_id(shard: OffsetsShard) -> None:
     assert shard.commit("g", {"t:1": 3}, topic_id=shard.topics.id("t")) == [None]
     assert shard.fetched("g") == {"t:1": 3}

@@ -27,8 +27,21 @@ def test_an_offset_of_a_simple_group_expires_seven_days_after_its_commit(shard: 
     assert shard.fetched("g") == {"u:0": 2}
     shard.pass_time(DAY_MS + CHECK_MS)
     assert "g" not in shard.offsets.state
+    assert shard.offsets.removed == 2
     shard.reload(compacted=True)
     assert "g" not in shard.offsets.state
+
+
+@pytest.mark.parametrize(("late_ms", "expired"), [(0, True), (1, False)])
+@pytest.mark.parametrize("retention_ms", [-1, 7 * DAY_MS])
+def test_the_time_is_counted_to_the_millisecond(
+    shard: OffsetsShard, retention_ms: int, late_ms: int, expired: bool
+) -> None:
+    """The look that begins after seven days reads the offsets a millisecond later."""
+    shard.pass_time(1 + late_ms)
+    shard.commit("g", {"t:0": 1}, retention_ms=retention_ms)
+    shard.pass_time(7 * DAY_MS)
+    assert (shard.fetched("g") == {}) is expired
 
 
 def test_an_offset_that_is_committed_again_begins_anew(shard: OffsetsShard) -> None:
