@@ -55,6 +55,7 @@ def join_group(asked: Asked, body: JoinGroupRequest) -> Plan:
         requires_known_member_id=version >= FIRST_WITH_KNOWN_IDS,
         may_skip_assignment=version >= FIRST_WITHOUT_ASSIGNMENT,
     )
+    body.protocols = []  # they hold the frame, and the answer may take minutes
     joined: messages.JoinGroupResponse = yield Ask(JOIN_GROUP.name, request)
     if joined.error is not None:
         return _not_joined(asked, joined.member_id, joined.error)
