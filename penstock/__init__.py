@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.client.producer.producer import Producer as Producer
     from penstock.errors import PenstockError as PenstockError
     from penstock.position import Position as Position
+    from penstock.types import CommittedOffset as CommittedOffset
     from penstock.types import RecordMetadata as RecordMetadata
     from penstock.types import TopicPartition as TopicPartition
 
@@ -32,6 +33,7 @@ _HOMES = {
     "AsyncConsumer": "penstock.client.consumer.async_consumer",
     "AsyncProducer": "penstock.client.producer.async_producer",
     "BulkFuture": "penstock.client.producer.future",
+    "CommittedOffset": "penstock.types",
     "Consumer": "penstock.client.consumer.consumer",
     "ConsumerRecord": "penstock.client.consumer.consumer_record",
     "PenstockError": "penstock.errors",
@@ -48,6 +50,7 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "BulkFuture",
+    "CommittedOffset",
     "Consumer",
     "ConsumerRecord",
     "PenstockError",

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock import Admin, CommittedOffset, Consumer, Producer, TopicPartition
 from penstock.errors import CommitFailedError, OffsetMetadataTooLargeError, UnreleasedInstanceIdError
 from penstock.testing import Cluster
-from penstock.types import CommittedOffset
 from tests.support.waiting import wait_until
 
 CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 6_000}

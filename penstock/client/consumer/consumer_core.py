@@ -81,7 +81,7 @@ class ConsumerCore:
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
         self.cluster.tracked.add_user(self)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self.on_room)
-        self.reader = Reader(self.positions, self.buffer)
+        self.reader = Reader(self.positions, self.buffer, keeps_places=self.config.group_id is not None)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
         member_id = RandomIds(environment.random).new_id()
         self.group = (

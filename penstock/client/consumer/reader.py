@@ -30,7 +30,9 @@ Piece = Deliver | ReportError
 class Reader:
     """Takes pieces out of the buffer and moves positions. One thread at a time."""
 
-    def __init__(self, positions: Positions, buffer: FetchBuffer) -> None:
+    def __init__(self, positions: Positions, buffer: FetchBuffer, *, keeps_places: bool = False) -> None:
+        """`keeps_places`: each partition's place before the last turn is kept, for who commits."""
+        self._keeps_places = keeps_places
         self._positions = positions
         self._buffer = buffer
         self._held: dict[TopicPartition, deque[Piece]] = {}  # of partitions that are or were paused, in order
@@ -71,7 +73,7 @@ class Reader:
             state = self._positions.states.get(piece.topic_partition)
             if state is not None:  # should the loop have begun a newer generation, this place is void
                 epoch = piece.origin.epoch_at(next_offset - 1)
-                if state.read_before is None:
+                if self._keeps_places and state.read_before is None:
                     state.read_before = state.read
                     self._given.append(state)
                 state.read = GenerationOffset(piece.generation, next_offset, epoch)

@@ -26,7 +26,7 @@ def member_waits(member: Membership) -> tuple[Waiting, ...]:
     if member.last_error is not None:
         why = f"the coordinator; the last answer: {error_text(member.last_error)}"
     elif member.state is MembershipState.STABLE:
-        why = "a partition; it has more members than partitions, or its topics do not exist yet"
+        why = "a partition: another is giving one up, there are more members than partitions, or no such topic yet"
     elif member.state is MembershipState.RECONCILING:
         why = "the names and committed offsets of its partitions, or for the next poll"
     else:
