@@ -106,6 +106,10 @@ class GroupOracle:
         if not any(other.held for other in self._lives):
             self._holders.clear()  # an empty group may be forgotten, and its epochs begin again
 
+    def joins_anew(self, life: Life) -> None:
+        """It knows that it was put out, has given up everything, and asks to be a member again."""
+        life.taken = {}
+
     def was_heard(self, life: Life, sent_s: float) -> None:
         """The coordinator has taken a heartbeat that was sent then for a member's: it has been one all the time."""
         for spot, (taken_s, taker) in sorted(life.taken.items()):

@@ -97,6 +97,8 @@ class OurMember:
             request = heartbeat(now_ms)
             if request is not None:
                 sent_s[0] = self.clients.network.scheduler.now_s
+                if request.member_epoch == 0 and not life.held:
+                    oracle.joins_anew(life)
             return request
 
         def holds() -> None:
