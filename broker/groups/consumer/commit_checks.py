@@ -20,7 +20,7 @@ def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: Kno
     member = member_of(group, request.member_id)
     if member.classic is None and not request.knows_stale_epoch:
         raise UnsupportedVersionError(
-            "OffsetCommit version 9 or above must be used by members using the consumer group protocol."
+            "a member that joined by KIP-848 commits with version 9 of OffsetCommit or later: update the client"
         )
     if request.member_epoch == member.epoch:
         return
@@ -44,10 +44,10 @@ def check_fetch(group: ConsumerGroup, request: OffsetFetchGroup) -> None:
 def _other_epoch(member: Member, received: int) -> IllegalGenerationError | StaleMemberEpochError:
     if member.classic is not None:
         return IllegalGenerationError(
-            f"The received generation id {received} does not match the expected member epoch {member.epoch}."
+            f"member {member.member_id} is in generation {member.epoch}, and not in {received}: join again"
         )
     return StaleMemberEpochError(
-        f"The received member epoch {received} does not match the expected member epoch {member.epoch}."
+        f"member {member.member_id} is in epoch {member.epoch}, and not in {received}: its next heartbeat tells it"
     )
 
 

@@ -86,7 +86,7 @@ class ConsumerGroups:
     def delete(self, turn: Turn, group: ConsumerGroup) -> None:
         """Tombstones of everything but its offsets; refused while it has members."""
         if group.members:
-            raise NonEmptyGroupError(f"Group {group.group_id} is not empty.")
+            raise NonEmptyGroupError(f"group {group.group_id} has members; stop them first")
         changes.drop_group(turn, group)
 
     def unloaded(self) -> list[tuple[Ticket, Exception]]:

@@ -45,7 +45,7 @@ class Departures:
     def leave(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFoundError(f"Consumer group {request.group_id} not found.")
+            raise GroupIdNotFoundError(f"there is no consumer group {request.group_id}")
         member = known_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVES_FOR_A_WHILE:
             self._leave_for_a_while(turn, group, member)

@@ -89,9 +89,9 @@ class Heartbeats:
         if request.member_epoch != JOINS:
             is_there = group is not None
             raise GroupIdNotFoundError(
-                f"Group {request.group_id} is not a consumer group."
+                f"group {request.group_id} speaks the classic protocol"
                 if is_there
-                else f"Consumer group {request.group_id} not found."
+                else f"there is no consumer group {request.group_id}: join it with epoch 0"
             )
         if group is None:
             return ConsumerGroup(request.group_id), None

@@ -43,8 +43,8 @@ def joining(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbea
     holder = group.members[holder_id]  # one of the classic protocol does not tell that it leaves for a while
     if known is not None or (holder.epoch != LEAVES_FOR_A_WHILE and holder.classic is None):
         raise UnreleasedInstanceIdError(
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
-            f" owned by member {holder_id}."
+            f"{instance_id} of group {group.group_id} belongs to member {holder_id}, which has not left:"
+            " stop it, or wait until its session is over"
         )
     return Found(replace(holder, member_id=member_id, epoch=JOINS, previous_epoch=-1), True, holder)
 
@@ -56,15 +56,15 @@ def staying(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, held: 
     received = request.member_epoch
     if received > member.epoch:
         raise FencedMemberEpochError(
-            f"The consumer group member has a greater member epoch ({received}) than the one known by the group"
-            f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+            f"member {member.member_id} comes from the later epoch {received}, and is in {member.epoch} here: give up"
+            " all partitions, and join again"
         )
     if received < member.epoch and not (
         received == member.previous_epoch and held is not None and is_within(held, member.assigned, member.revoking)
     ):
         raise FencedMemberEpochError(
-            f"The consumer group member has a smaller member epoch ({received}) than the one known by the group"
-            f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+            f"member {member.member_id} comes from the past epoch {received}, and is in {member.epoch} here: give up"
+            " all partitions, and join again"
         )
     return Found(member)
 
@@ -74,10 +74,11 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     if instance_id is not None:
         holder_id = group.instances.get(instance_id)
         if holder_id is None:
-            raise UnknownMemberIdError(f"Instance id {instance_id} is unknown.")
+            raise UnknownMemberIdError(f"group {group.group_id} has no static member {instance_id}: join again")
         if holder_id != member_id:
             raise FencedInstanceIdError(
-                f"Static member {member_id} with instance id {instance_id} was fenced by member {holder_id}."
+                f"another member has taken over {instance_id} of group {group.group_id}:"
+                " two consumers may not have the same group.instance.id"
             )
     return member_of(group, member_id)
 
@@ -85,7 +86,7 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 def member_of(group: ConsumerGroup, member_id: str) -> Member:
     member = group.members.get(member_id)
     if member is None:
-        raise UnknownMemberIdError(f"Member {member_id} is not a member of group {group.group_id}.")
+        raise UnknownMemberIdError(f"group {group.group_id} has no member {member_id} (any more): join again")
     return member
 
 
@@ -93,5 +94,5 @@ def check_places(group: ConsumerGroup, config: GroupConfig) -> None:
     """For one more member."""
     if len(group.members) >= config.group_consumer_max_size:
         raise GroupMaxSizeReachedError(
-            f"The consumer group has reached its maximum capacity of {config.group_consumer_max_size} members."
+            f"group {group.group_id} has {config.group_consumer_max_size} members, its most (group.consumer.max.size)"
         )

@@ -40,18 +40,18 @@ def check_records_fit(
     room = room_of(config, group.group_id, said.member_id)
     size = record_forms.metadata_bytes(said)
     if size > room:
-        raise InvalidRequestError(f"The member's subscription takes {size} bytes; a record has room for {room}.")
+        raise InvalidRequestError(f"the member's subscription takes {size} bytes; a record has room for {room}")
     if not names_fit(config, group.group_id, said.regex or "", resolved):
         raise InvalidRequestError(
-            f"The topics that SubscribedTopicRegex stands for fit into no record of {config.record_bytes_max} bytes:"
-            " choose a pattern that means fewer of them."
+            f"the topics that the pattern stands for fit into no record of {config.record_bytes_max} bytes:"
+            " choose one that means fewer of them"
         )
     facts = [topic for name in said.names.union(resolved) if (topic := topics.by_name(name)) is not None]
     size = sum(_TOPIC_BYTES + _PARTITION_BYTES * topic.partitions for topic in facts)
     if size > room:
         raise InvalidRequestError(
-            f"The member subscribes to {sum(topic.partitions for topic in facts)} partitions, more than it could be"
-            f" assigned: they take {size} bytes, and a record has room for {room}."
+            f"the member subscribes to {sum(topic.partitions for topic in facts)} partitions, more than it could be"
+            f" assigned: they take {size} bytes, and a record has room for {room}"
         )
 
 

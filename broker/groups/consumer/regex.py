@@ -45,6 +45,4 @@ def _compiled(pattern: str) -> Any:
 
 
 def _invalid(pattern: str, reason: object) -> InvalidRegularExpressionError:
-    return InvalidRegularExpressionError(
-        f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {reason}."
-    )
+    return InvalidRegularExpressionError(f"the pattern {pattern} is no regular expression of RE2: {reason}")

@@ -157,11 +157,14 @@ class ClassicMembers:
             if known is not None:
                 return Found(known)
             if request.member_id and held:
-                raise UnknownMemberIdError(f"Member {request.member_id} is not a member of group {group.group_id}.")
+                raise UnknownMemberIdError(
+                    f"group {group.group_id} has no member {request.member_id} (any more): join again without an id"
+                )
             return Found(Member(request.member_id or turn.new_id()), is_new=True)
         if request.member_id:
             raise FencedInstanceIdError(
-                f"Static member {request.member_id} with instance id {instance_id} was fenced by member {holder_id}."
+                f"another member has taken over {instance_id} of group {group.group_id}:"
+                " two consumers may not have the same group.instance.id"
             )
         holder = group.members[holder_id]
         member = replace(holder, member_id=turn.new_id(), epoch=JOINS, previous_epoch=-1)
@@ -203,10 +206,10 @@ class ClassicMembers:
     ) -> tuple[Member, ClassicSession]:
         member = known_member(group, member_id, instance_id)
         if member.classic is None:
-            raise UnknownMemberIdError(f"Member {member_id} does not use the classic protocol.")
+            raise UnknownMemberIdError(f"member {member_id} speaks the consumer protocol, and not the classic one")
         if generation != member.epoch:
             raise IllegalGenerationError(
-                f"The received generation id {generation} does not match the expected member epoch {member.epoch}."
+                f"member {member_id} is in generation {member.epoch}, and not in {generation}: join again"
             )
         return member, member.classic
 

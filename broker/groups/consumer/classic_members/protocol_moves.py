@@ -77,11 +77,13 @@ def upgrade(config: GroupConfig, group: ClassicGroup, topics: KnownTopics) -> Up
     if not group.members:
         return Upgrade(group, after)
     if config.group_consumer_migration_policy not in UPGRADES:
-        raise _not_upgraded(group, "online upgrade is disabled (group.consumer.migration.policy)")
+        raise _not_upgraded(group, "group.consumer.migration.policy does not let it")
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        raise _not_upgraded(group, "the group does not use the consumer embedded protocol")
+        raise _not_upgraded(group, "its members are no consumers of topics")
     if len(group.members) > config.group_consumer_max_size:
-        raise _not_upgraded(group, f"it has more than {config.group_consumer_max_size} members")
+        raise _not_upgraded(
+            group, f"it has more than {config.group_consumer_max_size} members (group.consumer.max.size)"
+        )
     after.epoch = after.assignment_epoch = group.generation
     try:
         for member in group.members.values():
@@ -89,7 +91,7 @@ def upgrade(config: GroupConfig, group: ClassicGroup, topics: KnownTopics) -> Up
         for member in group.members.values():
             _hold(after, member, group, topics)
     except MalformedConsumerProtocolError:
-        raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
+        raise _not_upgraded(group, "a subscription or an assignment in it cannot be read") from None
     return Upgrade(group, after)
 
 
@@ -208,4 +210,4 @@ def _held(member: Member) -> Owned:
 
 
 def _not_upgraded(group: ClassicGroup, why: str) -> GroupIdNotFoundError:
-    return GroupIdNotFoundError(f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.")
+    return GroupIdNotFoundError(f"classic group {group.group_id} does not become a consumer group: {why}")
