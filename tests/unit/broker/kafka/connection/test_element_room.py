@@ -59,7 +59,7 @@ def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by(
         await bench.settle()
         return bench
 
-    run_to_the_end(scenario)
+    run_to_the_end(scenario, run_virtual)
 
 
 def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
@@ -86,7 +86,7 @@ def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
         await bench.settle()
         return bench
 
-    run_to_the_end(scenario)
+    run_to_the_end(scenario, run_virtual)
 
 
 @pytest.mark.parametrize("has_turn", [True, False])
@@ -135,7 +135,7 @@ def test_a_connection_that_ends_gives_its_room_back_and_waits_no_more(waits: boo
             request.complete(None)
         return bench
 
-    run_to_the_end(scenario)
+    run_to_the_end(scenario, run_virtual)
 
 
 def test_the_next_request_is_read_when_the_answer_to_one_that_is_not_pipelined_has_left() -> None:
@@ -160,4 +160,4 @@ def test_the_next_request_is_read_when_the_answer_to_one_that_is_not_pipelined_h
         await bench.settle()
         return bench
 
-    run_to_the_end(scenario)
+    run_to_the_end(scenario, run_virtual)
