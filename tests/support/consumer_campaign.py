@@ -21,7 +21,13 @@ from typing import Any, Final
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
-from penstock.errors import ApiError, FencedMemberEpochError, GroupIdNotFoundError, UnknownMemberIdError
+from penstock.errors import (
+    ApiError,
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    UnknownMemberIdError,
+)
 from penstock.messages.groups.consumer_protocol import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -160,7 +166,10 @@ class Campaign:
             consumer.forget()
             return None
         except ApiError as error:
-            assert consumer.epoch == 0, error  # a join may be refused: no room, an instance that is taken
+            # A join may be refused: no room, an instance that is taken. A member that was removed because it gave up
+            # too late may meet a new holder of its instance.
+            assert consumer.epoch == 0 or isinstance(error, FencedInstanceIdError), error
+            consumer.forget()
             self.consumers.remove(consumer)
             return None
         return answer
