@@ -22,8 +22,10 @@ MIXES = (
     (MemberKind.CLASSIC,),
     (MemberKind.OURS,),
     (MemberKind.OURS, MemberKind.CONSUMER),
+    (MemberKind.CONSUMER, MemberKind.CLASSIC),
+    (MemberKind.OURS, MemberKind.CLASSIC),
 )
-"""Kinds of members that are in one group."""
+"""Kinds of members that are in one group. One of both protocols moves between them while members come and go."""
 
 
 def with_groups(plan: Plan) -> Plan:

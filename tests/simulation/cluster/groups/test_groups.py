@@ -17,7 +17,7 @@ from tests.simulation.cluster.world import World
     ("kinds", "strategy"),
     [
         ((MemberKind.CONSUMER, MemberKind.OURS), "range"),
-        ((MemberKind.CLASSIC,), "range"),
+        ((MemberKind.CLASSIC, MemberKind.OURS), "range"),
         ((MemberKind.CLASSIC,), "cooperative-sticky"),
     ],
 )
