@@ -19,12 +19,7 @@ from penstock.client.consumer.groups.membership_state import MembershipState as 
 from penstock.client.consumer.groups.owned_and_wanted import Reconciliation
 from penstock.client.consumer.groups.steps import RebalanceStep, StepKind
 from penstock.client.consumer.groups.subscription import GroupSubscription
-from penstock.errors import (
-    ApiError,
-    FencedMemberEpochError,
-    InvariantViolation,
-    UnknownMemberIdError,
-)
+from penstock.errors import ApiError, FencedMemberEpochError, InvariantViolation, UnknownMemberIdError
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
     LEAVES,
@@ -59,6 +54,9 @@ class Membership:
         self._refusal: ApiError | None = None
         self._told: Told | None = None  # as the coordinator has it for sure
         self._telling: Told | None = None  # by the heartbeat under way
+        self._acknowledges = (
+            False  # that partitions were taken back: it must say what it owns, also if that is the same
+        )
         self._in_flight: ConsumerGroupHeartbeatRequest | None = None
         self._next_ms = 0
         self._failures = 0
@@ -199,7 +197,7 @@ class Membership:
             subscribed_topic_names=names,
             subscribed_topic_regex=pattern,
             server_assignor=who.assignor if says_all else None,
-            owned_partitions=owned if told is None or told[1] != owned else None,
+            owned_partitions=owned if told is None or self._acknowledges or told[1] != owned else None,
             client_id=who.client_id,
         )
 
@@ -222,8 +220,9 @@ class Membership:
         self.epoch, self._told = answer.member_epoch, self._telling
         if self.state is S.LEAVING:
             return
-        if answer.assignment is not None:
-            self.reconciliation.set_target(answer.assignment)
+        self._acknowledges = self._acknowledges and request.owned_partitions is None
+        if answer.assignment is not None and self.reconciliation.set_target(answer.assignment):
+            self._acknowledges = True  # what it never took has no other sign that it gave it up
         self._judge()
 
     def _judge(self) -> None:

@@ -30,15 +30,16 @@ class Reconciliation:
         self.places = {}
         self._target = {}
 
-    def set_target(self, assignment: Iterable[TopicIdPartitions]) -> None:
-        """The coordinator's newest word, all of it."""
-        assignment = tuple(assignment)
+    def set_target(self, assignment: Iterable[TopicIdPartitions]) -> bool:
+        """The coordinator's newest word, all of it. True if it takes back some of its word before."""
+        assignment, before = tuple(assignment), self._target
         self._target = {(topic.topic_id, number): None for topic in assignment for number in topic.partitions}
         wanted_ids = {topic.topic_id for topic in assignment} | set(self.owned.values())
         self._names = {topic_id: name for topic_id, name in self._names.items() if topic_id in wanted_ids}
         self.learn_names({topic.topic_id: topic.topic for topic in assignment if topic.topic})
         missing = self._missing()
         self.places = {tp: place for tp, place in self.places.items() if tp in missing}
+        return not before.keys() <= self._target.keys()
 
     # -- what is to be looked up ---------------------------------------------------------------------------------------
 

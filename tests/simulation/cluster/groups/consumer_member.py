@@ -70,7 +70,10 @@ class ConsumerMember(Member):
         is_new = answer.member_epoch != self.epoch
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
+            before = self._target
             self._target = {Spot(t.topic_id, p) for t in answer.assignment.topic_partitions for p in t.partitions}
+            if not before <= self._target:
+                self._told = None  # what it never took is given up by this word
         await self._reconcile(is_new=is_new)
 
     async def _heartbeat(self) -> tuple[ConsumerGroupHeartbeatResponse, float]:

@@ -116,6 +116,22 @@ def test_partitions_are_given_up_then_told_and_only_then_are_others_taken() -> N
     assert script.member.state is MembershipState.STABLE
 
 
+def test_what_a_member_never_took_is_given_up_by_saying_what_it_owns_though_that_is_the_same() -> None:
+    script = Script()
+    script.stable(A0)
+    script.now_ms = 1_000
+    assert script.heartbeat().owned_partitions is None
+    script.answer(2, A0, A1)  # its place is not known yet
+    script.now_ms = 2_000
+    assert script.heartbeat().owned_partitions is None
+    script.answer(2, A0)  # and it is taken back
+    script.now_ms = 3_000
+    assert script.heartbeat().owned_partitions == (TopicIdPartitions("id-a", (0,)),)
+    script.answer(3, same=True)
+    script.now_ms = 4_000
+    assert script.heartbeat().owned_partitions is None
+
+
 def test_a_topic_that_was_made_anew_is_given_up_before_it_is_taken() -> None:
     script = Script()
     script.stable(A0)
