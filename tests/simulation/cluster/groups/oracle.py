@@ -18,6 +18,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+HEARD_SECONDS = 2.5
+"""A session. If no member was heard of for so long, the group may be forgotten, and its epochs begin anew."""
+
 
 class Spot(NamedTuple):
     """A partition of a topic id."""
@@ -36,6 +39,8 @@ class Life:
     held: set[Spot] = field(default_factory=set)
     taken: dict[Spot, tuple[float, str]] = field(default_factory=dict)
     """Partitions that another took while they were its own: when, and who."""
+    heard_s: float = 0.0
+    """When it was last told something as a member."""
     is_gone: bool = False
     """It knows that it is a member no more."""
 
@@ -76,7 +81,7 @@ class GroupOracle:
     def __init__(self, group_id: str, now_s: Callable[[], float], wrong: Callable[[str, str], None]) -> None:
         self.group_id, self._now_s, self._wrong = group_id, now_s, wrong
         self._lives: dict[Life, None] = {}
-        self._holders: dict[tuple[Spot, int], str] = {}
+        self._holders: dict[tuple[Spot, int], Life] = {}
         self._committed: dict[Spot, _Committed] = {}
         self._processed: dict[Spot, _Processed] = {}
 
@@ -89,14 +94,15 @@ class GroupOracle:
         """The member's whole assignment from now on."""
         new, now_s = set(spots), self._now_s()
         for spot in sorted(new):
-            holder = self._holders.setdefault((spot, epoch), life.identity)
-            if holder != life.identity:
-                self._report("two-owners", f"I61: {holder} and {life.identity} have {spot} in epoch {epoch}")
+            holder = self._holders.setdefault((spot, epoch), life)
+            if holder.identity != life.identity and now_s - holder.heard_s <= HEARD_SECONDS:
+                self._report("two-owners", f"I61: {holder.name} and {life.name} have {spot} in epoch {epoch}")
+            self._holders[spot, epoch] = life
         for other in self._lives if new - life.held else ():
             if other.identity != life.identity:
                 for spot in sorted((new - life.held) & other.held):
                     other.taken.setdefault(spot, (now_s, life.name))
-        life.epoch, life.held = epoch, new
+        life.epoch, life.held, life.heard_s = epoch, new, now_s
 
     def gone(self, life: Life) -> None:
         """It owns nothing any more: it has left, was put out, or its process has ended."""
@@ -112,6 +118,7 @@ class GroupOracle:
 
     def was_heard(self, life: Life, sent_s: float) -> None:
         """The coordinator has taken a heartbeat that was sent then for a member's: it has been one all the time."""
+        life.heard_s = self._now_s()
         for spot, (taken_s, taker) in sorted(life.taken.items()):
             if taken_s < sent_s:
                 text = (

@@ -52,6 +52,14 @@ def test_a_partition_of_a_member_that_was_put_out_may_be_taken() -> None:
     assert not watch.found
 
 
+def test_epochs_begin_anew_when_nobody_was_heard_of_for_a_session() -> None:
+    watch = Watch()
+    watch.member("a", 1, P0)
+    watch.now_s = 3.0
+    watch.member("b", 1, P0)
+    assert not watch.found
+
+
 def test_the_next_life_of_a_static_member_has_its_partitions_in_the_same_epoch() -> None:
     watch = Watch()
     watch.member("a.1", 3, P0, identity="static")
