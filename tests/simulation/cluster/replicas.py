@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
 
 
+AWAY = b"away"
+"""Stands for a replica whose directory is not there now; unlike all others."""
+
+
 def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan], counts: Mapping[str, int]) -> list[str]:
     """Partitions whose replicas differ now; `counts` says how many each topic has."""
     return [
@@ -80,7 +84,10 @@ def _replicas(brokers: Sequence[Machine], tp: TopicPartition) -> Iterator[Replic
         assert machine.node is not None
         log = next((log for log in machine.node.log_manager.logs() if log.topic_partition == tp), None)
         if log is not None:
-            content = log_bytes(machine, log.directory)
+            try:
+                content = log_bytes(machine, log.directory)
+            except FileNotFoundError:  # it is being replaced by a copy in another log dir
+                content = AWAY
             yield Replica(content, first_offset(content, log.log_end_offset))
 
 
