@@ -100,7 +100,7 @@ def consume(
     print_headers: PrintHeaders = False,
     null_marker: NullMarker = "",
     skip_undecodable: SkipUndecodable = False,
-    group: Group = "",
+    group: Group = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +112,7 @@ def consume(
     clock = SystemClock()
     span = parse_range(offset, from_time, until_time, clock.wall_ms(), from_beginning=from_beginning)
     lines_of = _printer(format, os.fsencode(null_marker), Columns(as_json, print_key, print_headers))
-    if group:
+    if group is not None:
         alone = {"--partition": partition, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
         refuse_beside_group({**alone, "--exit-at-end": exit_at_end})
         reading = GroupReading(group, tuple(dict.fromkeys(topics)), from_beginning, skip_undecodable, count)

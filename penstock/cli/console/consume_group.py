@@ -6,7 +6,9 @@ kill repeats some records and loses none. Not here: the group (penstock/client/c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -19,7 +21,7 @@ from penstock.cli.patience.watch import patience
 from penstock.errors import ConfigError
 
 Group = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--group",
         metavar="GROUP",
@@ -40,6 +42,31 @@ def refuse_beside_group(given: Mapping[str, object]) -> None:
             )
 
 
+@contextmanager
+def leaves_first() -> Iterator[None]:
+    """SIGTERM, and a pipe whose reader has ended, end the process as ever, but only after the member has left: nobody
+    would read its partitions for its session's time."""
+    last: list[signal.Signals] = []
+
+    def ends(number: int, _: object) -> None:
+        last.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, ends)}
+    if hasattr(signal, "SIGPIPE"):  # not on every platform
+        before[signal.SIGPIPE] = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    except BrokenPipeError:
+        last += [number for number in before if number is not signal.SIGTERM]
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if last:
+            signal.raise_signal(last[0])
+
+
 @dataclass(frozen=True, slots=True)
 class GroupReading:
     """The topics that a member reads, and for how long."""
@@ -56,7 +83,7 @@ class GroupReading:
         from penstock import Admin, Consumer
 
         reset: Literal["earliest", "latest"] = "earliest" if self.from_beginning else "latest"
-        with Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset) as consumer:
+        with leaves_first(), Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset) as consumer:
             wait = ConsumeWait(consumer, bootstrap, NO_PARTITION)
             with patience(wait.standing, wait.reason):
                 with Admin(bootstrap) as admin:

@@ -104,8 +104,8 @@ class AsyncConsumer:
     ) -> None:
         self._bind()
         listener = RebalanceListener(on_assigned, on_revoked, on_lost)
-        self._turns.set_listener(listener, takes_coroutines=True)
-        await self._calls.subscribe(topics, pattern)
+        with self._turns.listening(listener, takes_coroutines=True):
+            await self._calls.subscribe(topics, pattern)
 
     @documented_by(Consumer.unsubscribe)
     async def unsubscribe(self) -> None:

@@ -109,8 +109,8 @@ class Consumer:
         `on_revoked`) when the group has already gone on without this consumer. What they raise, the poll raises.
         """
         listener = RebalanceListener(on_assigned, on_revoked, on_lost)
-        self._turns.set_listener(listener, takes_coroutines=False)
-        self._run(self._calls.subscribe, topics, pattern)
+        with self._turns.listening(listener, takes_coroutines=False):
+            self._run(self._calls.subscribe, topics, pattern)
 
     def unsubscribe(self) -> None:
         """Gives up what is assigned, calling `on_revoked`, and leaves the group."""

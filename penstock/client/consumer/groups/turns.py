@@ -9,7 +9,8 @@ change is next (joined_group.py).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from penstock.client.consumer.consumer_core import ConsumerCore
@@ -30,12 +31,19 @@ class Turns:
         self.listener = RebalanceListener()
         self.in_callback = False
 
-    def set_listener(self, listener: RebalanceListener, *, takes_coroutines: bool) -> None:
-        """The callbacks of the newest `subscribe`."""
+    @contextmanager
+    def listening(self, listener: RebalanceListener, *, takes_coroutines: bool) -> Iterator[None]:
+        """The callbacks of a `subscribe`, which is made meanwhile; one that is refused changes none. After Ctrl-C the
+        subscription may be the new one, and so are the callbacks."""
         for name in RebalanceListener.__dataclass_fields__:
             if not takes_coroutines and inspect.iscoroutinefunction(getattr(listener, name)):
                 raise TypeError(f"{name} is a coroutine function, which only AsyncConsumer takes")
-        self.listener = listener
+        before, self.listener = self.listener, listener
+        try:
+            yield
+        except Exception:
+            self.listener = before
+            raise
 
     # -- polls ---------------------------------------------------------------------------------------------------------
 

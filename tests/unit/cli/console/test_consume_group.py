@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +18,7 @@ from tests.support.fake_broker import FakeCluster
 from tests.support.fake_coordinator import FakeCoordinator
 
 T0 = TopicPartition("t", 0)
+MAIN = "from penstock.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -53,3 +57,32 @@ def test_an_option_that_says_where_to_read_does_not_go_with_a_group(option: dict
     name = "--" + next(iter(option)).replace("_", "-")
     with pytest.raises(ConfigError, match=f"{name} and --group: a group says which partitions are read"):
         consume.consume(["t"], group="g", **option)
+
+
+@pytest.mark.parametrize("ends", ["SIGTERM", "the reader of the pipe"])
+def test_a_member_that_is_ended_has_left_its_group_before(cluster: FakeCluster, ends: str) -> None:
+    command = [sys.executable, "-c", MAIN, "consume", "t", "--group", "g", "--from-beginning"]
+    with subprocess.Popen([*command, "--bootstrap", cluster.bootstrap], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"0\n" and len(members(cluster)) == 1
+            if ends == "SIGTERM":
+                process.terminate()
+            else:
+                process.stdout.close()
+                cluster.append("t", 0, build_batch([b"x" * 100_000], timestamps_ms=0))
+            code = process.wait(20)
+        finally:
+            process.kill()
+    assert code == -(signal.SIGTERM if ends == "SIGTERM" else signal.SIGPIPE)
+    assert members(cluster) == []
+
+
+def test_an_empty_name_is_no_group(cluster: FakeCluster) -> None:
+    with pytest.raises(ConfigError, match="group_id"):
+        consume.consume(["t"], group="", bootstrap=cluster.bootstrap)
+
+
+def members(cluster: FakeCluster) -> list[str]:
+    assert cluster.coordinator is not None
+    return list(cluster.coordinator.members)

@@ -382,6 +382,21 @@ def test_a_pattern_reads_what_matches_and_topics_that_come_later() -> None:
     played(story)
 
 
+def test_a_subscription_that_is_refused_changes_nothing_neither_do_its_callbacks() -> None:
+    async def story(stage: GroupStage) -> None:
+        a, told = await stage.member(), list[str]()
+        await a.subscribe(["t"], on_revoked=lambda partitions: told.append("revoked"))
+        assert await stage.settle(a) == [40]
+        for refused in ("x", ["a b"]):
+            with pytest.raises((TypeError, InvalidTopicError)):
+                await a.subscribe(refused, on_revoked=lambda partitions: told.append("of nobody"))
+        assert a.subscription() == ["t"] and len(a.assignment()) == 4
+        await a.unsubscribe()
+        assert told == ["revoked"]
+
+    played(story)
+
+
 def test_subscribe_and_assign_do_not_mix() -> None:
     async def story(stage: GroupStage) -> None:
         a = await stage.member()

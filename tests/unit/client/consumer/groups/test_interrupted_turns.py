@@ -68,7 +68,7 @@ def test_an_interrupted_turn_is_ended_by_the_next_one(kind: StepKind, loop_threa
         if kind is StepKind.REVOKE:
             assert turns.take(run)
             assign(core, ())
-        turns.set_listener(RebalanceListener(calls.append, calls.append), takes_coroutines=False)
+        turns.listener = RebalanceListener(calls.append, calls.append)
         was_interrupted = interrupted(lambda: poll(turns), moment, AT_SIGNALS)  # noqa: B023
         poll(turns)
         group = core.group
