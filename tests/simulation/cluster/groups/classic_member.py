@@ -202,12 +202,11 @@ class ClassicMember(Member):
         target = {Spot(ids[each.topic], p) for each in told.assigned_partitions for p in each.partitions}
         old, new = set(self.owned) - target, target - set(self.owned)
         await self._give_up(old)
-        self._must_join = bool(old)
+        self._must_join = True  # if the coordinator does not say where to begin
         found = await self.take(new) if new else {}
         self.owned |= found
         self.group.oracle.holds(self.life, self.epoch, self.owned)
-        if len(found) < len(new):
-            self._must_join = True
+        self._must_join = bool(old) or len(found) < len(new)
 
     async def _give_up(self, spots: Iterable[Spot]) -> None:
         gone = set(spots)
