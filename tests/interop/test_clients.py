@@ -36,7 +36,6 @@ GROUPS = {
     ("confluent-kafka", "share-cooperative"),
     ("confluent-kafka", "share-consumer"),
     ("confluent-kafka", "groups"),
-    ("kafka-python", "share-eager"),
     ("aiokafka", "resume-eager"),
 }
 """A few seconds each; likewise."""

@@ -7,6 +7,7 @@ kill repeats some records and loses none. Not here: the group (penstock/client/c
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ def refuse_beside_group(given: Mapping[str, object]) -> None:
 def leaves_first() -> Iterator[None]:
     """SIGTERM, and a pipe whose reader has ended, end the process as ever, but only after the member has left: nobody
     would read its partitions for its session's time."""
+    if threading.current_thread() is not threading.main_thread():  # no other one may handle signals
+        yield
+        return
     last: list[signal.Signals] = []
 
     def ends(number: int, _: object) -> None:
