@@ -73,12 +73,6 @@ GROUPS = (
         "Which way a group changes its protocol when members of the other one join it, or the last one leaves.",
         MIGRATION_POLICIES,
     ),
-    duration_ms(
-        "group.consumer.regex.refresh.interval.ms",
-        600_000,
-        "How often the topics of a subscription by pattern are looked up again, besides at every change of topics.",
-        10_000,
-    ),
     byte_count(
         "group.coordinator.memory.max.bytes",
         256 * MIB,

@@ -96,7 +96,7 @@ KAFKA_KEYS = (
     KafkaKey("metadata.log.*", "metadata.log.dir", "the metadata log has fixed settings"),
     KafkaKey("metadata.max.idle.interval.ms", "", "an idle quorum writes nothing"),
     KafkaKey("offsets.commit.required.acks", "", "a commit is answered when it is committed, as with acks=all"),
-    KafkaKey("offsets.load.buffer.size", "", "a coordinator loads its log in portions of 256 KiB"),
+    KafkaKey("offsets.load.buffer.size", "", "a coordinator loads its log in portions of 4 MiB"),
     KafkaKey("group.coordinator.threads", "", "one event loop decides, and a thread for each log dir loads"),
     KafkaKey("group.coordinator.append.linger.ms", "", "what comes while the loop is busy is one append"),
     KafkaKey("group.coordinator.cached.buffer.max.bytes", "", "no buffers are kept"),
@@ -106,6 +106,9 @@ KAFKA_KEYS = (
     KafkaKey("group.consumer.max.session.timeout.ms", "group.consumer.session.timeout.ms", _NO_GROUP_CONFIGS),
     KafkaKey("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms", _NO_GROUP_CONFIGS),
     KafkaKey("group.consumer.max.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms", _NO_GROUP_CONFIGS),
+    KafkaKey(
+        "group.consumer.regex.refresh.interval.ms", "", "the topics of a pattern follow every change of topics at once"
+    ),
     KafkaKey("group.share.*", "", _NO_SHARE_GROUPS),
     KafkaKey("group.streams.*", "", "there are no streams groups"),
     KafkaKey("share.*", "", _NO_SHARE_GROUPS),

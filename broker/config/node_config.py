@@ -141,7 +141,6 @@ class NodeConfig:
     group_consumer_max_size: int
     group_consumer_assignors: tuple[str, ...]
     group_consumer_migration_policy: str
-    group_consumer_regex_refresh_interval_ms: int
     group_coordinator_memory_max_bytes: int
     listener_limits: Mapping[str, ListenerOverrides]
     """By listener: what the keys listener.name.… say."""
