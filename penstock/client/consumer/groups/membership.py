@@ -245,7 +245,7 @@ class Membership:
         elif isinstance(error, FENCED_BY):
             self._on_fenced(now_ms)
         elif not error.retriable:
-            self._must_say_goodbye = False
+            self._must_say_goodbye = request.member_epoch > JOINS  # the coordinator has it still, as it was
             if self.state is S.LEAVING:
                 self._leave_is_done()
             elif self.state in MEMBERS | {S.JOINING}:

@@ -276,6 +276,24 @@ def test_a_refusal_of_a_member_waits_until_the_user_knows_of_the_loss() -> None:
     assert isinstance(script.member.take_refusal(1_000), GroupMaxSizeReachedError)
 
 
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_a_member_that_was_refused_leaves_with_a_word_because_its_coordinator_has_it_still(is_told_first: bool) -> None:
+    script = Script()
+    script.stable(A0)
+    script.now_ms = 1_000
+    script.heartbeat()
+    script.fail(GroupMaxSizeReachedError("full"))
+    if is_told_first:
+        script.make(StepKind.LOSE, A0)
+    script.member.begin_leaving()
+    if not is_told_first:
+        assert script.member.heartbeat(1_000) is None
+        script.make(StepKind.LOSE, A0)
+    assert script.heartbeat().member_epoch == -1
+    script.answer(-1, same=True)
+    assert script.member.state is MembershipState.ABSENT
+
+
 def test_a_pattern_replaces_topics_and_topics_a_pattern() -> None:
     script = Script()
     script.stable()
