@@ -54,10 +54,21 @@ from penstock.wire_errors.groups import UnknownMemberIdError as UnknownMemberIdE
 from penstock.wire_errors.groups import UnreleasedInstanceIdError as UnreleasedInstanceIdError
 from penstock.wire_errors.groups import UnstableOffsetCommitError as UnstableOffsetCommitError
 from penstock.wire_errors.groups import UnsupportedAssignorError as UnsupportedAssignorError
+from penstock.wire_errors.producers import InvalidProducerEpochError as InvalidProducerEpochError
+from penstock.wire_errors.producers import OutOfOrderSequenceError as OutOfOrderSequenceError
+from penstock.wire_errors.producers import UnknownProducerIdError as UnknownProducerIdError
 from penstock.wire_errors.registration import BrokerIdNotRegisteredError as BrokerIdNotRegisteredError
 from penstock.wire_errors.registration import DuplicateBrokerRegistrationError as DuplicateBrokerRegistrationError
 from penstock.wire_errors.registration import InvalidRegistrationError as InvalidRegistrationError
 from penstock.wire_errors.registration import StaleBrokerEpochError as StaleBrokerEpochError
+from penstock.wire_errors.transactions import ConcurrentTransactionsError as ConcurrentTransactionsError
+from penstock.wire_errors.transactions import InvalidProducerIdMappingError as InvalidProducerIdMappingError
+from penstock.wire_errors.transactions import InvalidTransactionTimeoutError as InvalidTransactionTimeoutError
+from penstock.wire_errors.transactions import InvalidTxnStateError as InvalidTxnStateError
+from penstock.wire_errors.transactions import ProducerFencedError as ProducerFencedError
+from penstock.wire_errors.transactions import TransactionAbortableError as TransactionAbortableError
+from penstock.wire_errors.transactions import TransactionalIdNotFoundError as TransactionalIdNotFoundError
+from penstock.wire_errors.transactions import TransactionCoordinatorFencedError as TransactionCoordinatorFencedError
 
 
 class CleaningAbortedError(PenstockError):
@@ -197,24 +208,12 @@ class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION", nothing_w
     """The request breaks a policy of the cluster."""
 
 
-class OutOfOrderSequenceError(ApiError, code=45, name="OUT_OF_ORDER_SEQUENCE_NUMBER", nothing_written=True):
-    """A batch's sequence number does not follow the last one of its producer; this attempt wrote nothing."""
-
-
-class InvalidProducerEpochError(ApiError, code=47, name="INVALID_PRODUCER_EPOCH", nothing_written=True):
-    """A batch has an older epoch of its producer than the partition knows; this attempt wrote nothing."""
-
-
 class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable=True):
     """The disk under the partition failed on this node."""
 
 
 class LogDirNotFoundError(ApiError, code=57, name="LOG_DIR_NOT_FOUND"):
     """The broker is not registered with the log dir."""
-
-
-class UnknownProducerIdError(ApiError, code=59, name="UNKNOWN_PRODUCER_ID", nothing_written=True):
-    """The partition knows nothing of the producer, whose batch is not its first one; this attempt wrote nothing."""
 
 
 class ListenerNotFoundError(ApiError, code=72, name="LISTENER_NOT_FOUND", retriable=True):

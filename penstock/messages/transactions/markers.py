@@ -1,0 +1,56 @@
+"""WriteTxnMarkers: a coordinator tells the leaders of partitions how transactions ended. Between brokers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ApiError
+from penstock.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPartition:
+    """A partition, with its topic's id in the coordinator's image."""
+
+    partition: TopicPartition
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TxnMarker:
+    """The end of one transaction, for partitions that one broker leads. `coordinator_epoch` is the leader epoch of the
+    coordinator's partition; one from a lower epoch is refused. With transaction version 2, `producer_epoch` is above
+    that of the transaction's batches."""
+
+    producer_id: int
+    producer_epoch: int
+    is_committed: bool
+    coordinator_epoch: int
+    partitions: tuple[MarkedPartition, ...]
+    transaction_version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTxnMarkersRequest:
+    markers: tuple[TxnMarker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPartitionResult:
+    """The marker is written and committed (acks=all), or the error."""
+
+    partition: TopicPartition
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TxnMarkerResult:
+    producer_id: int
+    partitions: tuple[MarkedPartitionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTxnMarkersResponse:
+    """In the order of the request."""
+
+    markers: tuple[TxnMarkerResult, ...] = ()
