@@ -73,3 +73,5 @@ def test_a_group_is_seen_read_in_moved_and_deleted_while_its_coordinator_dies(pe
     wait_until(lambda: lag_shown(cluster, now["coordinator_id"]))
     assert run(cluster, "groups", "delete", "shop") == (0, "deleted shop\n", "")
     assert "shop" not in run(cluster, "groups", "list")[1]
+    code, out, err = run(cluster, "groups", "describe", "shop", "never", "--json")
+    assert code == 1 and [one["error"]["name"] for one in json.loads(out)] == ["GROUP_ID_NOT_FOUND"] * 2

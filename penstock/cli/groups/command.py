@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.client.admin.groups.group_types import GroupDescription, MemberDescription, PartitionLag
+    from penstock.errors import ApiError
     from penstock.types import TopicPartition
 
 app = typer.Typer(
@@ -105,7 +106,12 @@ def describe(
         raise failed.popitem()[1]
     shown = [group for group in described.values() if group.error is None]
     if as_json:
-        print_json([_group_json(group, lags[group.group_id]) for group in shown])
+        print_json(
+            [
+                _group_json(group, lags[group_id]) if group.error is None else _refused_json(group_id, group.error)
+                for group_id, group in described.items()
+            ]
+        )
     for number, group in enumerate(() if as_json else shown):
         if number:
             print()
@@ -118,7 +124,7 @@ def describe(
         for tp, one in lag.items():
             if one.error is not None:
                 note(f"{group_id}: {tp}: {one.error}")
-    for group_id, error in failed.items():
+    for group_id, error in () if as_json else failed.items():
         note(f"{group_id}: {error}")
     if failed:
         raise typer.Exit(1)
@@ -155,9 +161,14 @@ def _member_row(member: MemberDescription) -> tuple[object, ...]:
     return *who, member.member_epoch, member.member_type, partitions
 
 
+def _refused_json(group_id: str, error: ApiError) -> dict[str, Any]:
+    return {"group_id": group_id, "error": {"name": error.kafka_name, "message": str(error)}}
+
+
 def _group_json(group: GroupDescription, lags: Mapping[TopicPartition, PartitionLag]) -> dict[str, Any]:
     return {
         "group_id": group.group_id,
+        "error": None,
         "state": group.state,
         "type": group.group_type,
         "protocol_type": group.protocol_type,
