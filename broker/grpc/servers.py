@@ -14,6 +14,7 @@ from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
+from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
 from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
 from broker.grpc.handlers import Call, Stream, add_calls
@@ -56,6 +57,7 @@ class GrpcServer:
         self._listener = listener
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
+        quieten()
         self._server = grpc.aio.server(options=_options(limits))
         sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
