@@ -10,6 +10,7 @@ from tests.alerts_fire import of_clients, of_disks, of_groups, of_nodes
 from tests.alerts_fire.stage import Setting, Stage
 
 PLAIN = Setting()
+ONE_OFFSETS_PARTITION = Setting({"offsets.topic.num.partitions": 1})
 DELETED_SOON = {"log.segment.delete.delay.ms": 1_000}
 
 
@@ -104,5 +105,11 @@ CASES = (
     Case(of_groups.consumer_that_is_too_slow, "GroupLagGrows"),
     Case(of_groups.consumer_that_hangs, "GroupStuck"),
     Case(of_groups.members_that_come_and_go, "RebalancesTooOften"),
+    Case(
+        of_groups.record_of_a_later_release,
+        "CoordinatorFailed",
+        f"{OUT_OF_SERVICE} NoActiveController OfflinePartitions",
+        ONE_OFFSETS_PARTITION,
+    ),
     Case(of_nodes.overloaded, "HandlersBusy NetworkBusy MachineBusy", "UnderReplicated DiskFilling"),
 )
