@@ -13,7 +13,7 @@ from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.world import World
 
 ROOT = Path(__file__).resolve().parents[3]
-SEEDS = range(20)
+SEEDS = range(12)
 """Each takes some two seconds of a processor. The rare stories are told by campaigns, and on purpose (mutants/)."""
 SECONDS = 20.0
 """Two thirds of a campaign's."""
