@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import EpochEntry, TopicPartition
+from storage.log.log_types import AbortedRange
 from storage.log_config import LogConfig
 
 MIB = 1024 * 1024
 NO_LIMIT = 2**63 - 1
 NEVER_MS = 2**63
-"""A horizon after every other: there is no tombstone."""
+"""A horizon after every other: there is no tombstone, and no marker without records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Reason(Enum):
 
     DIRTY = "its dirty ratio is above min.cleanable.dirty.ratio"
     MAX_LAG = "max.compaction.lag.ms has passed"
-    TOMBSTONES = "tombstones are past their delete horizon"
-    UNKNOWN_HORIZON = "it is not known when its tombstones may go"
+    TOMBSTONES = "tombstones or markers are past their delete horizon"
+    UNKNOWN_HORIZON = "it is not known when its tombstones and markers may go"
 
 
 class SegmentFile(NamedTuple):
@@ -49,7 +50,8 @@ class SegmentFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleaningPlan:
-    """One pass over one log. Invariant: all below `end_offset` is flushed and committed, in full segments."""
+    """One pass over one log. Invariant: all below `end_offset` is flushed, committed and of decided transactions, in
+    full segments."""
 
     topic_partition: TopicPartition
     directory: str
@@ -62,7 +64,10 @@ class CleaningPlan:
     config: LogConfig
     epoch_entries: tuple[EpochEntry, ...]
     kept_offsets: frozenset[int] = frozenset()
-    """The base offsets of batches that stay, if need be without records: their producers may send them again."""
+    """The base offsets of batches that stay, if need be without records: their producers may send them again. And of
+    markers that have the only epoch of their producers."""
+    aborted: tuple[AbortedRange, ...] = ()
+    """The aborted transactions that have records in these segments, or their markers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,8 @@ class PassStatistics:
     """Records read while filtering, below `end_offset`; the map's reading of the dirty part is not counted."""
     records_kept: int
     tombstones_removed: int
+    aborted_batches_removed: int
+    markers_removed: int
     undecodable_batches: int
     """Kept as they are."""
     map_entries: int
@@ -91,7 +98,7 @@ class PassStatistics:
     elapsed_ms: int
     """Swaps and waiting included."""
     next_horizon_ms: int | None
-    """When the first remaining tombstone may be removed; None if there is none."""
+    """When the first remaining tombstone or marker may be removed; None if there is none."""
 
 
 @measured

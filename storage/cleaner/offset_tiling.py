@@ -21,7 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.record.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, BatchHeader, read_header
+from penstock.record.batch import (
+    CONTROL_BIT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    read_header,
+)
 from penstock.record.rewrite import emptied, stretched
 from storage.disk.file_system import Bytes
 
@@ -59,7 +67,10 @@ class OffsetTiling:
             self._next_offset = header.next_offset
             return
         nobodys = header._replace(
-            producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH, base_sequence=NO_SEQUENCE
+            attributes=header.attributes & ~(TRANSACTIONAL_BIT | CONTROL_BIT),
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            base_sequence=NO_SEQUENCE,
         )
         self.keep(nobodys, emptied(nobodys))
 

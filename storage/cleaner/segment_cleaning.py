@@ -9,10 +9,12 @@ leaves each group old or new, and a group is cleaned only after all older ones. 
 the batches that stay cover the offsets of removed ones (`offset_tiling.py`). A batch that its idempotent producer may
 send again stays, if need be without records: a log that is read anew, here or by a follower, must know it. A group of
 one segment without a change is left as it is. A batch whose records cannot be decoded is copied as it is: no reader can
-use its records (`undecodable.py`).
+use its records (`undecodable.py`). Batches of aborted transactions lose all their records, and markers go some time
+after the last batch of their transaction (`cleaned_transactions.py`). Control batches that are no markers stay.
 
 Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
-`cleaner_plan.py` and `log_cleaner.py` decide when and why; `batch_filter.py` decides what stays of a batch.
+`cleaner_plan.py` and `log_cleaner.py` decide when and why; `batch_filter.py` and `marker_filter.py` decide what stays
+of a batch.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from penstock.record.batch import NO_PRODUCER_ID, BatchHeader
 from penstock.record.rewrite import emptied
 from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
 from storage.cleaner.cleaned_file import CleanedFile
+from storage.cleaner.cleaned_transactions import AbortedBatches, CleanedTransactions
 from storage.cleaner.cleaner_plan import group_segments
 from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, PassStatistics, SegmentFile
+from storage.cleaner.marker_filter import filter_marker
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.offset_tiling import OffsetTiling
 from storage.disk.file_names import CLEANED_SUFFIX, LOG_SUFFIX, file_stem
@@ -61,6 +65,8 @@ class _Counts:
     records_read: int = 0
     records_kept: int = 0
     tombstones_removed: int = 0
+    aborted_batches_removed: int = 0
+    markers_removed: int = 0
     undecodable_batches: int = 0
     groups: int = 0
     replaced_segments: int = 0
@@ -74,6 +80,8 @@ class Cleaning:
 
     def __init__(self, around: Surroundings, plan: CleaningPlan, offset_map: OffsetMap, rule: TombstoneRule) -> None:
         self._around, self._plan, self._map, self._rule = around, plan, offset_map, rule
+        self._aborted = AbortedBatches(plan.aborted)
+        self._transactions = CleanedTransactions(self._aborted)
         self._counts = _Counts()
         self._began_ms = around.now_ms()
         self._cleaned_path = ""
@@ -111,7 +119,7 @@ class Cleaning:
         """False when the map is full."""
         for chunk in self._chunks(segment):
             for at, header in chunk.batches:
-                if header.next_offset <= self._plan.first_dirty_offset or header.is_control or not header.record_count:
+                if header.next_offset <= self._plan.first_dirty_offset or not self._has_keys(header):
                     continue
                 if not self._map.has_room_for(header.record_count):
                     self.end_offset = header.base_offset
@@ -122,6 +130,10 @@ class Cleaning:
                     continue  # told when the batch is kept
                 self._map.put_all(rows.keys, offsets_of_rows(header, rows))
         return True
+
+    def _has_keys(self, header: BatchHeader) -> bool:
+        """True if its records supersede others: they are for users, and not of an aborted transaction."""
+        return header.record_count > 0 and not header.is_control and not self._aborted.has(header)
 
     # -- filtering -----------------------------------------------------------------------------------------------------
 
@@ -143,6 +155,7 @@ class Cleaning:
             tiling.finish()
             if len(group) == 1 and not changed[0]:
                 out.discard()
+                self._transactions.take_needed()
                 return None
             size_bytes = out.finish()
         except BaseException:
@@ -152,7 +165,8 @@ class Cleaning:
             self._counts.filter_ms += self._around.now_ms() - began_ms
         self._counts.groups += 1
         self._counts.replaced_segments += len(group)
-        return CleanedSegment(path, group[0].base_offset, group[-1].next_offset, size_bytes)
+        aborted = self._transactions.take_needed()
+        return CleanedSegment(path, group[0].base_offset, group[-1].next_offset, size_bytes, aborted)
 
     def discard_cleaned(self) -> None:
         """Remove the file of the last `clean`: the log did not take it over."""
@@ -165,36 +179,50 @@ class Cleaning:
             view = memoryview(chunk.data)
             for at, header in chunk.batches:
                 batch = view[at : at + header.size_bytes]
-                if header.base_offset >= self.end_offset or header.is_control:
-                    tiling.keep(header, batch)
-                elif not header.record_count:
-                    changed |= self._keep_empty(tiling, header, batch)
+                left = self._left_of(chunk, at, header)
+                changed |= left is not None
+                if left == b"":
+                    tiling.remove(header)
+                elif left is None and self._is_nobodys(header):
+                    changed |= tiling.keep_empty(header, batch)
                 else:
-                    left = self._filter(chunk, at, header)
-                    changed |= left is not None
-                    if left != b"":
-                        tiling.keep(header, batch if left is None else left)
-                    elif header.base_offset in self._plan.kept_offsets:
-                        tiling.keep(header, emptied(header))
-                    else:
-                        tiling.remove(header)
+                    tiling.keep(header, batch if left is None else left)
+                    if not header.is_control:
+                        self._transactions.batch_stays(header)
         return changed
 
-    def _keep_empty(self, tiling: OffsetTiling, header: BatchHeader, batch: memoryview) -> bool:
-        """A batch without records. True if the log changes."""
-        if header.producer_id == NO_PRODUCER_ID:
-            return tiling.keep_empty(header, batch)
-        if header.base_offset in self._plan.kept_offsets:
-            tiling.keep(header, batch)
-            return False
-        tiling.remove(header)
-        return True
+    def _left_of(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
+        """The bytes to write instead of the batch; None: its own bytes; empty: the batch is removed."""
+        is_kept, is_behind = header.base_offset in self._plan.kept_offsets, header.base_offset >= self.end_offset
+        if header.is_control:
+            is_needed = not header.is_transactional or self._transactions.is_needed(header)
+            return None if is_needed or is_kept or is_behind else self._filter(chunk, at, header)
+        if is_behind or self._is_nobodys(header):
+            return None
+        if not header.record_count:
+            return None if is_kept else b""
+        if self._aborted.has(header):
+            self._counts.aborted_batches_removed += 1
+            left: bytes | None = b""
+        else:
+            left = self._filter(chunk, at, header)
+        return emptied(header) if left == b"" and is_kept else left
+
+    def _is_nobodys(self, header: BatchHeader) -> bool:
+        """A batch that only covers offsets."""
+        is_empty = header.producer_id == NO_PRODUCER_ID and not header.record_count and not header.is_control
+        return is_empty and header.base_offset < self.end_offset
 
     def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
-        """The bytes to write instead of the batch; None: its own bytes; empty: no record stays."""
+        """The bytes to write instead of the batch; None: its own bytes; empty: no record stays. A marker is one that no
+        batch needs."""
         counts = self._counts
         try:
-            found = filter_batch(chunk.data, at, header, self._map, self._rule)
+            if header.is_control:
+                is_indexed = self._aborted.ended_by(header) is not None
+                found = filter_marker(chunk.data, at, header, self._rule, is_indexed=is_indexed)
+            else:
+                found = filter_batch(chunk.data, at, header, self._map, self._rule)
         except DECODING_ERRORS as error:
             if not counts.undecodable_batches:
                 what = f"the batch at offset {header.base_offset} cannot be decoded"
@@ -204,6 +232,7 @@ class Cleaning:
         counts.records_read += header.record_count
         counts.records_kept += found.kept_records
         counts.tombstones_removed += found.removed_tombstones
+        counts.markers_removed += header.is_control and not found.kept_records
         if found.horizon_ms is not None:
             counts.next_horizon_ms = min(counts.next_horizon_ms, found.horizon_ms)
         return found.records
@@ -233,7 +262,7 @@ class Cleaning:
 
     @property
     def next_horizon_ms(self) -> int:
-        """When the first remaining tombstone may be removed; NEVER_MS if there is none."""
+        """When the first remaining tombstone or marker may be removed; NEVER_MS if there is none."""
         return self._counts.next_horizon_ms
 
     def statistics(self) -> PassStatistics:
@@ -248,6 +277,8 @@ class Cleaning:
             records_read=counts.records_read,
             records_kept=counts.records_kept,
             tombstones_removed=counts.tombstones_removed,
+            aborted_batches_removed=counts.aborted_batches_removed,
+            markers_removed=counts.markers_removed,
             undecodable_batches=counts.undecodable_batches,
             map_entries=len(self._map),
             map_bytes=self._map.used_bytes,

@@ -70,6 +70,15 @@ class AppendInfo(NamedTuple):
         return cls(first.base_offset, last.last_offset, max_timestamp_ms, log_append_time_ms, records, size_bytes)
 
 
+class AbortedRange(NamedTuple):
+    """An aborted transaction, as the log's index has it."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """The offset of its marker."""
+
+
 class CleanedSegment(NamedTuple):
     """A cleaned segment that will replace consecutive full segments; it is in a synced `.log.cleaned` file."""
 
@@ -80,6 +89,8 @@ class CleanedSegment(NamedTuple):
     """Invariant: the next offset of the last replaced segment; the last batch is stretched to it
     (`offset_tiling.py`)."""
     size_bytes: int
+    aborted: tuple[AbortedRange, ...] = ()
+    """The aborted transactions that have their marker here, and a batch left; the new index has no others."""
 
 
 class FetchData(NamedTuple):
