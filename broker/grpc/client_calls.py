@@ -19,7 +19,6 @@ from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.wire.message_codec import response_codec
 
 
@@ -47,8 +46,8 @@ def client_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Cal
 
 
 def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
-    """The calls of brokers, at their listener; each is under the broker's replica id."""
-    return {LIST_OFFSETS: _call(LIST_OFFSETS, channel, gate, is_clients=False)}
+    """The calls of brokers, at their listener; one that has a replica id is under the broker's."""
+    return {api: _call(api, channel, gate, is_clients=False) for api in APIS.values() if api.is_between_brokers}
 
 
 def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate, *, is_clients: bool = True) -> Call:

@@ -17,7 +17,6 @@ from broker.grpc import quorum_codec as quorum
 from broker.grpc.errors import from_rpc_error
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS, BY_REQUEST
-from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.types import Endpoint
 from penstock.wire import streams
@@ -98,7 +97,7 @@ class Peers:
     async def call_broker(self, broker_id: int, request: Any, timeout_ms: int) -> Any:
         """One call of another broker, at its listener for brokers; its answer, or its typed error."""
         api = BY_REQUEST.get(type(request))
-        if api is not LIST_OFFSETS:
+        if api is None or not api.is_between_brokers:
             raise InvalidRequestError(f"no call of brokers for {type(request).__name__}")
         raw, decode = request_codec(api).encode(request), response_codec(api).decode
         method = f"{REPLICATION_METHOD}{api.name}"

@@ -26,12 +26,17 @@ class ApiKind(Enum):
     FORWARDED = "forwarded by the broker that is asked to the active controller, which decides"
     ASKED = "answered by the active controller, or by the broker that is asked when no controller answers in time"
     CONTROLLER = "asked of the active controller by brokers"
+    BROKERS = "asked of a broker by other brokers, at their own listener"
     QUORUM = "between the nodes of the quorum; the messages are raft's"
 
     @property
     def service(self) -> str:
         """The gRPC service that takes its requests first."""
-        return {ApiKind.CONTROLLER: "Controller", ApiKind.QUORUM: "Quorum"}.get(self, "Broker")
+        return {
+            ApiKind.CONTROLLER: "Controller",
+            ApiKind.QUORUM: "Quorum",
+            ApiKind.BROKERS: "Replication",
+        }.get(self, "Broker")
 
     @property
     def at_broker(self) -> bool:
@@ -65,6 +70,7 @@ class Resource(Enum):
     CLUSTER = "cluster"
     TOPIC = "topic"
     GROUP = "group"
+    TRANSACTIONAL_ID = "transactional id"
     NAMED = "the topic or broker that the request names"
 
 
@@ -119,6 +125,8 @@ class Api(Generic[Q, A]):
     """A handled request of a `kind` that is answered here may wait: for acks, records, a disk or the controller."""
     replica_id: Callable[[Q], int] | None = None
     """The replica on whose behalf it is asked. Only brokers ask for one, at their own listener."""
+    is_for_brokers: bool = False
+    """Brokers ask each other for what clients ask, too, at their own listener."""
 
     def answer_to_both(self, request: Q, answer: A) -> A:
         """The answer to a repeated request, read for the lost attempts before it too. One that only checks has done
@@ -129,6 +137,11 @@ class Api(Generic[Q, A]):
     def waits(self) -> bool:
         """A broker may have handled a request of it that is not answered yet."""
         return self.may_wait or self.kind in (ApiKind.STREAM, ApiKind.FORWARDED, ApiKind.ASKED)
+
+    @property
+    def is_between_brokers(self) -> bool:
+        """A broker takes requests of other brokers."""
+        return self.is_for_brokers or self.kind is ApiKind.BROKERS
 
     @property
     def function(self) -> str:

@@ -1,16 +1,17 @@
 """The table of APIs: doors, outgoing calls, router, controller, limits, metrics and pages loop over it.
 
-A row is an `Api` in client_apis.py, group_apis.py, admin_apis.py or node_apis.py; what a row has is api.py's.
+A row is an `Api` in client_apis.py, group_apis.py, transaction_apis.py, admin_apis.py or node_apis.py; what a
+row has is api.py's.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.messages import admin_apis, client_apis, group_apis, node_apis
+from penstock.messages import admin_apis, client_apis, group_apis, node_apis, transaction_apis
 from penstock.messages.api import Api, ApiKind
 
-_PAGES: Final = (client_apis, group_apis, admin_apis, node_apis)
+_PAGES: Final = (client_apis, group_apis, transaction_apis, admin_apis, node_apis)
 APIS: Final[dict[str, Api[Any, Any]]] = {
     row.name: row for page in _PAGES for row in vars(page).values() if isinstance(row, Api)
 }

@@ -69,6 +69,7 @@ LIST_OFFSETS: Final = Api(
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
     may_wait=True,
+    is_for_brokers=True,
 )
 OFFSET_FOR_LEADER_EPOCH: Final = Api(
     "OffsetForLeaderEpoch",

@@ -1,17 +1,24 @@
-"""The APIs between nodes: what brokers ask of the active controller, and the calls of the quorum."""
+"""The APIs between nodes: what brokers ask of the active controller and of each other, and the calls of the quorum."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import NoneType
 from typing import Any, Final
 
 from penstock.messages import brokers, partitions, produce, topics
-from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome
+from penstock.messages.transactions import markers
 
 
 def _of_quorum(name: str, limits: ApiLimits = SMALL) -> Api[Any, Any]:
     """A call between the quorum's nodes; `raft.messages` has its records."""
     return Api(name, NoneType, NoneType, ApiKind.QUORUM, limits, Operation.CLUSTER_ACTION)
+
+
+def _marked(answer: markers.WriteTxnMarkersResponse) -> Iterator[Outcome]:
+    for marker in answer.markers:
+        yield from marker.partitions
 
 
 VOTE: Final = _of_quorum("Vote")
@@ -78,4 +85,14 @@ CREATE_INTERNAL_TOPIC: Final = Api(
     ApiKind.CONTROLLER,
     ApiLimits(4 * KIB, {"config": 20}),
     Operation.CLUSTER_ACTION,
+)
+WRITE_TXN_MARKERS: Final = Api(
+    "WriteTxnMarkers",
+    markers.WriteTxnMarkersRequest,
+    markers.WriteTxnMarkersResponse,
+    ApiKind.BROKERS,
+    ApiLimits(4 * MIB, {"markers": 10_000, "markers.partitions": 20_000}, "the others in the next one"),
+    Operation.CLUSTER_ACTION,
+    outcomes=_marked,
+    may_wait=True,
 )

@@ -57,12 +57,19 @@ class ProduceResponse:
 
 @dataclass(frozen=True, slots=True)
 class InitProducerIdRequest:
-    """Asks for a producer id."""
+    """Asks for a producer id. With a transactional id it is asked of the id's coordinator, which ends what the last
+    producer of it has begun, and fences that one; `producer_id` and `producer_epoch` are those of a producer that goes
+    on (KIP-360), -1 and -1 of a new one."""
+
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 0
+    producer_id: int = -1
+    producer_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class InitProducerIdResponse:
-    """An id that no other producer has, and its first epoch."""
+    """An id that no other producer has, and its first epoch; of a transactional id, the epoch that counts from now."""
 
     producer_id: int
     producer_epoch: int

@@ -23,15 +23,16 @@ _sym_db = _symbol_database.Default()
 
 
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
+from penstock.pb import transactions_pb2 as penstock_dot_v1_dot_transactions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dpenstock/v1/replication.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/broker.proto2\xa3\x01\n\x0bReplication\x12\x42\n\x05\x46\x65tch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x01\x30\x01\x12P\n\x0bListOffsets\x12\x1f.penstock.v1.ListOffsetsRequest\x1a .penstock.v1.ListOffsetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dpenstock/v1/replication.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/broker.proto\x1a\x1epenstock/v1/transactions.proto2\xe8\x02\n\x0bReplication\x12\x42\n\x05\x46\x65tch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x01\x30\x01\x12P\n\x0bListOffsets\x12\x1f.penstock.v1.ListOffsetsRequest\x1a .penstock.v1.ListOffsetsResponse\x12\x65\n\x12\x41\x64\x64PartitionsToTxn\x12&.penstock.v1.AddPartitionsToTxnRequest\x1a\'.penstock.v1.AddPartitionsToTxnResponse\x12\\\n\x0fWriteTxnMarkers\x12#.penstock.v1.WriteTxnMarkersRequest\x1a$.penstock.v1.WriteTxnMarkersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'penstock.v1.replication_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPLICATION']._serialized_start=73
-  _globals['_REPLICATION']._serialized_end=236
+  _globals['_REPLICATION']._serialized_start=105
+  _globals['_REPLICATION']._serialized_end=465
 # @@protoc_insertion_point(module_scope)

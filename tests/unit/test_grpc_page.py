@@ -17,7 +17,7 @@ from broker.grpc import client_door, servers
 from broker.grpc.errors import _STATUS as STATUS
 from penstock.client.cluster.error_meaning import LEADERSHIP_ERRORS
 from penstock.errors import ERRORS
-from penstock.pb import broker_pb2, groups_pb2
+from penstock.pb import broker_pb2, groups_pb2, transactions_pb2
 from penstock.record import batch
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
@@ -50,7 +50,7 @@ def test_every_rpc_is_listed_with_its_kind() -> None:
 
 
 def test_every_field_that_is_named_exists() -> None:
-    files = (broker_pb2, groups_pb2)
+    files = (broker_pb2, groups_pb2, transactions_pb2)
     messages = {name: one for file in files for name, one in file.DESCRIPTOR.message_types_by_name.items()}
     named = re.findall(r"`([A-Z]\w+)\.(\w+)`", section("Services"))
 

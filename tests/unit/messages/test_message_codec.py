@@ -14,7 +14,7 @@ from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
 from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import METADATA
+from penstock.messages.client_apis import FETCH, METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
 from penstock.messages.fields import none_if, on_wire
 from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
@@ -22,7 +22,7 @@ from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, controller_pb2, quorum_pb2
+from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
 from penstock.wire.message_codec import (
     UNUSED_FIELDS,
@@ -122,12 +122,13 @@ def test_an_enum_of_a_newer_node_is_unknown_and_the_rest_is_read() -> None:
 def test_the_table_has_every_method_of_the_protos_where_its_kind_says() -> None:
     methods = {
         (service.name, method.name)
-        for module in (pb, controller_pb2, quorum_pb2)
+        for module in (pb, controller_pb2, quorum_pb2, replication_pb2)
         for service in module.DESCRIPTOR.services_by_name.values()
         for method in service.methods
     }
     table = {(api.kind.service, api.name) for api in APIS.values()}
     table |= {("Controller", api.name) for api in APIS.values() if api.kind.at_controller}
+    table |= {("Replication", api.name) for api in APIS.values() if api.is_between_brokers or api is FETCH}
     assert table == methods
 
 

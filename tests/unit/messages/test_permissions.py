@@ -43,6 +43,12 @@ KAFKAS = {
     "ListGroups": (Operation.DESCRIBE, Resource.CLUSTER),
     "DescribeGroups": (Operation.DESCRIBE, Resource.GROUP),
     "DeleteGroups": (Operation.DELETE, Resource.GROUP),
+    "AddPartitionsToTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "AddOffsetsToTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "TxnOffsetCommit": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "EndTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "DescribeTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
+    "ListTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
     "UpdateFeatures": (Operation.ALTER, Resource.CLUSTER),
 }
 OURS = {"DescribeMetadata"}
@@ -58,5 +64,5 @@ def test_what_a_client_must_be_permitted_is_what_kafka_asks_for() -> None:
 
 def test_what_nodes_ask_of_each_other_is_an_action_of_the_cluster() -> None:
     between = [api for api in APIS.values() if not api.kind.at_broker]
-    assert {api.kind for api in between} == {ApiKind.CONTROLLER, ApiKind.QUORUM}
+    assert {api.kind for api in between} == {ApiKind.CONTROLLER, ApiKind.QUORUM, ApiKind.BROKERS}
     assert {(api.operation, api.resource) for api in between} == {(Operation.CLUSTER_ACTION, Resource.CLUSTER)}

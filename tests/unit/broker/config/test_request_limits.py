@@ -14,11 +14,13 @@ from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS
 from penstock.messages.metadata import MetadataRequest
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import controller_pb2, elections_pb2, quorum_pb2, reassignments_pb2
+from penstock.pb import controller_pb2, elections_pb2, quorum_pb2, reassignments_pb2, replication_pb2
 from penstock.wire.message_codec import request_codec
 
 SERVICES = [
-    service for module in (pb, controller_pb2, quorum_pb2) for service in module.DESCRIPTOR.services_by_name.values()
+    service
+    for module in (pb, controller_pb2, quorum_pb2, replication_pb2)
+    for service in module.DESCRIPTOR.services_by_name.values()
 ]
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
 MESSAGE_BYTES_MAX = 100 << 20

@@ -1,0 +1,79 @@
+"""The APIs of transactions: each request goes to the coordinator of its transactional id, which answers now or later.
+
+TxnOffsetCommit goes to the coordinator of its group. FindCoordinator and InitProducerId are of both kinds: for groups
+and for transactional ids, for producers with a transactional id and for those without. A request that waits holds no
+handler. Not here: the coordinators (broker/transactions/, broker/groups/), and the leaders' part, WriteTxnMarkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from broker.apis.router import Handle
+from broker.network.request_channel import Request
+from penstock.errors import InvalidRequestError
+from penstock.messages import transaction_apis as rows
+from penstock.messages.client_apis import INIT_PRODUCER_ID
+from penstock.messages.group_apis import FIND_COORDINATOR
+from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
+from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+
+OF_ONE_ID: Final = (rows.ADD_OFFSETS_TO_TXN, rows.END_TXN)
+OF_MANY_IDS: Final = (rows.ADD_PARTITIONS_TO_TXN, rows.DESCRIBE_TRANSACTIONS, rows.LIST_TRANSACTIONS)
+
+
+class TransactionCoordinator(Protocol):
+    """The coordinator of the transactional ids of this broker. It answers every request once; an ApiError that it
+    raises is the answer, too."""
+
+    def find(self, request: Request, body: FindCoordinatorRequest) -> None: ...
+
+    def submit(self, request: Request, transactional_id: str, body: Any) -> None: ...
+
+    def submit_each(self, request: Request, body: Any) -> None:
+        """A request about several ids, each of which has its own part of the answer, or about all of them."""
+        ...
+
+
+class GroupCoordinator(Protocol):
+    """As of broker/apis/groups.py."""
+
+    def submit(self, request: Request, group_id: str, body: Any) -> None: ...
+
+
+def transaction_handlers(
+    coordinator: TransactionCoordinator, groups: GroupCoordinator, others: Mapping[str, Handle]
+) -> dict[str, Handle]:
+    """The handlers of all APIs of transactions, by name; `others` has those of FindCoordinator for groups, and of
+    InitProducerId for producers without a transactional id."""
+    of_groups, without_id = others[FIND_COORDINATOR.name], others[INIT_PRODUCER_ID.name]
+
+    def find(request: Request, body: FindCoordinatorRequest) -> None:
+        if body.key_type is CoordinatorType.TRANSACTION:
+            coordinator.find(request, body)
+        else:
+            of_groups(request, body)
+
+    def init_producer_id(request: Request, body: InitProducerIdRequest) -> None:
+        if body.transactional_id is None:
+            without_id(request, body)
+        else:
+            of_one_id(request, body)
+
+    def of_one_id(request: Request, body: Any) -> None:
+        if not body.transactional_id:
+            raise InvalidRequestError(f"{request.api}: the transactional id is empty; leave it out for no transactions")
+        coordinator.submit(request, body.transactional_id, body)
+
+    def commit_offsets(request: Request, body: TxnOffsetCommitRequest) -> None:
+        groups.submit(request, body.group_id, body)
+
+    return {
+        FIND_COORDINATOR.name: find,
+        INIT_PRODUCER_ID.name: init_producer_id,
+        rows.TXN_OFFSET_COMMIT.name: commit_offsets,
+        **dict.fromkeys((api.name for api in OF_ONE_ID), of_one_id),
+        **dict.fromkeys((api.name for api in OF_MANY_IDS), coordinator.submit_each),
+    }

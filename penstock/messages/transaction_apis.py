@@ -1,0 +1,93 @@
+"""The APIs of transactions, at a broker's listeners: of producers, of the leaders of their partitions, and of
+administrators. The coordinator of a transactional id answers, so all of them may wait for its log.
+
+FindCoordinator is group_apis.py's, InitProducerId client_apis.py's, and WriteTxnMarkers node_apis.py's. Not here: what
+a row has (api.py), and what limits are for (client_apis.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome, Resource
+from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
+from penstock.messages.transactions import listing, producers
+
+DESCRIBED_MAX: Final = 1_000
+"""Transactional ids of one description, which has every partition of each."""
+
+
+def _added(answer: producers.AddPartitionsToTxnResponse) -> Iterator[Outcome]:
+    for transaction in answer.transactions:
+        yield from transaction.partitions
+
+
+ADD_PARTITIONS_TO_TXN: Final = Api(
+    "AddPartitionsToTxn",
+    producers.AddPartitionsToTxnRequest,
+    producers.AddPartitionsToTxnResponse,
+    ApiKind.LOCAL,
+    ApiLimits(
+        4 * MIB,
+        {"transactions": PARTITIONS_MAX, "transactions.partitions": ASKED_MAX},
+        "the others in the next one: a transaction takes them one after another",
+    ),
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    _added,
+    may_wait=True,
+    is_for_brokers=True,
+)
+ADD_OFFSETS_TO_TXN: Final = Api(
+    "AddOffsetsToTxn",
+    producers.AddOffsetsToTxnRequest,
+    producers.AddOffsetsToTxnResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)
+TXN_OFFSET_COMMIT: Final = Api(
+    "TxnOffsetCommit",
+    producers.TxnOffsetCommitRequest,
+    producers.TxnOffsetCommitResponse,
+    ApiKind.LOCAL,
+    ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}, "the others in the next one"),
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    lambda answer: answer.partitions,
+    may_wait=True,
+)
+END_TXN: Final = Api(
+    "EndTxn",
+    producers.EndTxnRequest,
+    producers.EndTxnResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)
+DESCRIBE_TRANSACTIONS: Final = Api(
+    "DescribeTransactions",
+    listing.DescribeTransactionsRequest,
+    listing.DescribeTransactionsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(MIB, {"transactional_ids": DESCRIBED_MAX}, "the answer has every partition of each"),
+    Operation.DESCRIBE,
+    Resource.TRANSACTIONAL_ID,
+    lambda answer: answer.transactions,
+    may_wait=True,
+)
+LIST_TRANSACTIONS: Final = Api(
+    "ListTransactions",
+    listing.ListTransactionsRequest,
+    listing.ListTransactionsResponse,
+    ApiKind.LOCAL,
+    ApiLimits(64 * KIB, {"states": 32, "producer_ids": NAMES_MAX}),
+    Operation.DESCRIBE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)

@@ -1,0 +1,85 @@
+"""Promises of the handlers of transactions: every API of the page has one, and each coordinator gets its requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.apis.router import Handle
+from broker.apis.transactions import OF_ONE_ID, transaction_handlers
+from broker.network.request_channel import Request
+from penstock.errors import InvalidRequestError
+from penstock.messages import transaction_apis
+from penstock.messages.api import Api
+from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
+from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.listing import DescribeTransactionsRequest, ListTransactionsRequest
+from penstock.messages.transactions.producers import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
+)
+from tests.support.machine import NOW_NS
+from tests.support.sinks import CALLER, Sink
+
+ROWS = [row for row in vars(transaction_apis).values() if isinstance(row, Api)]
+
+
+class Heard:
+    """Both coordinators, and the handlers of groups and of producers without a transactional id."""
+
+    def __init__(self, name: str, heard: list[tuple[str, ...]]) -> None:
+        self._name, self._heard = name, heard
+
+    def find(self, request: Request, body: Any) -> None:
+        self._heard.append((self._name, "find"))
+
+    def submit(self, request: Request, key: str, body: Any) -> None:
+        self._heard.append((self._name, key))
+
+    def submit_each(self, request: Request, body: Any) -> None:
+        self._heard.append((self._name, "each"))
+
+
+def handlers(heard: list[tuple[str, ...]]) -> dict[str, Handle]:
+    others: dict[str, Handle] = {
+        "FindCoordinator": lambda request, body: heard.append(("groups", "find")),
+        "InitProducerId": lambda request, body: heard.append(("ids", "")),
+    }
+    return transaction_handlers(Heard("transactions", heard), Heard("groups", heard), others)
+
+
+def test_every_api_of_transactions_has_a_handler() -> None:
+    assert set(handlers([])) == {"FindCoordinator", "InitProducerId", *(row.name for row in ROWS)}
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "goes"),
+    [
+        ("FindCoordinator", FindCoordinatorRequest(("g",)), ("groups", "find")),
+        ("FindCoordinator", FindCoordinatorRequest(("t",), CoordinatorType.TRANSACTION), ("transactions", "find")),
+        ("InitProducerId", InitProducerIdRequest(), ("ids", "")),
+        ("InitProducerId", InitProducerIdRequest("t", 60_000), ("transactions", "t")),
+        ("AddPartitionsToTxn", AddPartitionsToTxnRequest(()), ("transactions", "each")),
+        ("AddOffsetsToTxn", AddOffsetsToTxnRequest("t", 1, 0, "g"), ("transactions", "t")),
+        ("TxnOffsetCommit", TxnOffsetCommitRequest("t", "g", 1, 0, ()), ("groups", "g")),
+        ("EndTxn", EndTxnRequest("t", 1, 0, True), ("transactions", "t")),
+        ("DescribeTransactions", DescribeTransactionsRequest(("t",)), ("transactions", "each")),
+        ("ListTransactions", ListTransactionsRequest(), ("transactions", "each")),
+    ],
+)
+def test_each_request_goes_to_its_coordinator(api: str, body: Any, goes: tuple[str, str]) -> None:
+    heard: list[tuple[str, ...]] = []
+    handlers(heard)[api](Request(api, body, Sink(), CALLER, NOW_NS), body)
+    assert heard == [goes]
+
+
+@pytest.mark.parametrize("api", ["InitProducerId", *(row.name for row in OF_ONE_ID)])
+def test_an_empty_transactional_id_is_an_invalid_request(api: str) -> None:
+    heard: list[tuple[str, ...]] = []
+    body = InitProducerIdRequest("", 60_000)
+    with pytest.raises(InvalidRequestError, match=f"{api}: the transactional id is empty"):
+        handlers(heard)[api](Request(api, body, Sink(), CALLER, NOW_NS), body)
+    assert heard == []
