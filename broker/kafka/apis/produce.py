@@ -37,7 +37,13 @@ from broker.kafka.schemas.produce import (
     TopicProduceResponse,
 )
 from metadata.image import MetadataImage, TopicImage
-from penstock.errors import ApiError, CorruptMessageError, InvalidRecordError, UnsupportedCompressionTypeError
+from penstock.errors import (
+    ApiError,
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTxnStateError,
+    UnsupportedCompressionTypeError,
+)
 from penstock.messages import produce as messages
 from penstock.messages.client_apis import PRODUCE
 from penstock.record.batch import CODEC_MASK, LENGTH_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL_BIT, Buffer
@@ -63,7 +69,7 @@ _OLD_FORMAT: Final = PartitionRefusal(
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, "versions below 3 carry the message formats 0 and 1, which are not supported"
 )
 _NO_TRANSACTION: Final = PartitionRefusal(
-    Code.INVALID_TXN_STATE, "the batch is part of a transaction; transactions are not supported yet"
+    InvalidTxnStateError.code, "the batch is part of a transaction; transactions are not supported yet"
 )
 _NO_TRANSACTIONAL_ID: Final = PartitionRefusal(
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
