@@ -26,15 +26,17 @@ OF_MANY_GROUPS = (rows.OFFSET_FETCH, rows.LIST_GROUPS, rows.DESCRIBE_GROUPS, row
 
 
 class Coordinator(Protocol):
-    """The coordinator of the groups of this broker. It answers every request once; an ApiError that it raises is the
-    answer, too."""
+    """The coordinator of the groups, or of the transactional ids, of this broker. It answers every request once; an
+    ApiError that it raises is the answer, too."""
 
     def find(self, request: Request, body: FindCoordinatorRequest) -> None: ...
 
-    def submit(self, request: Request, group_id: str, body: Any) -> None: ...
+    def submit(self, request: Request, key: str, body: Any, /) -> None:
+        """A request about one group or transactional id."""
+        ...
 
     def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several groups, each of which has its own part of the answer."""
+        """A request about several, each of which has its own part of the answer, or about all of them."""
         ...
 
 

@@ -8,43 +8,25 @@ handler. Not here: the coordinators (broker/transactions/, broker/groups/), and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from broker.apis.groups import Coordinator
 from broker.apis.router import Handle
 from broker.network.request_channel import Request
 from penstock.errors import InvalidRequestError
-from penstock.messages import transaction_apis as rows
 from penstock.messages.client_apis import INIT_PRODUCER_ID
 from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
 from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions import transaction_apis as rows
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 OF_ONE_ID: Final = (rows.ADD_OFFSETS_TO_TXN, rows.END_TXN)
 OF_MANY_IDS: Final = (rows.ADD_PARTITIONS_TO_TXN, rows.DESCRIBE_TRANSACTIONS, rows.LIST_TRANSACTIONS)
 
 
-class TransactionCoordinator(Protocol):
-    """The coordinator of the transactional ids of this broker. It answers every request once; an ApiError that it
-    raises is the answer, too."""
-
-    def find(self, request: Request, body: FindCoordinatorRequest) -> None: ...
-
-    def submit(self, request: Request, transactional_id: str, body: Any) -> None: ...
-
-    def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several ids, each of which has its own part of the answer, or about all of them."""
-        ...
-
-
-class GroupCoordinator(Protocol):
-    """As of broker/apis/groups.py."""
-
-    def submit(self, request: Request, group_id: str, body: Any) -> None: ...
-
-
 def transaction_handlers(
-    coordinator: TransactionCoordinator, groups: GroupCoordinator, others: Mapping[str, Handle]
+    coordinator: Coordinator, groups: Coordinator, others: Mapping[str, Handle]
 ) -> dict[str, Handle]:
     """The handlers of all APIs of transactions, by name; `others` has those of FindCoordinator for groups, and of
     InitProducerId for producers without a transactional id."""

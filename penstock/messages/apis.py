@@ -1,15 +1,16 @@
 """The table of APIs: doors, outgoing calls, router, controller, limits, metrics and pages loop over it.
 
-A row is an `Api` in client_apis.py, group_apis.py, transaction_apis.py, admin_apis.py or node_apis.py; what a
-row has is api.py's.
+A row is an `Api` in client_apis.py, group_apis.py, transactions/transaction_apis.py, admin_apis.py or node_apis.py;
+what a row has is api.py's.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.messages import admin_apis, client_apis, group_apis, node_apis, transaction_apis
+from penstock.messages import admin_apis, client_apis, group_apis, node_apis
 from penstock.messages.api import Api, ApiKind
+from penstock.messages.transactions import transaction_apis
 
 _PAGES: Final = (client_apis, group_apis, transaction_apis, admin_apis, node_apis)
 APIS: Final[dict[str, Api[Any, Any]]] = {

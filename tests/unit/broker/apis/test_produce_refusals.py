@@ -230,7 +230,7 @@ OF_TRANSACTIONS = {
     "TRANSACTION_ABORTABLE",
     "TRANSACTION_COORDINATOR_FENCED",
 }
-"""Likewise; and a leader checks a batch's transaction before it appends the batch."""
+"""A coordinator of transactions does so, too, and a leader checks a batch's transaction before it appends the batch."""
 
 
 def test_an_error_says_nothing_was_written_only_by_this_list() -> None:

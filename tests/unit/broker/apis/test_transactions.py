@@ -10,10 +10,10 @@ from broker.apis.router import Handle
 from broker.apis.transactions import OF_ONE_ID, transaction_handlers
 from broker.network.request_channel import Request
 from penstock.errors import InvalidRequestError
-from penstock.messages import transaction_apis
 from penstock.messages.api import Api
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
 from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions import transaction_apis
 from penstock.messages.transactions.listing import DescribeTransactionsRequest, ListTransactionsRequest
 from penstock.messages.transactions.producers import (
     AddOffsetsToTxnRequest,
