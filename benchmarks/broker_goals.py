@@ -169,7 +169,7 @@ def verdict(line: Comparison, ratio: float | None) -> str:
     """The goal, and whether the ratio meets it."""
     if line.at_least is None and line.at_most is None:
         return ""
-    goal = f"≥ {line.at_least:g}×" if line.at_least is not None else f"≤ {line.at_most:.2g}×"
+    goal = f"≥ {line.at_least:g}×" if line.at_least is not None else f"≤ {line.at_most:.3g}×"
     if ratio is None:
         return f"{goal} (no peer)"
     met = ratio >= line.at_least if line.at_least is not None else ratio <= (line.at_most or 0)

@@ -1,6 +1,7 @@
-"""Finds the brokers that coordinate groups, and asks them: what Admin and the consumers of groups share.
+"""Finds the brokers that coordinate groups, or transactional ids, and asks them: what Admin, the consumers of groups
+and transactional producers share.
 
-A coordinator is remembered until it is none any more. Groups are put together by coordinator; what fails with a
+A coordinator is remembered until it is none any more. Ids are put together by coordinator; what fails with a
 retriable error (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, a broken connection) is asked again after a back-off,
 within the deadline, so only what may be asked twice belongs here. A coordinator that is silent is left as soon as there
 is another one. Belongs to one event loop. Not here: partitions' leaders (by_leader.py).
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
@@ -29,62 +30,67 @@ from penstock.messages.api import Api
 from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 
-GROUPS_PER_CALL_MAX = 100
+IDS_PER_CALL_MAX = 100
 """Limit for one call; a coordinator is asked about more in several calls at the same time."""
 KNOWN_MAX = 10_000
 """Coordinators that one client remembers; above it, all are forgotten and found again when they are needed."""
 
 A = TypeVar("A")
 R = TypeVar("R")
+_WORDS: Final = {
+    CoordinatorType.GROUP: ("group", "group_id"),
+    CoordinatorType.TRANSACTION: ("transactional id", "transactional_id"),
+}
+"""The word for an id, and the field of requests that has it."""
 
 CoordinatorCall = Callable[[Connection, Sequence[str], int], Awaitable[Mapping[str, R | ApiError]]]
-"""One call to one coordinator about these groups; the number is the time that is left, in ms."""
+"""One call to one coordinator about these ids; the number is the time that is left, in ms."""
 
 
 class Coordinators:
-    """The coordinators of groups, as one client knows them."""
+    """The coordinators of groups, or of transactional ids, as one client knows them."""
 
-    def __init__(self, cluster: ClusterClient) -> None:
+    def __init__(self, cluster: ClusterClient, kind: CoordinatorType = CoordinatorType.GROUP) -> None:
         self._cluster = cluster
+        self._kind = kind
+        self._what, self._field = _WORDS[kind]
         self._known: dict[str, int] = {}
 
-    async def node_of(self, group_id: str, deadline_ms: int) -> int:
-        """The broker that coordinates the group; its error if there is none now."""
-        found = (await self._nodes_of((group_id,), deadline_ms))[group_id]
+    async def node_of(self, key: str, deadline_ms: int) -> int:
+        """The broker that coordinates this id; its error if there is none now."""
+        found = (await self._nodes_of((key,), deadline_ms))[key]
         if isinstance(found, ApiError):
             raise found
         return found
 
-    def forget(self, group_id: str) -> None:
+    def forget(self, key: str) -> None:
         """The broker that coordinated it does so no more: it is looked for again before the next call."""
-        self._known.pop(group_id, None)
+        self._known.pop(key, None)
 
     async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int) -> A:
-        """The answer of the coordinator of the request's group. An error that asking again does not mend is raised, and
+        """The answer of the coordinator of the request's id. An error that asking again does not mend is raised, and
         at the deadline the last one; TimedOutError if nobody answered."""
-        group_id: str = request.group_id
+        key: str = getattr(request, self._field)
 
-        async def call(connection: Connection, group_ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
-            return {group_id: await connection.call(api, request, left_ms)}
+        async def call(connection: Connection, ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
+            return {key: await connection.call(api, request, left_ms)}
 
-        answer = (await self.ask_each((group_id,), call, deadline_ms))[group_id]
+        answer = (await self.ask_each((key,), call, deadline_ms))[key]
         if isinstance(answer, (NetworkError, RequestTimedOutError)):
-            raise TimedOutError(f"the coordinator of group {group_id!r} did not answer in time: {answer}") from answer
+            raise TimedOutError(f"the coordinator of {self._what} {key!r} did not answer in time: {answer}") from answer
         if isinstance(answer, ApiError):
             raise answer
         return answer
 
-    async def ask_each(
-        self, group_ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int
-    ) -> dict[str, R | ApiError]:
-        """The answer about each group, in their order; an error that asking again does not mend, or the last one at the
+    async def ask_each(self, ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int) -> dict[str, R | ApiError]:
+        """The answer about each id, in their order; an error that asking again does not mend, or the last one at the
         deadline."""
-        answers: dict[str, R | ApiError] = dict.fromkeys(group_ids, CoordinatorNotAvailableError())
+        answers: dict[str, R | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
         missing, attempt = list(answers), 0
         while missing:
             attempt += 1
             answers |= await self._round(missing, call, deadline_ms)
-            missing = [group_id for group_id in missing if self._is_to_be_asked_again(group_id, answers[group_id])]
+            missing = [key for key in missing if self._is_to_be_asked_again(key, answers[key])]
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             if self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
                 break
@@ -92,49 +98,47 @@ class Coordinators:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
         return answers
 
-    def _is_to_be_asked_again(self, group_id: str, answer: object) -> bool:
+    def _is_to_be_asked_again(self, key: str, answer: object) -> bool:
         if not isinstance(answer, ApiError) or not answer.retriable:
             return False
         if not isinstance(answer, CoordinatorLoadInProgressError):  # that one is the coordinator, and will answer soon
-            self.forget(group_id)
+            self.forget(key)
         return True
 
-    async def _round(
-        self, group_ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
-    ) -> dict[str, R | ApiError]:
-        """One attempt for each group, all coordinators at the same time."""
+    async def _round(self, ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int) -> dict[str, R | ApiError]:
+        """One attempt for each id, all coordinators at the same time."""
         answers: dict[str, R | ApiError] = {}
         by_node: dict[int, list[str]] = {}
-        for group_id, node in (await self._nodes_of(group_ids, deadline_ms)).items():
+        for key, node in (await self._nodes_of(ids, deadline_ms)).items():
             if isinstance(node, ApiError):
-                answers[group_id] = node
+                answers[key] = node
             else:
-                by_node.setdefault(node, []).append(group_id)
+                by_node.setdefault(node, []).append(key)
         parts = [
-            (node, named[at : at + GROUPS_PER_CALL_MAX])
+            (node, named[at : at + IDS_PER_CALL_MAX])
             for node, named in by_node.items()
-            for at in range(0, len(named), GROUPS_PER_CALL_MAX)
+            for at in range(0, len(named), IDS_PER_CALL_MAX)
         ]
         for answered in await asyncio.gather(*(self._ask_one(node, named, call, deadline_ms) for node, named in parts)):
             answers |= answered
         return answers
 
     async def _ask_one(
-        self, node: int, group_ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
+        self, node: int, ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
     ) -> dict[str, R | ApiError]:
-        """One call to one coordinator. What fails as a whole has failed for each group."""
+        """One call to one coordinator. What fails as a whole has failed for each id."""
         try:
             connection = await self._connection(node, deadline_ms)
             left_ms = min(self._left_ms(deadline_ms), self._cluster.config.request_timeout_ms)
-            asked = asyncio.ensure_future(call(connection, group_ids, left_ms))
-            answers = await self._answer_or_another(node, group_ids[0], asked, deadline_ms)
+            asked = asyncio.ensure_future(call(connection, ids, left_ms))
+            answers = await self._answer_or_another(node, ids[0], asked, deadline_ms)
         except ApiError as error:
-            return dict.fromkeys(group_ids, error)
-        unsaid = UnknownServerError(f"node {node} was asked about a group, and says nothing of it")
-        return {group_id: answers.get(group_id, unsaid) for group_id in group_ids}
+            return dict.fromkeys(ids, error)
+        unsaid = UnknownServerError(f"node {node} was asked about a {self._what}, and says nothing of it")
+        return {key: answers.get(key, unsaid) for key in ids}
 
     async def _answer_or_another(
-        self, node: int, group_id: str, asked: asyncio.Future[Mapping[str, R | ApiError]], deadline_ms: int
+        self, node: int, key: str, asked: asyncio.Future[Mapping[str, R | ApiError]], deadline_ms: int
     ) -> Mapping[str, R | ApiError]:
         """A coordinator that is silent may hang: it is left once another one is named."""
         try:
@@ -142,10 +146,10 @@ class Coordinators:
                 done, _ = await asyncio.wait((asked,), timeout=SILENCE_MS / 1000)
                 if done:
                     return asked.result()
-                found = await self._find((group_id,), min(deadline_ms, self._cluster.clock.now_ms() + SILENCE_MS))
-                now = found[group_id]
+                found = await self._find((key,), min(deadline_ms, self._cluster.clock.now_ms() + SILENCE_MS))
+                now = found[key]
                 if isinstance(now, int) and now != node and not asked.done():
-                    raise NotCoordinatorError(f"node {node} was silent; node {now} coordinates group {group_id!r} now")
+                    raise NotCoordinatorError(f"node {node} was silent, node {now} coordinates {self._what} {key!r}")
         finally:
             asked.cancel()
 
@@ -156,32 +160,30 @@ class Coordinators:
             await self._cluster.refresh(deadline_ms=deadline_ms)
             connection = self._cluster.connection(node)
         if connection is None:
-            raise CoordinatorNotAvailableError(f"node {node} coordinates the group, but its address is not known")
+            raise CoordinatorNotAvailableError(f"node {node} coordinates the {self._what}, and has no known address")
         return connection
 
-    async def _nodes_of(self, group_ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
-        nodes: dict[str, int | ApiError] = {
-            group_id: self._known[group_id] for group_id in group_ids if group_id in self._known
-        }
-        unknown = [group_id for group_id in group_ids if group_id not in nodes]
+    async def _nodes_of(self, ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
+        nodes: dict[str, int | ApiError] = {key: self._known[key] for key in ids if key in self._known}
+        unknown = [key for key in ids if key not in nodes]
         found = await self._find(unknown, deadline_ms) if unknown else {}
         if len(self._known) + len(found) > KNOWN_MAX:
             self._known.clear()
-        self._known |= {group_id: node for group_id, node in found.items() if isinstance(node, int)}
+        self._known |= {key: node for key, node in found.items() if isinstance(node, int)}
         return nodes | found
 
-    async def _find(self, group_ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
-        """The broker of each group, as any broker says; an error where there is none."""
-        found: dict[str, int | ApiError] = dict.fromkeys(group_ids, CoordinatorNotAvailableError())
+    async def _find(self, ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
+        """The broker of each id, as any broker says; an error where there is none."""
+        found: dict[str, int | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
         try:
-            for at in range(0, len(group_ids), GROUPS_PER_CALL_MAX):
-                request = FindCoordinatorRequest(tuple(group_ids[at : at + GROUPS_PER_CALL_MAX]), CoordinatorType.GROUP)
+            for at in range(0, len(ids), IDS_PER_CALL_MAX):
+                request = FindCoordinatorRequest(tuple(ids[at : at + IDS_PER_CALL_MAX]), self._kind)
                 answer = await self._ask_any(request, deadline_ms)
                 found |= {one.key: one.node_id if one.error is None else one.error for one in answer.coordinators}
         except ApiError as error:
-            return dict.fromkeys(group_ids, error)
+            return dict.fromkeys(ids, error)
         except TimedOutError as error:
-            return dict.fromkeys(group_ids, RequestTimedOutError(str(error)))
+            return dict.fromkeys(ids, RequestTimedOutError(str(error)))
         return found
 
     async def _ask_any(self, request: FindCoordinatorRequest, deadline_ms: int) -> FindCoordinatorResponse:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import pytest
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.cluster.coordinators import GROUPS_PER_CALL_MAX, Coordinators
+from penstock.client.cluster.coordinators import IDS_PER_CALL_MAX, Coordinators
 from penstock.client.options.config import admin_config
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
@@ -77,12 +77,12 @@ def test_groups_are_put_together_by_coordinator_and_found_once() -> None:
 
 def test_more_groups_than_a_call_takes_are_asked_in_several() -> None:
     async def story(nodes: FakeNodes, cluster: ClusterClient, coordinators: Coordinators) -> None:
-        wanted = [f"g{number}" for number in range(2 * GROUPS_PER_CALL_MAX + 1)]
+        wanted = [f"g{number}" for number in range(2 * IDS_PER_CALL_MAX + 1)]
         for group_id in wanted:
             nodes.cluster.groups.make(group_id, 2)
         assert list(await coordinators.ask_each(wanted, described, deadline(cluster))) == wanted
         sizes = [len(r.group_ids) for _, name, r in nodes.cluster.groups.asked if name == "DescribeGroups"]
-        assert sorted(sizes) == [1, GROUPS_PER_CALL_MAX, GROUPS_PER_CALL_MAX]
+        assert sorted(sizes) == [1, IDS_PER_CALL_MAX, IDS_PER_CALL_MAX]
 
     run(story)
 
