@@ -18,9 +18,9 @@ from itertools import permutations
 from random import Random
 from typing import Any
 
+from broker.coordination.turn import Client
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
-from broker.groups.turn import Client
 from penstock.errors import ApiError, NotCoordinatorError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

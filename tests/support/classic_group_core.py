@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from broker.coordination.turn import Client
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.group_config import GroupConfig
-from broker.groups.turn import Client
 from penstock.errors import ApiError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

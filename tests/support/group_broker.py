@@ -15,12 +15,15 @@ from typing import Any
 
 import pytest
 
+from broker.coordination.image_topics import ImageTopics
+from broker.coordination.loading import LOADING_MAX, ShardLoader
+from broker.coordination.shard_ports import ShardPorts, ShardState
+from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
-from broker.groups.coordinator.image_topics import ImageTopics
-from broker.groups.coordinator.loading import LOADING_MAX, ShardLoader
-from broker.groups.coordinator.offsets_topic import OffsetsTopic
-from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
+from broker.groups.coordinator.group_ids import check_group_id
 from broker.groups.group_config import GroupConfig
+from broker.groups.records.record_log import read_group_records
+from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
@@ -65,7 +68,7 @@ class GroupBroker:
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         clock, traffic = SystemClock(), Traffic()
         log_starts = LogStartCommit(lambda *_: None, THREADS.executor("log-starts", 1))  # type: ignore[arg-type]
-        self._loader = ShardLoader(THREADS, clock.now_ms, lambda: None)
+        self._loader = ShardLoader("group-load", read_group_records, THREADS, clock.now_ms, lambda: None)
         topics, memory = ImageTopics(lambda: self.image), GroupMemory(1 << 30)
         ports = ShardPorts(
             make_core=partial(Shard, GroupConfig(), memory, GroupTotals()),
@@ -76,11 +79,14 @@ class GroupBroker:
             new_id=IDS.new_id,
             commit_timeout_ms=5_000,
             codec=Codec.NONE,
+            make_encode=lambda: UsualOffsetWriter().encode,
             backoff=Backoff(1, 5, Random(0)),
             on_fatal=pytest.fail,
         )
         wanted = CreateInternalTopicRequest(ME, 0, CONSUMER_OFFSETS, partitions)
-        topic = OffsetsTopic(lambda: self.image, lambda: wanted, self._create, Random(0), pytest.fail)
+        topic = StateTopic(
+            CONSUMER_OFFSETS, check_group_id, lambda: self.image, lambda: wanted, self._create, Random(0), pytest.fail
+        )
         self.coordinator = GroupCoordinator(ME, topic, topics, ports)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)

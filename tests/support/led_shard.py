@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from broker.groups.coordinator.led_shard import LedShard, ShardPorts, ShardState
-from broker.groups.coordinator.loading import ShardLoader
+from broker.coordination.led_shard import LedShard, ShardPorts, ShardState
+from broker.coordination.loading import ShardLoader
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, Ticket, Turn
+from broker.groups.records.record_log import read_group_records
+from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.replication.follower.follower_log import truncate_to
 from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.follower_fetch import note_follower_fetch
@@ -100,12 +102,13 @@ class Stage:
         self.ports = ShardPorts(
             make_core=self._make_core,
             logs=self.logs,
-            loader=ShardLoader(self.threads, clock.now_ms, lambda: None),
+            loader=ShardLoader("group-load", read_group_records, self.threads, clock.now_ms, lambda: None),
             topics=None,  # type: ignore[arg-type]
             clock=clock,
             new_id=lambda: "new",
             commit_timeout_ms=5_000,
             codec=Codec.NONE,
+            make_encode=lambda: UsualOffsetWriter().encode,
             backoff=Backoff(100, 1_000, random.Random(0)),
             on_fatal=pytest.fail,
         )

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, TopicFacts, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,

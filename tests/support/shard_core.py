@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
-from broker.groups.turn import Client, TopicFacts, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.classic_protocol import (
     JoinGroupProtocol,

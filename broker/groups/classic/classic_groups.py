@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Handlers, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup, MemberBytes, bytes_of
 from broker.groups.classic.join import Joins
 from broker.groups.classic.member import ClassicMember
@@ -18,8 +20,6 @@ from broker.groups.classic.subscriptions import subscribed_topics
 from broker.groups.classic.sync import Syncs
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
-from broker.groups.timers import Timers
-from broker.groups.turn import GroupHandlers, Ticket, Turn
 from penstock.errors import ApiError, NotCoordinatorError, RebalanceInProgressError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
@@ -41,7 +41,7 @@ class ClassicGroups:
         self._tally = MemberBytes()
         self._rounds = Rounds(config, groups, timers)
         self._presence = Presence(self._rounds)
-        self.handlers: GroupHandlers = {
+        self.handlers: Handlers = {
             JoinGroupRequest: Joins(config, self._rounds).join,
             SyncGroupRequest: Syncs(config, self._rounds).sync,
             HeartbeatRequest: self._presence.heartbeat,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup, chosen_protocol
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.rounds import NEW_MEMBER_JOIN_TIMEOUT_MS, Rounds
@@ -20,7 +21,6 @@ from broker.groups.classic.sizes import refusal_of
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
-from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import (
     ApiError,
     FencedInstanceIdError,

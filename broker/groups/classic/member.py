@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from broker.coordination.turn import Client, Ticket
 from broker.groups.records.classic_records import MemberMetadata
-from broker.groups.turn import Client, Ticket
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 
 

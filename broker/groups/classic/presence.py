@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.rounds import Rounds
 from broker.groups.classic.states import GroupState
 from broker.groups.classic.sync import check_generation
-from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import ApiError, RebalanceInProgressError, UnknownMemberIdError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

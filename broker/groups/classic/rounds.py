@@ -17,13 +17,13 @@ from collections.abc import MutableMapping
 from functools import partial
 from typing import Any, Final
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey
-from broker.groups.timers import Timers
-from broker.groups.turn import Ticket, Turn
 from penstock.errors import ApiError, RebalanceInProgressError, UnknownMemberIdError
 from penstock.messages.groups.classic_protocol import JoinGroupResponse, SyncGroupResponse
 

@@ -6,6 +6,7 @@ assignment again.
 
 from __future__ import annotations
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.rounds import Rounds
@@ -13,7 +14,6 @@ from broker.groups.classic.sizes import refusal_of
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey
-from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,

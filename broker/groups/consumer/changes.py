@@ -5,6 +5,7 @@ Each is written only if it changes something. Not here: deciding that a change i
 
 from __future__ import annotations
 
+from broker.coordination.turn import Turn
 from broker.groups.consumer import record_forms
 from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from broker.groups.consumer.member import Assignment, Member
@@ -19,7 +20,6 @@ from broker.groups.records.consumer_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from broker.groups.turn import Turn
 
 
 def write_metadata(turn: Turn, group_id: str, member: Member) -> None:

@@ -6,10 +6,10 @@ still: it only has not heard of the new epoch yet (KIP-1251).
 
 from __future__ import annotations
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Member
 from broker.groups.consumer.membership import member_of
-from broker.groups.turn import KnownTopics
 from penstock.errors import IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchGroup
 

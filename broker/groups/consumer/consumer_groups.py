@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, Handlers, Ticket, Turn
 from broker.groups.consumer import changes, commit_checks
 from broker.groups.consumer.classic_members.classic_members import ClassicMembers
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
@@ -22,8 +24,6 @@ from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.consumer.targets import assignor_of
 from broker.groups.group_config import GroupConfig
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, GroupHandlers, Ticket, Turn
 from penstock.errors import NonEmptyGroupError
 from penstock.messages.groups.consumer_protocol import (
     LEAVES,
@@ -46,7 +46,7 @@ class ConsumerGroups:
         self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays
         """By the class of a record's key: takes the record into the state."""
-        self.handlers: GroupHandlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
+        self.handlers: Handlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
         self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic).handlers
         """The requests of the classic protocol, where the group is one of this."""
 

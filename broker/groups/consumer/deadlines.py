@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Turn
 from broker.groups.consumer.member import Member, MemberState
-from broker.groups.timers import Timers
-from broker.groups.turn import Turn
 
 _SESSION: Final = "consumer session"
 _REVOCATION: Final = "consumer revocation"

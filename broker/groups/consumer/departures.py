@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Turn
 from broker.groups.consumer import changes
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, downgraded, protocols_of, write_downgrade
 from broker.groups.consumer.deadlines import Deadlines
@@ -17,8 +19,6 @@ from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.member import Member, MemberState
 from broker.groups.consumer.membership import known_member
 from broker.groups.group_config import GroupConfig
-from broker.groups.timers import Timers
-from broker.groups.turn import Turn
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.consumer_protocol import (
     LEAVES_FOR_A_WHILE,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assignment, Member, Owned
-from broker.groups.turn import KnownTopics
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
 from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType
 

@@ -13,14 +13,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Turn
 from broker.groups.consumer import changes, targets
 from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from broker.groups.consumer.record_room import names_fit, targets_fit
 from broker.groups.consumer.regex import matching
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.group_config import GroupConfig
-from broker.groups.timers import Timers
-from broker.groups.turn import Turn
 
 _log = logging.getLogger(__name__)
 NO_VERSION: Final = 0

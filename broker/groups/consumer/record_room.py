@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.consumer import record_forms
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assignment, Member
 from broker.groups.group_config import GroupConfig
-from broker.groups.turn import KnownTopics
 from penstock.errors import InvalidRequestError
 
 _OVERHEAD_BYTES = 512

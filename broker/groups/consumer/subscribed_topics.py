@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.targets import metadata_hash, topic_hash
-from broker.groups.turn import KnownTopics
 
 CHANGED_MAX: Final = 10_000
 """A group remembers so many changed names; with more, any may have changed."""

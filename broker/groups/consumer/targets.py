@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
+from broker.coordination.turn import KnownTopics, TopicFacts
 from broker.groups.consumer.assignors.problem import AssignedTopic, Assignor, SubscribedMember
 from broker.groups.consumer.assignors.ranges import ranges
 from broker.groups.consumer.assignors.uniform import uniform
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import NOTHING, Assignment
-from broker.groups.turn import KnownTopics, TopicFacts
 
 ASSIGNORS: Final[dict[str, Assignor]] = {"uniform": uniform, "range": ranges}
 

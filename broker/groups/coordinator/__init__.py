@@ -1,1 +1,1 @@
-"""The driver of the groups' cores: loads, appends, answers after the commit, and finds the coordinator of a group."""
+"""The coordinator of groups: which shard has a group, requests about several of them, and its figures."""

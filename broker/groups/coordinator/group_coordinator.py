@@ -14,12 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from broker.groups.coordinator.image_topics import ImageTopics
-from broker.groups.coordinator.led_shard import LedShard
+from broker.coordination.image_topics import ImageTopics
+from broker.coordination.led_shard import LedShard
+from broker.coordination.shard_ports import ShardPorts, ShardState
+from broker.coordination.state_topic import StateTopic
+from broker.coordination.turn import Client
 from broker.groups.coordinator.many_groups import MANY_GROUPS, JoinedAnswer, JoinedList
-from broker.groups.coordinator.offsets_topic import OffsetsTopic
-from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
-from broker.groups.turn import Client
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
 from metadata.delta import MetadataDelta
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class GroupCoordinator:
     """One per broker, on the event loop."""
 
-    def __init__(self, broker_id: int, topic: OffsetsTopic, topics: ImageTopics, ports: ShardPorts) -> None:
+    def __init__(self, broker_id: int, topic: StateTopic, topics: ImageTopics, ports: ShardPorts) -> None:
         self._broker_id, self._topic, self._topics, self._ports = broker_id, topic, topics, ports
         self._shards: dict[int, LedShard] = {}
         self._is_stopped = False

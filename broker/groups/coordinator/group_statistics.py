@@ -5,9 +5,9 @@ Not here: the lag of groups (groups/lag/), and requests that wait, which the req
 
 from __future__ import annotations
 
+from broker.coordination.loading import LoadFigures
+from broker.coordination.shard_ports import ShardState
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
-from broker.groups.coordinator.loading import LoadFigures
-from broker.groups.coordinator.shard_ports import ShardState
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.known_partitions import KnownPartitions
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import encoded_size
-from broker.groups.turn import Client, Ticket, Turn
 from broker.kafka_codec.primitives import STRING_BYTES_MAX
 from penstock.errors import (
     ApiError,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Handlers, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.commits import OffsetCommits
 from broker.groups.offsets.deletions import OffsetDeletions
@@ -11,8 +13,6 @@ from broker.groups.offsets.fetches import OffsetFetches
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
 from broker.groups.offsets.sweep import OffsetSweep
-from broker.groups.timers import Timers
-from broker.groups.turn import GroupHandlers, Turn
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 
@@ -23,7 +23,7 @@ class CommittedOffsets:
         self.state = GroupOffsetsState()
         self._deletions = OffsetDeletions(self.state, groups)
         self._sweep = OffsetSweep(config, self.state, groups, timers)
-        self.handlers: GroupHandlers = {
+        self.handlers: Handlers = {
             OffsetCommitRequest: OffsetCommits(config, self.state, groups).commit,
             OffsetFetchRequest: OffsetFetches(self.state, groups).fetch,
             OffsetDeleteRequest: self._deletions.delete,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.offsets.known_partitions import KnownPartitions
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.records.offset_records import OffsetCommitKey
-from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import ApiError, GroupIdNotFoundError, GroupSubscribedToTopicError
 from penstock.messages.groups.offsets import OffsetDeleteRequest, OffsetDeleteResponse, OffsetDeleteResult
 from penstock.types import TopicPartition

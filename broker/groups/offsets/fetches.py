@@ -6,11 +6,11 @@ offset of a topic that was deleted is not told, nor given to a topic that was ma
 
 from __future__ import annotations
 
+from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.offsets.known_partitions import KnownPartitions
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.topic_offsets import StoredOffset
-from broker.groups.turn import Client, Ticket, Turn
 from penstock.errors import ApiError
 from penstock.messages.groups.offsets import (
     GroupOffsets,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.groups.turn import KnownTopics, TopicFacts
+from broker.coordination.turn import KnownTopics, TopicFacts
 from penstock.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition
 

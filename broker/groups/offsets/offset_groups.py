@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from broker.groups.turn import Turn
+from broker.coordination.turn import Turn
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.records.offset_records import OffsetCommitKey
-from broker.groups.timers import Timers
-from broker.groups.turn import TopicFacts, Turn
 from penstock.types import NO_TIMESTAMP
 
 _EXPIRY: Final = ("offsets", "expiry")

@@ -4,15 +4,17 @@ Reading stops at nothing but damage: records of unknown types are counted, contr
 that one partition of a topic had for a group in the part that is read, only the last is decoded, and it comes after the
 records of groups, on which it does not depend: a log that was not cleaned yet has thousands of them. Offsets that a
 transaction commits are in transactional batches; they count only once their transaction is committed, which nobody
-decides here yet, so such batches are counted and left out. Not here: batches for the log (coordinator/tick_batches.py).
+decides here yet, so such batches are counted and left out. Not here: batches for the log
+(coordination/tick_batches.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker.groups.records.record_codec import MalformedGroupRecordError, decode_group_record
+from broker.coordination.record_codec import MalformedRecordError
+from broker.coordination.record_log import LogPart
+from broker.groups.records.record_codec import decode_group_record
 from broker.groups.records.usual_offsets import UsualOffsetReader
 from penstock.record.batch import Buffer, iter_headers
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, batch_body, columns_of_batch, wanted_batches
@@ -20,28 +22,13 @@ from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, batch_body, c
 _OFFSET_KEYS: Final = b"\x00\x01"
 
 
-@dataclass(slots=True)
-class GroupRecords:
-    """A part of the log, read."""
-
-    next_offset: int
-    """Where reading goes on: after the last whole batch."""
-    records: list[tuple[Any, Any | None]] = field(default_factory=list)
-    read: int = 0
-    """All records, also those of offsets that a later one has replaced."""
-    unknown: int = 0
-    """Records of types that are not known here."""
-    transactional: int = 0
-    """Records of transactional batches."""
-
-
 def read_group_records(
     buffer: Buffer, from_offset: int, max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
-) -> GroupRecords:
+) -> LogPart:
     """The records at `from_offset` and after. A partial last batch is left for the next time; one that is damaged is a
-    `CorruptMessageError`, a record that is no record of its type a `MalformedGroupRecordError`."""
+    `CorruptMessageError`, a record that is no record of its type a `MalformedRecordError`."""
     data = bytes(buffer)
-    found = GroupRecords(from_offset)
+    found = LogPart(from_offset)
     for _, header in iter_headers(data):
         found.next_offset = max(found.next_offset, header.next_offset)
     last_offsets: dict[bytes, tuple[int, bytes | None]] = {}
@@ -74,5 +61,5 @@ def read_group_records(
 def _decoded(offset: int, key: bytes | None, value: bytes | None) -> tuple[Any, Any | None] | None:
     try:
         return decode_group_record(key, value)
-    except MalformedGroupRecordError as error:
-        raise MalformedGroupRecordError(f"offset {offset}: {error}") from None
+    except MalformedRecordError as error:
+        raise MalformedRecordError(f"offset {offset}: {error}") from None

@@ -15,10 +15,10 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from broker.coordination.record_codec import MalformedRecordError
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import (
     OFFSET_VERSION,
-    MalformedGroupRecordError,
     decode_group_record,
     encode_group_record,
 )
@@ -76,7 +76,7 @@ class UsualOffsetReader:
             return None
         try:
             record = decode_group_record(key, None)
-        except MalformedGroupRecordError:
+        except MalformedRecordError:
             return None
         if record is None or encode_group_record(record[0], None)[0] != key:
             return None

@@ -15,6 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, Handler, Handlers, Ticket, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.states import GroupState
@@ -31,8 +33,6 @@ from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_sizes import GroupSizes
 from broker.groups.shard.group_totals import GroupCounts, GroupTotals
 from broker.groups.shard.shard_groups import ShardGroups
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, GroupHandler, GroupHandlers, Ticket, Turn
 from penstock.errors import (
     ApiError,
     GroupIdNotFoundError,
@@ -88,7 +88,7 @@ class Shard:
             **self._consumer.replays,
             GroupMetadataKey: self._classic.replay_group,
         }
-        self._handlers: GroupHandlers = {
+        self._handlers: Handlers = {
             **self._classic.handlers,
             **self._consumer.handlers,
             **self.offsets.handlers,
@@ -148,7 +148,7 @@ class Shard:
             self._memory.must_have_room()
         handler(turn, ticket, request, client)
 
-    def _handler(self, request: Any) -> GroupHandler:
+    def _handler(self, request: Any) -> Handler:
         kind = type(request)
         if kind in self._classic.handlers and isinstance(self.groups.get(request.group_id), ConsumerGroup):
             return self._consumer.classic_handlers[kind]

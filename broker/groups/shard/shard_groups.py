@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from broker.coordination.turn import Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.states import GroupState
@@ -16,7 +17,6 @@ from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from broker.groups.turn import Turn
 from penstock.errors import NonEmptyGroupError
 from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker.config.node_config import NodeConfig
+from broker.coordination.image_topics import ImageTopics
+from broker.coordination.loading import ShardLoader
+from broker.coordination.shard_ports import ShardPorts, ShardState
+from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
+from broker.groups.coordinator.group_ids import check_group_id
 from broker.groups.coordinator.group_statistics import GroupFigures
-from broker.groups.coordinator.image_topics import ImageTopics
-from broker.groups.coordinator.loading import ShardLoader
-from broker.groups.coordinator.offsets_topic import OffsetsTopic
-from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
 from broker.groups.group_config import GroupConfig
 from broker.groups.lag.lag_watch import LagWatch, WatchedShard
 from broker.groups.lag.log_ends import LogEnds
+from broker.groups.records.record_log import read_group_records
+from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
@@ -88,16 +91,17 @@ def make_groups(
     ports = ShardPorts(
         partial(Shard, group_config(config), memory, totals),
         LeaderAppends(durability, traffic, clock),
-        ShardLoader(environment.threads, clock.now_ms, environment.keep_objects),
+        ShardLoader("group-load", read_group_records, environment.threads, clock.now_ms, environment.keep_objects),
         topics,
         clock,
         environment.ids.new_id,
         config.offsets_commit_timeout_ms,
         Codec(config.offsets_topic_compression_codec),
+        lambda: UsualOffsetWriter().encode,
         Backoff(RELOAD_MS, RELOAD_MS_MAX, random),
         on_fatal,
     )
-    topic = OffsetsTopic(image, wanted, quorum.channel.call, random, on_fatal)
+    topic = StateTopic(CONSUMER_OFFSETS, check_group_id, image, wanted, quorum.channel.call, random, on_fatal)
     coordinator = GroupCoordinator(config.node_id, topic, topics, ports)
 
     def serving() -> list[WatchedShard]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from broker.coordination.turn import Client, Handlers, Ticket, Turn
 from broker.groups.consumer import changes, record_forms
 from broker.groups.consumer.classic_members.embedded import SaidSubscription, read_subscription, written_assignment
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
@@ -27,7 +28,6 @@ from broker.groups.consumer.reconciliation import Heard, is_waiting, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
-from broker.groups.turn import Client, GroupHandlers, Ticket, Turn
 from penstock.errors import (
     ApiError,
     FencedInstanceIdError,
@@ -69,7 +69,7 @@ class ClassicMembers:
         self._departures = departures
         self._deadlines = departures.deadlines
         self._classic = classic
-        self.handlers: GroupHandlers = {
+        self.handlers: Handlers = {
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
             HeartbeatRequest: self._heartbeat,

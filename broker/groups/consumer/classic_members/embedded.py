@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.member import Assignment, Owned
 from broker.groups.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -18,7 +19,6 @@ from broker.groups.records.consumer_protocol import (
     encode_consumer_protocol,
     subscription_version,
 )
-from broker.groups.turn import KnownTopics
 
 
 class SaidSubscription(NamedTuple):

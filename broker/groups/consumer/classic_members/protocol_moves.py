@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from broker.coordination.turn import Client, Handlers, KnownTopics, Turn
 from broker.groups.classic.group import ClassicGroup, chosen_protocol
 from broker.groups.classic.member import ClassicMember
 from broker.groups.consumer import changes
@@ -26,7 +27,6 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 from broker.groups.records.record_codec import encoded_size
-from broker.groups.turn import Client, GroupHandlers, KnownTopics, Turn
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 
@@ -38,7 +38,7 @@ class ClassicPort(Protocol):
     """The classic groups of the same shard."""
 
     @property
-    def handlers(self) -> GroupHandlers: ...
+    def handlers(self) -> Handlers: ...
 
     def released(self, turn: Turn, group: Any) -> None:
         """The group becomes one of the other protocol."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from broker.coordination.led_shard import LedShard
+from broker.coordination.loading import ShardLoader
+from broker.coordination.turn import Turn
 from broker.groups.classic.presence import Presence
 from broker.groups.consumer import commit_checks, reconciliation
 from broker.groups.consumer.consumer_groups import ConsumerGroups
-from broker.groups.coordinator.led_shard import LedShard
-from broker.groups.coordinator.loading import ShardLoader
 from broker.groups.offsets.sweep import OffsetSweep
-from broker.groups.turn import Turn
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Fault, GroupPlan, Kind, MemberKind, MemberPlan, Plan, TopicPlan

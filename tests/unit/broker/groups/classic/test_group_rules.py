@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from broker.coordination.turn import Client
 from broker.groups.classic.group import ClassicGroup, chosen_protocol
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.sizes import _bytes_at_most, refusal_of
@@ -13,7 +14,6 @@ from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.record_codec import encoded_size
-from broker.groups.turn import Client
 from penstock.errors import InvariantViolation
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 from tests.support.classic_group_core import protocols

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.groups.coordinator.partition_of import GROUP_ID_CHARACTERS_MAX, partition_of
-from broker.groups.coordinator.shard_ports import ShardState
+from broker.coordination.partition_of import partition_of
+from broker.coordination.shard_ports import ShardState
+from broker.groups.coordinator.group_ids import GROUP_ID_CHARACTERS_MAX
 from metadata.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.errors import (
     CoordinatorLoadInProgressError,

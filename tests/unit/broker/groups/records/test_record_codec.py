@@ -4,15 +4,9 @@ from random import Random
 
 import pytest
 
+from broker.coordination.record_codec import MalformedRecordError, RecordType
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.records.record_codec import (
-    RECORD_TYPES,
-    MalformedGroupRecordError,
-    RecordType,
-    decode_group_record,
-    encode_group_record,
-    encoded_size,
-)
+from broker.groups.records.record_codec import RECORD_TYPES, decode_group_record, encode_group_record, encoded_size
 from broker.groups.records.record_log import read_group_records
 from broker.kafka_codec.primitives import EncodeError
 from penstock.base_error import InvariantViolation
@@ -44,10 +38,10 @@ def test_a_record_that_is_cut_anywhere_is_malformed(kind: RecordType) -> None:
     key_bytes, value_bytes = encode_group_record(key, value)
     assert value_bytes is not None
     for end in range(len(value_bytes)):
-        with pytest.raises(MalformedGroupRecordError):
+        with pytest.raises(MalformedRecordError):
             decode_group_record(key_bytes, value_bytes[:end])
     for end in range(len(key_bytes)):
-        with pytest.raises(MalformedGroupRecordError):
+        with pytest.raises(MalformedRecordError):
             decode_group_record(key_bytes[:end], value_bytes)
 
 
@@ -78,7 +72,7 @@ def test_the_versions_of_an_offset() -> None:
     ],
 )
 def test_bytes_that_are_no_record_are_malformed(key: bytes | None, value: bytes | None, says: str) -> None:
-    with pytest.raises(MalformedGroupRecordError, match=says):
+    with pytest.raises(MalformedRecordError, match=says):
         decode_group_record(key, value)
 
 
@@ -102,7 +96,7 @@ def test_a_transactions_records_are_counted_and_left_out() -> None:
 
 def test_a_malformed_record_is_told_with_its_offset() -> None:
     batch = build_batch([b"\0"], keys=[KEY_BYTES], timestamps_ms=1, base_offset=77)
-    with pytest.raises(MalformedGroupRecordError, match="offset 77: a OffsetCommitValue has 1 bytes"):
+    with pytest.raises(MalformedRecordError, match="offset 77: a OffsetCommitValue has 1 bytes"):
         read_group_records(batch, 0)
 
 

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from broker.coordination.record_codec import MalformedRecordError
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.records.record_codec import MalformedGroupRecordError, decode_group_record, encode_group_record
+from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetReader, UsualOffsetWriter
 from broker.kafka_codec.primitives import EncodeError
@@ -37,7 +38,7 @@ def drawn_record(random: Random) -> tuple[OffsetCommitKey, OffsetCommitValue | N
 def general(key: bytes, value: bytes | None) -> object:
     try:
         return decode_group_record(key, value)
-    except MalformedGroupRecordError:
+    except MalformedRecordError:
         return None
 
 

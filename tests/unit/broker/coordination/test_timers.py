@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from broker.groups.timers import Timers
+from broker.coordination.timers import Timers
 
 
 def fired(timers: Timers[list[str]], now_ms: int) -> list[str]:

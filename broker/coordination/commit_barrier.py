@@ -1,8 +1,7 @@
 """Holds answers until the log is committed up to where it ended when they were decided, or until their time is up.
 
-One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than
-`offsets.commit.timeout.ms`, they get an error instead, and nobody knows whether their records will be committed. Not
-here: the appends (led_shard.py).
+One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than `timeout_ms`, they get
+an error instead, and nobody knows whether their records will be committed. Not here: the appends (led_shard.py).
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from broker.groups.coordinator.log_errors import not_committed
-from broker.groups.turn import Ticket
+from broker.coordination.log_errors import not_committed
+from broker.coordination.turn import Ticket
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, RequestTimedOutError
@@ -84,7 +83,7 @@ class CommitBarrier:
 
     def _time_up(self) -> None:
         now_ms = self._clock.now_ms()
-        self._end_held(lambda held: held.deadline_ms <= now_ms, "no commit within offsets.commit.timeout.ms")
+        self._end_held(lambda held: held.deadline_ms <= now_ms, f"no commit within {self._timeout_ms} ms")
         self._wait_for_deadline()
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ def not_appended(error: Exception) -> ApiError:
     if isinstance(error, NotLeaderOrFollowerError | KafkaStorageError):
         return NotCoordinatorError(str(error))
     if isinstance(error, MessageTooLargeError | RecordListTooLargeError) or not isinstance(error, ApiError):
-        return UnknownServerError(f"the group's records cannot be written: {error}")
+        return UnknownServerError(f"the coordinator's records cannot be written: {error}")
     return CoordinatorNotAvailableError(str(error))
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from broker.groups.turn import Turn
+from broker.coordination.turn import Turn
 
 HELD_MS: Final = 500
 """Between two looks at what waits while the log may not be written."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
+from broker.coordination.record_log import StateRecord
+from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import encode_group_record
 from broker.groups.records.record_log import read_group_records
@@ -15,12 +16,12 @@ from penstock.record.codecs import Codec
 NOW_MS = 1_700_000_000_000
 
 
-def record(name: str, text: int = 0) -> GroupRecord:
+def record(name: str, text: int = 0) -> StateRecord:
     return OffsetCommitKey(group=name, topic="t"), OffsetCommitValue(offset=1, metadata="x" * text, commit_timestamp=1)
 
 
 def made(
-    turns: list[list[GroupRecord]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
+    turns: list[list[StateRecord]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
 ) -> list[bytes]:
     return tick_batches(turns, encode_group_record, NOW_MS, TickLimits(batch, append, codec))
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-from broker.groups.coordinator.loading import ShardLoader
-from broker.groups.timers import Timers
-from broker.groups.turn import Client, KnownTopics, Ticket, Turn
+from broker.coordination.loading import ShardLoader
+from broker.coordination.tick_batches import Encode
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, KnownTopics, Ticket, Turn
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.backoff import Backoff
 from penstock.clock import Clock
@@ -60,7 +61,9 @@ class ShardPorts:
     clock: Clock
     new_id: Callable[[], str]
     commit_timeout_ms: int
-    """offsets.commit.timeout.ms."""
+    """An answer waits so long for the commit."""
     codec: Codec
+    make_encode: Callable[[], Encode]
+    """Makes the encoder of the records of one append."""
     backoff: Backoff
     on_fatal: Callable[[BaseException], None]

@@ -2,11 +2,11 @@
 
 A portion of the log is read and decoded in a thread of the log dir, and replayed on the loop in short steps. A log that
 is cleaned lacks older records of a key, one that is not has all of them: replay gives the same state. What the log says
-and this release does not know (groups of another kind, transactions) is passed over, and counted.
+and this release does not know is passed over, and counted.
 
 A record that has a known type and not its form is damage, or of a newer release. It is not passed over: a committed
-offset that is lost without a word makes a group read again, or read nothing. `LoadError` names its place, and the
-partition's groups have no coordinator here. Not here: who may ask meanwhile (led_shard.py).
+offset that is lost without a word makes a group read again, or read nothing. `LoadError` names its place, and what the
+partition holds has no coordinator here. Not here: who may ask meanwhile (led_shard.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.groups.coordinator.tick_batches import GroupRecord
-from broker.groups.records.record_codec import MalformedGroupRecordError
-from broker.groups.records.record_log import GroupRecords, read_group_records
-from broker.groups.turn import Replays
+from broker.coordination.record_codec import MalformedRecordError
+from broker.coordination.record_log import LogPart, ReadLog, StateRecord
+from broker.coordination.turn import Replays
 from broker.replication.partition import Partition
 from penstock.base_error import PenstockError
 from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
@@ -31,8 +30,8 @@ from storage.segment.cold_read import ColdRead
 READ_BYTES: Final = 256 * 1024
 """One read of the log. The loop copies what the page cache has."""
 PORTION_BYTES: Final = 4 * 1024 * 1024
-"""The part of the log that a thread decodes at a time. Of the records of one offset only the last in it is decoded, and
-groups that commit often repeat their keys soon."""
+"""The part of the log that a thread decodes at a time. Of the records of one committed offset only the last in it is
+decoded, and groups that commit often repeat their keys soon."""
 STEP_RECORDS: Final = 250
 """Records that are replayed without a pause; a step takes 2 to 3 ms."""
 KEPT_RECORDS: Final = 1_000
@@ -61,10 +60,18 @@ class LoadFigures:
 class ShardLoader:
     """One per broker, on the event loop."""
 
-    def __init__(self, threads: Threads, now_ms: Callable[[], int], keep_objects: Callable[[], object]) -> None:
-        """`keep_objects` is called when much has been loaded that stays (`Environment`)."""
+    def __init__(
+        self,
+        name: str,
+        read_log: ReadLog,
+        threads: Threads,
+        now_ms: Callable[[], int],
+        keep_objects: Callable[[], object],
+    ) -> None:
+        """`keep_objects` is called when much has been loaded that stays (`Environment`). Threads have the name."""
+        self._read_log = read_log
         self._keep_objects = keep_objects
-        self._threads = LogDirThreads(threads, "group-load")
+        self._threads = LogDirThreads(threads, name)
         self._now_ms = now_ms
         self.slots = asyncio.Semaphore(LOADING_MAX)
         """Held by each load."""
@@ -90,7 +97,7 @@ class ShardLoader:
             figures.longest_ms = max(figures.longest_ms, figures.last_ms)
             return end
 
-    async def _replay(self, partition: Partition, records: list[GroupRecord], state: Replays) -> None:
+    async def _replay(self, partition: Partition, records: list[StateRecord], state: Replays) -> None:
         for first in range(0, len(records), STEP_RECORDS):
             for key, value in records[first : first + STEP_RECORDS]:
                 try:
@@ -99,7 +106,7 @@ class ShardLoader:
                     raise LoadError(f"{partition.topic_partition}: {type(key).__name__} {key}: {error!r}") from error
             await asyncio.sleep(0)
 
-    async def _portion(self, partition: Partition, offset: int, end: int) -> GroupRecords:
+    async def _portion(self, partition: Partition, offset: int, end: int) -> LogPart:
         parts, size, at = [], 0, offset
         while size < PORTION_BYTES and at < end:
             found = await self._read(partition, at)
@@ -108,10 +115,10 @@ class ShardLoader:
             parts.append(bytes(found.records))
             size, at = size + len(found.records), found.next_offset
             await asyncio.sleep(0)
-        taken: list[GroupRecords] = []
+        taken: list[LogPart] = []
         try:
-            await self._in_thread(partition, lambda: taken.append(read_group_records(b"".join(parts), offset)))
-        except (CorruptMessageError, MalformedGroupRecordError) as damage:
+            await self._in_thread(partition, lambda: taken.append(self._read_log(b"".join(parts), offset)))
+        except (CorruptMessageError, MalformedRecordError) as damage:
             raise LoadError(f"{partition.topic_partition}, in {partition.log.directory}: {damage}") from damage
         self.figures.bytes += size
         return taken[0]

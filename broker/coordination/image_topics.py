@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
-from broker.groups.turn import TopicFacts
+from broker.coordination.turn import TopicFacts
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
 from metadata.internal_topics import INTERNAL_TOPICS

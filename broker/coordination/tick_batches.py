@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from broker.coordination.record_log import StateRecord
 from penstock.errors import InvariantViolation
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import build_batch, record_size_bytes_upper
 from penstock.record.codecs import Codec
 
-GroupRecord = tuple[Any, Any | None]
 Encode = Callable[[Any, Any | None], tuple[bytes, bytes | None]]
 
 
@@ -44,7 +44,7 @@ class _Batch:
 
 
 def tick_batches(
-    turns: Iterable[Sequence[GroupRecord]], encode: Encode, wall_ms: int, limits: TickLimits
+    turns: Iterable[Sequence[StateRecord]], encode: Encode, wall_ms: int, limits: TickLimits
 ) -> list[bytes]:
     """The bytes of each append, in order. A core has refused records that fit no batch, so one here is a defect."""
     batches = [batch for batch in _batches(turns, encode, limits.batch_bytes) if batch.keys]
@@ -65,7 +65,7 @@ def tick_batches(
     return appends
 
 
-def _batches(turns: Iterable[Sequence[GroupRecord]], encode: Encode, batch_bytes: int) -> list[_Batch]:
+def _batches(turns: Iterable[Sequence[StateRecord]], encode: Encode, batch_bytes: int) -> list[_Batch]:
     batches = [_Batch()]
     for records in turns:
         encoded = [encode(key, value) for key, value in records]

@@ -1,7 +1,7 @@
 """One turn of a coordinator's core: what it knows when it decides, and what it decides.
 
 A core decides at one moment about one request, one timer or one change of the metadata. What it decides is records,
-which are the coordinator's state, and answers. `write` takes a record into the state at once (`Shard.replay`, which
+which are the coordinator's state, and answers. `write` takes a record into the state at once (`Replays.replay`, which
 loading uses too) and keeps it for the log: the state is always what the log will say, and whoever decides next decides
 on it. The driver appends the records of many turns at once, and sends no answer before all that its decision could see
 is committed. If the append fails, it throws the shard away and loads the log again.
@@ -66,7 +66,7 @@ class Turn:
     new_id: Callable[[], str]
     """A new member id, in Kafka's 22 characters of a UUID."""
     records: list[tuple[Any, Any | None]] = field(default_factory=list)
-    """Keys and values, as classes of `broker.groups.records`; a value of None is a tombstone."""
+    """Keys and values, as classes of the topic's records; a value of None is a tombstone."""
     answers: list[tuple[Ticket, Any | ApiError]] = field(default_factory=list)
 
     def write(self, key: Any, value: Any | None) -> None:
@@ -79,7 +79,7 @@ class Turn:
         self.answers.append((ticket, answer))
 
 
-GroupHandler = Callable[[Turn, Ticket, Any, Client], None]
+Handler = Callable[[Turn, Ticket, Any, Client], None]
 """A core's decision about one request: it answers the ticket in this turn or in a later one, or raises its ApiError."""
-GroupHandlers = Mapping[type[Any], GroupHandler]
-"""By the type of the request (`penstock.messages.groups`)."""
+Handlers = Mapping[type[Any], Handler]
+"""By the type of the request."""

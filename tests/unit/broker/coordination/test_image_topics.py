@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.groups.coordinator.image_topics import ImageTopics, TopicNews
+from broker.coordination.image_topics import ImageTopics, TopicNews
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import (

@@ -1,4 +1,4 @@
-"""One led partition of `__consumer_offsets`: asks its core, appends what the core writes, answers after the commit.
+"""One led partition of a coordinator's topic: asks its core, appends what the core writes, answers after the commit.
 
     LOADING ── the log's end ──► ACTIVE ── an append failed ──► LOADING (again, from the log)
        │ a damaged record          │
@@ -11,7 +11,8 @@ it was decided is committed: its own records, and those that it may have seen. I
 too small), a turn that would write is refused before it has changed anything, and timers wait.
 
 Invariant: the core's state is what the log says, in the leader epoch of this lead. Where that is not certain, the core
-is thrown away and the log loaded again. Not here: which partition a group belongs to (group_coordinator.py).
+is thrown away and the log loaded again. Not here: which partition holds what (groups/coordinator/,
+transactions/coordinator/).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from broker.groups.coordinator.commit_barrier import CommitBarrier, answer_all
-from broker.groups.coordinator.loading import LOAD_AGAIN, LoadError
-from broker.groups.coordinator.log_errors import RefusedWrites, not_appended, not_committed
-from broker.groups.coordinator.shard_ports import ShardPorts, ShardState
-from broker.groups.coordinator.shard_steps import HELD_MS, ShardSteps
-from broker.groups.coordinator.tick_batches import GroupRecord, TickLimits, tick_batches
-from broker.groups.coordinator.wake_up import WakeUp
-from broker.groups.records.usual_offsets import UsualOffsetWriter
-from broker.groups.turn import Client, Ticket, Turn
+from broker.coordination.commit_barrier import CommitBarrier, answer_all
+from broker.coordination.loading import LOAD_AGAIN, LoadError
+from broker.coordination.log_errors import RefusedWrites, not_appended, not_committed
+from broker.coordination.record_log import StateRecord
+from broker.coordination.shard_ports import ShardPorts, ShardState
+from broker.coordination.shard_steps import HELD_MS, ShardSteps
+from broker.coordination.tick_batches import TickLimits, tick_batches
+from broker.coordination.turn import Client, Ticket, Turn
+from broker.coordination.wake_up import WakeUp
 from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.leader_appends import ACKS_ALL
 from penstock.errors import (
@@ -60,7 +61,7 @@ class LedShard:
         self._loading: asyncio.Task[None] | None = None
         self._failures = 0
         """Loads and appends that failed since the last one that did not."""
-        self._turns: list[list[GroupRecord]] = []
+        self._turns: list[list[StateRecord]] = []
         self._answers: list[tuple[Ticket, Any]] = []
         self._is_ticking = False
         self._barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
@@ -81,7 +82,7 @@ class LedShard:
             self._take_turn(lambda turn: self.core.handle(turn, ticket, request, client), ticket)
 
     def topics_changed(self, changed: frozenset[str], deleted: frozenset[str]) -> None:
-        """Topics that groups here may read. A shard that loads looks at them when it is loaded."""
+        """Topics that this partition's state may name. A shard that loads looks at them when it is loaded."""
         if self.state not in (ShardState.FAILED, ShardState.CLOSED):
             if not self._changed:
                 self._steps.add(self._tell_news)
@@ -180,11 +181,11 @@ class LedShard:
             self._failures = 0
         self._barrier.add(answers)
 
-    def _append(self, turns: list[list[GroupRecord]]) -> None:
+    def _append(self, turns: list[list[StateRecord]]) -> None:
         partition, ports = self.partition, self._ports
         config = partition.log.config
         limits = TickLimits(config.max_message_bytes, config.segment_bytes, ports.codec)
-        for records in tick_batches(turns, UsualOffsetWriter().encode, ports.clock.wall_ms(), limits):
+        for records in tick_batches(turns, ports.make_encode(), ports.clock.wall_ms(), limits):
             info = ports.logs.append(partition, records, ACKS_ALL, COORDINATOR)
             self._barrier.appended(info.last_offset + 1)
             ports.logs.when_acked(partition, info, ACKS_ALL, _nobody)
@@ -212,7 +213,7 @@ class LedShard:
     # -- load, throw away, close ---------------------------------------------------------------------------------------
 
     def _load(self, wait_ms: int = 0) -> None:
-        self._loading = asyncio.create_task(self._loads(wait_ms), name=f"group-load-{self.key.partition}")
+        self._loading = asyncio.create_task(self._loads(wait_ms), name=f"load-{self.key}")
         watch(self._loading, self._ports.on_fatal)
 
     async def _loads(self, wait_ms: int) -> None:
@@ -243,7 +244,7 @@ class LedShard:
 
     def _fail(self, failure: str) -> None:
         self.state, self.failure = ShardState.FAILED, failure
-        _log.error("the groups of %s have no coordinator: %s", self.key, failure)
+        _log.error("the groups or transactions of %s have no coordinator: %s", self.key, failure)
         self._drop_core()
 
     def _drop_core(self) -> Sequence[tuple[Ticket, ApiError]]:
