@@ -109,7 +109,8 @@ def producers(
     """Show the idempotent producers that each partition knows, the longest silent first.
 
     A batch whose epoch is older is refused (INVALID_PRODUCER_EPOCH), and so is one that does not begin with the
-    sequence behind the last one (OUT_OF_ORDER_SEQUENCE_NUMBER).
+    sequence behind the last one (OUT_OF_ORDER_SEQUENCE_NUMBER). `open_from` is the first offset of a transaction that
+    is not decided: readers of committed records (isolation.level) get nothing from there on.
     """
     with patient_admin(bootstrap) as admin:
         found = sorted(admin.describe_producers(_partitions(admin, name, partition)).items())
@@ -123,15 +124,25 @@ def producers(
                     "producer_epoch": one.producer_epoch,
                     "last_sequence": one.last_sequence,
                     "last_append_ms": one.last_append_ms,
+                    "coordinator_epoch": one.coordinator_epoch,
+                    "transaction_start_offset": one.transaction_start_offset,
                 }
                 for number, one in rows
             ]
         )
         return
     print_table(
-        ["partition", "producer_id", "epoch", "last_sequence", "last_append"],
+        ["partition", "producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"],
         [
-            (number, one.producer_id, one.producer_epoch, count(one.last_sequence), when(one.last_append_ms))
+            (
+                number,
+                one.producer_id,
+                one.producer_epoch,
+                count(one.last_sequence),
+                when(one.last_append_ms),
+                "-" if one.coordinator_epoch is None else count(one.coordinator_epoch),
+                "-" if one.transaction_start_offset is None else count(one.transaction_start_offset),
+            )
             for number, one in rows
         ],
     )

@@ -108,13 +108,18 @@ class DescribeProducersRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """An idempotent producer, as a partition knows it: its next batch begins behind `last_sequence`."""
+    """An idempotent producer, as a partition knows it: its next batch begins behind `last_sequence`, which is -1 where
+    it has no batch in this epoch."""
 
     producer_id: int
     producer_epoch: int
     last_sequence: int
     last_append_ms: int
     """By the clock of the partition's leader."""
+    coordinator_epoch: int | None = None
+    """The epoch of the coordinator that ended its last transaction in the partition; None if none was ended."""
+    transaction_start_offset: int | None = None
+    """The first offset of its open transaction; None if none is open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,6 +358,8 @@ class FakeNode:
                     producer_epoch=state.producer_epoch,
                     last_sequence=state.last_sequence,
                     last_append_ms=state.last_append_ms,
+                    coordinator_epoch=state.coordinator_epoch,
+                    transaction_start_offset=state.transaction_start_offset,
                 )
         return answer
 

@@ -1,7 +1,6 @@
 """DescribeProducers (key 61): the idempotent producers that partitions know, asked of their leaders (KIP-664).
 
-No producer has a transaction open, and none has a coordinator, because there are no transactions yet. Not here: the
-look at the logs (`broker/apis/describe_producers.py`).
+Not here: the look at the logs (`broker/apis/describe_producers.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from penstock.types import TopicPartition
 
 PORTION = DESCRIBE_PRODUCERS.limits.elements["partitions"]
 NONE = -1
-"""No coordinator, and no transaction."""
+"""No coordinator has ended a transaction, or no transaction is open."""
 
 
 def describe_producers_plan(parts: DoorParts) -> MakePlan:
@@ -92,6 +91,10 @@ def _state(state: messages.ProducerState) -> ProducerState:
         producer_epoch=state.producer_epoch,
         last_sequence=state.last_sequence,
         last_timestamp=state.last_append_ms,
-        coordinator_epoch=NONE,
-        current_txn_start_offset=NONE,
+        coordinator_epoch=_or_none(state.coordinator_epoch),
+        current_txn_start_offset=_or_none(state.transaction_start_offset),
     )
+
+
+def _or_none(value: int | None) -> int:
+    return NONE if value is None else value

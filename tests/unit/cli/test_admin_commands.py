@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -127,13 +128,19 @@ def test_an_election_says_of_which_partitions(row: str) -> None:
 
 def test_producers_are_a_line_each(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.create_topic("t", 2)
-    cluster.known_producers = {TopicPartition("t", 1): [ProducerState(7, 1, 41, 1_700_000_000_000)]}
+    state = ProducerState(7, 1, 41, 1_700_000_000_000, 3, 39)
+    without_any = replace(state, coordinator_epoch=None, transaction_start_offset=None)
+    cluster.known_producers = {TopicPartition("t", 1): [state], TopicPartition("t", 0): [without_any]}
     producers("t", bootstrap=cluster.bootstrap)
-    header, line = capsys.readouterr().out.splitlines()
-    assert header.split("\t") == ["partition", "producer_id", "epoch", "last_sequence", "last_append"]
-    assert line.split("\t")[:4] == ["1", "7", "1", "41"]
+    header, without, line = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    names = ["partition", "producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"]
+    assert header == names
+    assert (line[:4], line[5:]) == (["1", "7", "1", "41"], ["3", "39"])
+    assert without[5:] == ["-", "-"]
     producers("t", [1], bootstrap=cluster.bootstrap, as_json=True)
     fields = {"producer_id": 7, "producer_epoch": 1, "last_sequence": 41, "last_append_ms": 1_700_000_000_000}
+    fields |= {"coordinator_epoch": 3, "transaction_start_offset": 39}
     assert json.loads(capsys.readouterr().out) == [{"partition": 1, **fields}]
+    cluster.known_producers = {}
     producers("t", [0], bootstrap=cluster.bootstrap, as_json=True)
     assert json.loads(capsys.readouterr().out) == []
