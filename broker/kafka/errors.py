@@ -37,6 +37,7 @@ class Code(IntEnum):
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     SECURITY_DISABLED = 54
+    OPERATION_NOT_ATTEMPTED = 55
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
     RESOURCE_NOT_FOUND = 91
@@ -83,10 +84,18 @@ _NO_COORDINATOR: Final[Mapping[type[ApiError], Older]] = {
     errors.NetworkError: Older(ALWAYS, errors.CoordinatorNotAvailableError),
     errors.ResourceExhaustedError: Older(ALWAYS, errors.CoordinatorNotAvailableError),
 }
+_FENCED: Final[Mapping[type[ApiError], Older]] = {
+    errors.ProducerFencedError: Older(2, errors.InvalidProducerEpochError),
+}
 IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
     "Produce": {
         errors.KafkaStorageError: Older(4, errors.RequestTimedOutError),
         errors.UnknownProducerIdError: Older(5, errors.OutOfOrderSequenceError),
+        # Producers expect the older code of a leader, and end by it; PRODUCER_FENCED is their coordinator's word.
+        errors.ProducerFencedError: Older(ALWAYS, errors.InvalidProducerEpochError),
+        errors.TransactionAbortableError: Older(11, errors.InvalidTxnStateError),
+        # A producer of transaction version 1 has added its partitions by then, so it does not expect to wait.
+        errors.ConcurrentTransactionsError: Older(12, errors.NotEnoughReplicasError),
     },
     # A Java consumer throws at every code that it does not expect of a partition. It asks again after these.
     "Fetch": {
@@ -114,11 +123,41 @@ IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
         errors.NetworkError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
         errors.NotControllerError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
         errors.ResourceExhaustedError: Older(ALWAYS, errors.CoordinatorLoadInProgressError),
+        errors.ProducerFencedError: Older(4, errors.InvalidProducerEpochError),
+        errors.TransactionAbortableError: Older(5, errors.InvalidTxnStateError),
+    },
+    "AddPartitionsToTxn": {
+        **_NO_COORDINATOR,
+        **_FENCED,
+        errors.TransactionAbortableError: Older(5, errors.InvalidTxnStateError),
+    },
+    "AddOffsetsToTxn": {
+        **_NO_COORDINATOR,
+        **_FENCED,
+        errors.TransactionAbortableError: Older(4, errors.InvalidTxnStateError),
+    },
+    "EndTxn": {
+        **_NO_COORDINATOR,
+        **_FENCED,
+        errors.TransactionAbortableError: Older(4, errors.InvalidTxnStateError),
+    },
+    "TxnOffsetCommit": {
+        **_NO_COORDINATOR,
+        # Producers of transactions know the codes of classic members alone.
+        errors.StaleMemberEpochError: Older(ALWAYS, errors.IllegalGenerationError),
+        errors.FencedMemberEpochError: Older(ALWAYS, errors.IllegalGenerationError),
+        errors.GroupIdNotFoundError: Older(ALWAYS, errors.IllegalGenerationError),
+        errors.ProducerFencedError: Older(ALWAYS, errors.InvalidProducerEpochError),
+        errors.TransactionAbortableError: Older(4, errors.InvalidTxnStateError),
+        # Below 2 a loading coordinator may crash the client (KAFKA-7296).
+        errors.CoordinatorLoadInProgressError: Older(2, errors.CoordinatorNotAvailableError),
+        errors.ConcurrentTransactionsError: Older(5, errors.CoordinatorLoadInProgressError),
     },
     **dict.fromkeys(
         (
             *("FindCoordinator", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"),
             *("OffsetDelete", "ListGroups", "DescribeGroups", "DeleteGroups"),
+            *("DescribeTransactions", "ListTransactions"),
         ),
         _NO_COORDINATOR,
     ),

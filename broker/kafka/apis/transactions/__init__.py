@@ -1,0 +1,1 @@
+"""The APIs of transactions in Kafka's protocol: those of producers, and those of administrators."""

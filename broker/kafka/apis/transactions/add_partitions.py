@@ -1,0 +1,132 @@
+"""AddPartitionsToTxn 0 to 5 (key 24): partitions become part of a transaction, before records are sent to them.
+
+    0 to 3    one transaction, as a producer of transaction version 1 sends it
+    4         many transactions, each of which may be only looked up: made for brokers, which ask each other by gRPC
+              here; answered like the others, as Kafka does without an authorizer
+    5         the clients know TRANSACTION_ABORTABLE
+
+A transaction gets all of its partitions or none: if it names one that there is not, that has its error, and the others
+have OPERATION_NOT_ATTEMPTED. An error of the request is told for each partition, from version 4 on by the answer's own
+`error_code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from broker.kafka.errors import Code, code_of
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.transactions import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+)
+from metadata.image import MetadataImage
+from penstock.errors import ApiError, UnknownTopicOrPartitionError
+from penstock.messages.client_apis import PARTITIONS_MAX
+from penstock.messages.transactions import producers as messages
+from penstock.messages.transactions.transaction_apis import ADD_PARTITIONS_TO_TXN
+from penstock.types import TopicPartition
+
+FIRST_WITH_MANY: Final = 4
+
+
+@dataclass(slots=True)
+class _Named:
+    """One transaction of a request, and its place in the answer."""
+
+    request: messages.TransactionPartitions
+    topics: list[AddPartitionsToTxnTopicResult]
+
+    @property
+    def places(self) -> list[AddPartitionsToTxnPartitionResult]:
+        """In the order of the partitions of the request."""
+        return [one for topic in self.topics for one in topic.results_by_partition]
+
+
+def add_partitions_to_txn(parts: DoorParts, asked: Asked, body: AddPartitionsToTxnRequest) -> Plan:
+    named = _named(asked, body)
+    whole = [one for one in named if not _refuses_unknown(parts.image(), one)]
+    for at in range(0, len(whole), PARTITIONS_MAX):
+        some = whole[at : at + PARTITIONS_MAX]
+        request = messages.AddPartitionsToTxnRequest(tuple(one.request for one in some))
+        made: messages.AddPartitionsToTxnResponse = yield Ask(ADD_PARTITIONS_TO_TXN.name, request)
+        for one, result in zip(some, made.transactions, strict=True):
+            for place, told in zip(one.places, result.partitions, strict=True):
+                place.partition_error_code = code_of(told.error, ADD_PARTITIONS_TO_TXN.name, asked.version)
+    return _answer(asked, named)
+
+
+def add_partitions_to_txn_failed(
+    asked: Asked, body: AddPartitionsToTxnRequest, error: ApiError
+) -> AddPartitionsToTxnResponse:
+    """The answer to a request that failed as a whole."""
+    code = code_of(error, ADD_PARTITIONS_TO_TXN.name, asked.version)
+    if asked.version >= FIRST_WITH_MANY:
+        return AddPartitionsToTxnResponse(error_code=code)
+    named = _named(asked, body)
+    for place in named[0].places:
+        place.partition_error_code = code
+    return _answer(asked, named)
+
+
+def _named(asked: Asked, body: AddPartitionsToTxnRequest) -> list[_Named]:
+    if asked.version < FIRST_WITH_MANY:
+        ids = body.v3_and_below_transactional_id, body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
+        return [_one(*ids, body.v3_and_below_topics, verify_only=False)]
+    return [
+        _one(one.transactional_id, one.producer_id, one.producer_epoch, one.topics, verify_only=one.verify_only)
+        for one in body.transactions
+    ]
+
+
+def _one(
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    topics: Iterable[AddPartitionsToTxnTopic],
+    *,
+    verify_only: bool,
+) -> _Named:
+    """Each topic once in the answer."""
+    indexes: dict[str, list[int]] = {}
+    for topic in topics:
+        indexes.setdefault(topic.name, []).extend(topic.partitions)
+    partitions = tuple(TopicPartition(name, index) for name, some in indexes.items() for index in some)
+    return _Named(
+        messages.TransactionPartitions(transactional_id, producer_id, producer_epoch, partitions, verify_only),
+        [
+            AddPartitionsToTxnTopicResult(
+                name=name,
+                results_by_partition=[AddPartitionsToTxnPartitionResult(partition_index=index) for index in some],
+            )
+            for name, some in indexes.items()
+        ],
+    )
+
+
+def _refuses_unknown(image: MetadataImage, one: _Named) -> bool:
+    """Tells the partitions that there are not; True if there are any."""
+    missing = [image.partition(key.topic, key.partition) is None for key in one.request.partitions]
+    if not any(missing):
+        return False
+    for place, is_missing in zip(one.places, missing, strict=True):
+        place.partition_error_code = UnknownTopicOrPartitionError.code if is_missing else Code.OPERATION_NOT_ATTEMPTED
+    return True
+
+
+def _answer(asked: Asked, named: list[_Named]) -> AddPartitionsToTxnResponse:
+    if asked.version < FIRST_WITH_MANY:
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=named[0].topics)
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(transactional_id=one.request.transactional_id, topic_results=one.topics)
+            for one in named
+        ]
+    )
