@@ -62,6 +62,26 @@ class SubscriptionError(PenstockError):
     __module__ = "penstock.errors"
 
 
+class TransactionStateError(PenstockError):
+    """A call does not fit the state of the producer's transaction: none is open, one is open already, or another thread
+    is ending it."""
+
+    __module__ = "penstock.errors"
+
+
+class TransactionAbortedError(PenstockError):
+    """The transaction cannot be committed: abort it, as a `with` block does by itself, and begin again. Its records are
+    never read as committed."""
+
+    __module__ = "penstock.errors"
+
+
+class FatalProducerError(PenstockError):
+    """The transactional producer cannot go on: close it, and make a new one."""
+
+    __module__ = "penstock.errors"
+
+
 class PositionsTakenError(PenstockError):
     """Another program has saved positions under the same reader's name since they were loaded."""
 

@@ -22,12 +22,15 @@ from penstock.client_errors import BufferExhaustedError as BufferExhaustedError
 from penstock.client_errors import CalledInCallbackError as CalledInCallbackError
 from penstock.client_errors import ClientClosedError as ClientClosedError
 from penstock.client_errors import CommitFailedError as CommitFailedError
+from penstock.client_errors import FatalProducerError as FatalProducerError
 from penstock.client_errors import ForkedClientError as ForkedClientError
 from penstock.client_errors import GreenThreadsError as GreenThreadsError
 from penstock.client_errors import MissingDependencyError as MissingDependencyError
 from penstock.client_errors import PositionsTakenError as PositionsTakenError
 from penstock.client_errors import SubscriptionError as SubscriptionError
 from penstock.client_errors import TimedOutError as TimedOutError
+from penstock.client_errors import TransactionAbortedError as TransactionAbortedError
+from penstock.client_errors import TransactionStateError as TransactionStateError
 from penstock.position_errors import LogTruncationError as LogTruncationError
 from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
 from penstock.position_errors import UndecodableBatchError as UndecodableBatchError

@@ -21,6 +21,7 @@ from penstock.errors import (
     ClientClosedError,
     CommitFailedError,
     ConfigError,
+    FatalProducerError,
     ForkedClientError,
     GreenThreadsError,
     LogTruncationError,
@@ -30,6 +31,8 @@ from penstock.errors import (
     SubscriptionError,
     TimedOutError,
     TopicRecreatedError,
+    TransactionAbortedError,
+    TransactionStateError,
     UndecodableBatchError,
 )
 
@@ -45,8 +48,8 @@ shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options
 a `dict[str, Any]` as `**options`; every value is checked when the client is made. For annotations there are
 `penstock.RecordFuture`, which `send` returns, `BulkFuture` of `send_many`, `RecordMetadata` and `ConsumerRecord`.
 [What users of other clients write](from-other-clients.md) has a page of its own, and so have
-[consumer groups](consumer-groups.md), [going on after a restart](resuming.md), [tables of Arrow and pandas](arrow.md)
-and [servers that fork](forking.md).
+[consumer groups](consumer-groups.md), [transactions](transactions.md), [going on after a restart](resuming.md),
+[tables of Arrow and pandas](arrow.md) and [servers that fork](forking.md).
 A client that is dropped without `close` sends what it took, with a `ResourceWarning` about records on their way.
 
 A first call waits `bootstrap_timeout_ms` for a broker that starts later. When the brokers that a client knows do not
@@ -86,6 +89,9 @@ CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
     PositionsTakenError,
     CommitFailedError,
     SubscriptionError,
+    TransactionStateError,
+    TransactionAbortedError,
+    FatalProducerError,
     UndecodableBatchError,
     ForkedClientError,
     GreenThreadsError,

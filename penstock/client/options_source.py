@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.options.config import Acks, CompressionType, OffsetReset, PartitionerFunction
+from penstock.client.options.config import Acks, CompressionType, IsolationLevel, OffsetReset, PartitionerFunction
 '''
 
 

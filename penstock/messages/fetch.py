@@ -13,6 +13,13 @@ from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
 
 
+class AbortedTransaction(NamedTuple):
+    """A reader of committed records drops the producer's records from `first_offset` on, up to the abort's marker."""
+
+    producer_id: int
+    first_offset: int
+
+
 class FetchPartition(NamedTuple):
     """A partition added to a fetch session, or its new position there."""
 
@@ -41,6 +48,8 @@ class FetchRequest:
     is_full: bool = False
     """It names every partition of its session: others leave it, and the answer has each of them, in this order. A
     request that is not answers only with what is new."""
+    read_committed: bool = False
+    """A consumer is given no record of a transaction that is undecided, and is told of those that were aborted."""
 
 
 @dataclass(slots=True)
@@ -55,6 +64,10 @@ class PartitionFetchResult:
     log_start_offset: int = NO_OFFSET
     records: bytes | memoryview = b""
     diverging_epoch: EpochEndOffset | None = None
+    last_stable_offset: int = NO_OFFSET
+    """No transaction that begins below it is undecided. Not above the high watermark."""
+    aborted: Sequence[AbortedTransaction] = ()
+    """To a reader of committed records: the aborted transactions among `records`."""
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ class ListOffsetsRequest:
     replica_id: int = CONSUMER_REPLICA_ID
     timeout_ms: int = 0
     """0: not given."""
+    read_committed: bool = False
+    """The end of the log is its last stable offset, and no record behind that is found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ class ProduceRequest:
     partitions: list[PartitionRecords]
     answer_in_parts: bool = False
     """The client takes the results that are known while others are not, and later requests' answers before them."""
+    transactional_id: str = ""
+    """That of the transaction to which its transactional batches belong."""
+    adds_partitions: bool = True
+    """The leader adds partitions to the transaction (version 2, KIP-890); otherwise it only looks for them in it."""
 
 
 @dataclass(slots=True)

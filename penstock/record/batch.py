@@ -234,10 +234,14 @@ def set_max_timestamp_log_append_time(buffer: bytearray | memoryview, at: int, m
         _CRC.pack_into(buffer, at + CRC_AT, crc32c(view[at + ATTRIBUTES_AT : at + header.size_bytes]))
 
 
-def with_producer(batch: bytes, producer_id: int, producer_epoch: int, base_sequence: int) -> bytes:
+def with_producer(
+    batch: bytes, producer_id: int, producer_epoch: int, base_sequence: int, *, is_transactional: bool = False
+) -> bytes:
     """The batch under another producer id, epoch and sequence. Its body is copied once, and not looked at."""
     head = bytearray(batch[:HEADER_BYTES])
     _PRODUCER.pack_into(head, PRODUCER_ID_AT, producer_id, producer_epoch, base_sequence)
+    if is_transactional:
+        head[ATTRIBUTES_AT + 1] |= TRANSACTIONAL_BIT
     with memoryview(batch) as view, view[HEADER_BYTES:] as body:
         _CRC.pack_into(head, CRC_AT, crc32c(body, crc32c(memoryview(head)[ATTRIBUTES_AT:])))
         return b"".join((head, body))

@@ -8,7 +8,13 @@ message_codec.py.
 from __future__ import annotations
 
 from penstock.errors import ApiError, RecordError
-from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetchResult,
+)
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
 from penstock.types import EpochEndOffset, TopicPartition
@@ -32,6 +38,7 @@ def produce_request_to_bytes(header: Header, request: ProduceRequest) -> bytes:
         timeout_ms=request.timeout_ms,
         client_id=client_id,
         answer_in_parts=request.answer_in_parts,
+        transactional_id=request.transactional_id,
     )
     for (topic, partition), topic_id, _ in request.partitions:
         message.partitions.add(topic=topic, partition=partition, topic_id=topic_id)
@@ -49,6 +56,7 @@ def produce_request_from_bytes(raw: bytes) -> tuple[Header, ProduceRequest]:
             for p, records in zip(message.partitions, all_records, strict=True)
         ],
         message.answer_in_parts,
+        message.transactional_id,
     )
     return (message.correlation_id, message.client_id), request
 
@@ -106,6 +114,7 @@ def fetch_request_to_bytes(header: Header, request: FetchRequest) -> bytes:
         max_bytes=request.max_bytes,
         client_id=client_id,
         cluster_id=request.cluster_id,
+        read_committed=request.read_committed,
         partitions=[
             pb.FetchPartition(
                 topic=p.partition.topic,
@@ -147,6 +156,7 @@ def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
         ],
         [TopicPartition(p.topic, p.partition) for p in message.forgotten],
         message.cluster_id,
+        read_committed=message.read_committed,
     )
     return (message.correlation_id, message.client_id), request
 
@@ -161,9 +171,11 @@ def fetch_response_to_bytes(correlation_id: int, response: FetchResponse) -> byt
             error=error_to_message(result.error),
             high_watermark=result.high_watermark,
             log_start_offset=result.log_start_offset,
-            last_stable_offset=result.high_watermark,
+            last_stable_offset=result.last_stable_offset,
             fetch_offset=result.fetch_offset,
         )
+        for producer_id, first_offset in result.aborted:
+            entry.aborted.add(producer_id=producer_id, first_offset=first_offset)
         if result.diverging_epoch is not None:
             entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
     return FETCHED.join(message, [result.records for result in response.partitions])
@@ -184,6 +196,8 @@ def fetch_response_from_bytes(raw: bytes) -> tuple[int, FetchResponse]:
             EpochEndOffset(p.diverging_epoch.epoch, p.diverging_epoch.end_offset)
             if p.HasField("diverging_epoch")
             else None,
+            p.last_stable_offset,
+            tuple(AbortedTransaction(one.producer_id, one.first_offset) for one in p.aborted) if p.aborted else (),
         )
         for p, records in zip(message.partitions, all_records, strict=True)
     ]

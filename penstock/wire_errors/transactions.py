@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from penstock.api_error import ApiError
+from penstock.client_errors import FatalProducerError, TransactionAbortedError
 
 
 class InvalidTxnStateError(ApiError, code=48, name="INVALID_TXN_STATE", nothing_written=True):
     """The transaction is not in a state in which this can be done."""
 
 
-class InvalidProducerIdMappingError(ApiError, code=49, name="INVALID_PRODUCER_ID_MAPPING", nothing_written=True):
+class InvalidProducerIdMappingError(
+    ApiError, FatalProducerError, code=49, name="INVALID_PRODUCER_ID_MAPPING", nothing_written=True
+):
     """The transactional id belongs to another producer id (now)."""
 
 
-class InvalidTransactionTimeoutError(ApiError, code=50, name="INVALID_TRANSACTION_TIMEOUT", nothing_written=True):
+class InvalidTransactionTimeoutError(
+    ApiError, FatalProducerError, code=50, name="INVALID_TRANSACTION_TIMEOUT", nothing_written=True
+):
     """The time-out is not above 0, or above transaction.max.timeout.ms."""
 
 
@@ -27,13 +32,15 @@ class TransactionCoordinatorFencedError(ApiError, code=52, name="TRANSACTION_COO
     """A newer coordinator has written to the partition."""
 
 
-class ProducerFencedError(ApiError, code=90, name="PRODUCER_FENCED", nothing_written=True):
-    """A newer producer with the same transactional id has begun."""
+class ProducerFencedError(ApiError, FatalProducerError, code=90, name="PRODUCER_FENCED", nothing_written=True):
+    """A newer producer of the transactional id has begun, or the transaction took longer than its time-out."""
 
 
 class TransactionalIdNotFoundError(ApiError, code=105, name="TRANSACTIONAL_ID_NOT_FOUND", nothing_written=True):
     """The coordinator knows no such transactional id."""
 
 
-class TransactionAbortableError(ApiError, code=120, name="TRANSACTION_ABORTABLE", nothing_written=True):
+class TransactionAbortableError(
+    ApiError, TransactionAbortedError, code=120, name="TRANSACTION_ABORTABLE", nothing_written=True
+):
     """The transaction cannot go on: abort it, and begin again (KIP-890)."""

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import uvloop
 
-from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
+from penstock.errors import ApiError, InvalidProducerEpochError, InvalidRequestError, UnknownTopicIdError
 from penstock.messages.produce import ProducerState
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
@@ -34,6 +34,7 @@ from tests.support.fake_coordinator import FakeCoordinator
 from tests.support.fake_groups import FakeGroups
 from tests.support.fake_network import FakeNetwork, Service
 from tests.support.fake_node import FakeNode, encode_error
+from tests.support.fake_transactions import FakeTransactions, marker
 from tests.support.grpc_service import serve
 
 
@@ -144,6 +145,9 @@ class FakeLog:
         self.writers: dict[int, int] = {}  # which node appended what begins at an offset
         self.discard = discard
         self.producers = KnownProducers()
+        self.undecided: dict[int, int] = {}  # by producer id, where its open transaction begins
+        self.aborted: list[tuple[int, int, int]] = []  # producer id, first offset, that of the marker
+        self.epoch_min: dict[int, int] = {}  # by producer id, that of its last marker
 
     def append_produced(self, records: bytes, node_id: int) -> int:
         """The base offset of the records, for the first or another time; raises where an idempotent producer's batch
@@ -155,10 +159,33 @@ class FakeLog:
         again = known.has(header) if known is not None else None
         if again is not None:
             return again.base_offset
+        if header.producer_epoch < self.epoch_min.get(header.producer_id, 0):
+            raise InvalidProducerEpochError(f"epoch {header.producer_epoch} is over")
         must_fit(header, known)
         base = self.append(records, node_id)
         self.producers.take(header._replace(base_offset=base), 0)
+        if header.is_transactional:
+            self.undecided.setdefault(header.producer_id, base)
         return base
+
+    @property
+    def last_stable_offset(self) -> int:
+        return min(self.undecided.values(), default=self.end_offset)
+
+    def stable(self, records: bytes) -> bytes:
+        """The whole batches below the last stable offset."""
+        sizes = [h.size_bytes for _, h in iter_headers(records) if h.next_offset <= self.last_stable_offset]
+        return records[: sum(sizes)]
+
+    def end_transaction(self, producer_id: int, epoch: int, *, is_committed: bool) -> None:
+        """Writes the marker where the producer has written, and knows the epoch of its next batches."""
+        first = self.undecided.pop(producer_id, None)
+        if first is not None:
+            offset = self.append(marker(producer_id, epoch, is_committed=is_committed))
+            self.producers.forget([producer_id])
+            self.epoch_min[producer_id] = epoch
+            if not is_committed:
+                self.aborted.append((producer_id, first, offset))
 
     def append(self, records: bytes, node_id: int = 0) -> int:
         base = self.end_offset
@@ -241,6 +268,7 @@ class FakeCluster:
         self.producer_ids_given = 0
         self.groups = FakeGroups()
         self.coordinator: FakeCoordinator | None = None  # of a group whose members join
+        self.transactions: FakeTransactions | None = None
         self.producer_id_refusals: deque[ApiError] = deque()  # each ends one InitProducerId, of any node
         self.metadata_lines: dict[int, bytes] = {}  # what a node has in place of METADATA_LINES
         self.metadata_refusals: dict[int, deque[ApiError]] = defaultdict(deque)  # each ends one DescribeMetadata

@@ -78,6 +78,9 @@ class FakeNode:
 
     async def call(self, method: str, request: bytes) -> bytes:
         api = method.removeprefix(SERVICE)
+        transactions = self._cluster.transactions
+        if transactions is not None and transactions.takes(api, request):
+            return await transactions.call(self._node_id, api, request)
         coordinator = self._cluster.coordinator
         if coordinator is not None and api in coordinator.apis:
             return await coordinator.call(self._node_id, api, request)
@@ -150,6 +153,8 @@ class FakeNode:
             result.error.CopyFrom(error)
         if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):
             try:
+                if self._cluster.transactions is not None:
+                    self._cluster.transactions.check(part.records)
                 result.base_offset = self._cluster.logs[tp].append_produced(part.records, self._node_id)
             except ApiError as refusal:
                 result.error.CopyFrom(encode_error(refusal))
@@ -199,7 +204,15 @@ class FakeNode:
             bounds = {"log_start_offset": log.log_start_offset, "log_end_offset": log.end_offset}
             result.error.CopyFrom(encode_error(OffsetOutOfRangeError("out of range", **bounds)))
             return result
+        result.last_stable_offset = log.last_stable_offset
         result.records = log.read(part.fetch_offset, min(part.max_bytes, request.max_bytes))
+        if request.read_committed:
+            result.records = log.stable(result.records)
+            result.aborted.extend(
+                pb.AbortedTransaction(producer_id=producer_id, first_offset=first)
+                for producer_id, first, last in log.aborted
+                if last >= part.fetch_offset
+            )
         return result if result.records else None
 
     def ListOffsets(self, request: Any) -> Any:
@@ -214,7 +227,7 @@ class FakeNode:
             log = self._cluster.logs[tp]
             result.leader_epoch = log.epoch
             if part.timestamp_ms == -1:
-                result.offset = log.end_offset
+                result.offset = log.last_stable_offset if request.read_committed else log.end_offset
             elif part.timestamp_ms == -2:
                 result.offset = log.log_start_offset
             else:

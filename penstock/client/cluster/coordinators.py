@@ -18,6 +18,7 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
+    ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NetworkError,
@@ -34,6 +35,9 @@ IDS_PER_CALL_MAX = 100
 """Limit for one call; a coordinator is asked about more in several calls at the same time."""
 KNOWN_MAX = 10_000
 """Coordinators that one client remembers; above it, all are forgotten and found again when they are needed."""
+
+SOON = (CoordinatorLoadInProgressError, ConcurrentTransactionsError)
+"""Errors of a coordinator that will answer soon, and so is not looked for again."""
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -101,7 +105,7 @@ class Coordinators:
     def _is_to_be_asked_again(self, key: str, answer: object) -> bool:
         if not isinstance(answer, ApiError) or not answer.retriable:
             return False
-        if not isinstance(answer, CoordinatorLoadInProgressError):  # that one is the coordinator, and will answer soon
+        if not isinstance(answer, SOON):
             self.forget(key)
         return True
 

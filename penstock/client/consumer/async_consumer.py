@@ -82,6 +82,7 @@ class AsyncConsumer:
     commit = awaited(ConsumerCalls.commit)
     committed = awaited(ConsumerCalls.committed)
     commit_async = at_once(ConsumerCalls.commit_async)
+    group_positions = at_once(ConsumerCalls.group_positions)
     subscription = at_once(ConsumerCalls.subscription)
     assignment = at_once(ConsumerCalls.assignment)
     pause = at_once(ConsumerCalls.pause)

@@ -16,6 +16,7 @@ from penstock.client.cluster.arguments import (
     checked_partitions,
     checked_topic,
 )
+from penstock.client.cluster.group_positions import GroupPositions, Offsets
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
@@ -23,6 +24,7 @@ from penstock.client.consumer.consumer_metrics import consumer_metrics
 from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
+from penstock.client.consumer.groups.for_transactions import group_positions
 from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.member_report import member_waits
 from penstock.client.consumer.groups.steps import OnCommitted
@@ -39,8 +41,6 @@ from penstock.types import (
     TimestampAndOffset,
     TopicPartition,
 )
-
-Offsets = Mapping[TopicPartition, int | Position | CommittedOffset]
 
 
 class ConsumerCalls:
@@ -247,6 +247,12 @@ class ConsumerCalls:
         """The same without waiting. A later poll calls `on_done(positions, error)`; without it, an error is logged."""
         group = self._group("commit_async")
         self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
+
+    def group_positions(self, positions: Offsets | None = None) -> GroupPositions:
+        """Where the user stands in each partition, or the given positions, for `producer.send_offsets(consumer)`: a
+        transaction that commits them with the records that were made of what was read."""
+        group = self._group("send_offsets")
+        return group_positions(group, self._to_commit(group, positions), self._core.call_soon)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
         """The offset that the group has committed of each partition, whichever member did; None where there is none."""

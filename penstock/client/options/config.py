@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from penstock.client.options.options import build_config
-from penstock.config_keys import KIB, MIB, Kind, option
+from penstock.config_keys import KIB, MIB, Kind, did_you_mean, option
 from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ GROUP_ID_CHARACTERS_MAX = 255
 Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 OffsetReset = Literal["earliest", "latest", "none"]
+IsolationLevel = Literal["read_committed", "read_uncommitted"]
 
 PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | None]
 """(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
@@ -76,6 +77,14 @@ class ProducerConfig(ConnectionConfig):
         "a record is acked or has failed this long after send, retries included", 120_000, 1
     )
     retries: int = option("how often a batch is retried; delivery_timeout_ms bounds it as well", 2**31 - 1, 0)
+    transactional_id: str | None = option(
+        "the name under which the producer writes transactions, the same over restarts: a new producer with it fences"
+        " the one before (transactions.md); None: no transactions",
+        None,
+    )
+    transaction_timeout_ms: int = option(
+        "the coordinator aborts a transaction that is open for so long", 60_000, 1, 2**31 - 1
+    )
     partitioner: PartitionerFunction | None = option(
         "a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky", None
     )
@@ -118,6 +127,17 @@ class ConsumerConfig(ConnectionConfig):
         "the assignor that the coordinator is to use, uniform or range; None: its own default", None
     )
     client_rack: str = option("the rack that the consumer is in; assignors may look at it", "")
+    isolation_level: IsolationLevel | None = option(
+        "read_committed: records of transactions once they are committed, and of aborted ones never; read_uncommitted:"
+        " all; None: read_committed with a group_id, else read_uncommitted",
+        None,
+        kind=Kind.OTHER,
+    )
+
+    @property
+    def reads_committed(self) -> bool:
+        """True if records of transactions are read once they are committed, and not before."""
+        return self.isolation_level == "read_committed" or (self.isolation_level is None and self.group_id is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +157,33 @@ def producer_config(options: Mapping[str, Any]) -> ProducerConfig:
         raise ConfigError(
             f"Producer option partitioner={partitioner!r} must be callable as (topic, key, value, partitions)"
         )
+    _check_name("Producer", "transactional_id", options)
     config = build_config(ProducerConfig, "Producer", options)
     if config.delivery_timeout_ms < config.linger_ms:
         raise ConfigError(
             f"Producer option delivery_timeout_ms={config.delivery_timeout_ms} must be at least"
             f" linger_ms={config.linger_ms}"
         )
-    return _idempotent_or_not(config, asked="enable_idempotence" in options)
+    if config.transactional_id is None and "transaction_timeout_ms" in options:
+        raise ConfigError("Producer option transaction_timeout_ms needs transactional_id, too")
+    if config.transactional_id is not None and not config.enable_idempotence:
+        raise ConfigError("Producer option transactional_id needs enable_idempotence=True, which is the default")
+    asked = "transactional_id" if config.transactional_id is not None else "enable_idempotence"
+    return _idempotent_or_not(config, asked=asked if asked in options else None)
 
 
-def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig:
-    """Idempotence needs more than one option: the others win unless it was asked for by name (KIP-679)."""
+def _check_name(client: str, option_name: str, options: Mapping[str, Any]) -> None:
+    given = options.get(option_name)
+    if given is not None and not (isinstance(given, str) and 1 <= len(given) <= GROUP_ID_CHARACTERS_MAX):
+        raise ConfigError(
+            f"{client} option {option_name}={given!r} must be a str of 1 to {GROUP_ID_CHARACTERS_MAX} characters, or"
+            " None"
+        )
+
+
+def _idempotent_or_not(config: ProducerConfig, *, asked: str | None) -> ProducerConfig:
+    """Idempotence needs more than one option: the others win unless it was asked for by name (KIP-679), or by an option
+    that needs it. `asked` is that option."""
     against = {
         "acks": (config.acks, "'all'", config.required_acks == -1),
         "retries": (config.retries, "at least 1", config.retries > 0),
@@ -160,10 +196,10 @@ def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig
     for name, (value, needed, fits) in against.items():
         if fits or not config.enable_idempotence:
             continue
-        if asked:
+        if asked is not None:
             raise ConfigError(
-                f"Producer option enable_idempotence=True needs {name} to be {needed}, not {value!r}; leave out one of"
-                " the two"
+                f"Producer option {asked}={getattr(config, asked)!r} needs {name} to be {needed}, not {value!r}; leave"
+                " out one of the two"
             )
         may = "a batch is sent once only" if not config.retries else "a retry may write a record twice"
         _log.info("the producer is not idempotent, because %s=%r: %s", name, value, may)
@@ -174,11 +210,12 @@ def _idempotent_or_not(config: ProducerConfig, *, asked: bool) -> ProducerConfig
 def consumer_config(options: Mapping[str, Any]) -> ConsumerConfig:
     """The checked options of a consumer."""
     for name in ("group_id", "group_instance_id", "group_remote_assignor"):
-        given = options.get(name)
-        if given is not None and not (isinstance(given, str) and 1 <= len(given) <= GROUP_ID_CHARACTERS_MAX):
-            raise ConfigError(
-                f"Consumer option {name}={given!r} must be a str of 1 to {GROUP_ID_CHARACTERS_MAX} characters, or None"
-            )
+        _check_name("Consumer", name, options)
+    level = options.get("isolation_level")
+    if level is not None and level not in get_args(IsolationLevel):
+        hint = did_you_mean(str(level), get_args(IsolationLevel))
+        words = " or ".join(map(repr, get_args(IsolationLevel)))
+        raise ConfigError(f"Consumer option isolation_level={level!r} must be {words}{hint}")
     config = build_config(ConsumerConfig, "Consumer", options)
     if config.group_id is None:
         for name in ("group_instance_id", "group_remote_assignor"):

@@ -29,7 +29,6 @@ RENAMED = {
 COORDINATORS = "the brokers set it for all members of a group; leave the option out"
 SERIALIZERS = "keys and values are bytes; encode and decode in your own code, like json.dumps(value).encode()"
 SECURITY = "there is no authentication or encryption yet; leave the option out, and firewall the ports"
-TRANSACTIONS = "there are no transactions yet; leave the option out"
 ABSENT = {
     "api_version": "there is nothing to choose; leave the option out",
     "consumer_timeout_ms": "poll(timeout_ms=...) returns an empty list when nothing comes",
@@ -46,7 +45,6 @@ ABSENT = {
     "security_protocol": SECURITY,
     "session_timeout_ms": COORDINATORS,
     "ssl_context": SECURITY,
-    "transactional_id": TRANSACTIONS,
     "value_deserializer": SERIALIZERS,
     "value_serializer": SERIALIZERS,
 }
@@ -54,11 +52,12 @@ ABSENT = {
 
 CLOSE = "write close(), or use the client in a with statement; with asyncio: await close(), or async with"
 PRODUCER_METHODS = {
-    "init_transactions": "there are no transactions yet; a producer is idempotent without it",
+    "init_transactions": "leave it out: the first transaction of the producer does it",
     "list_topics": "write Admin(bootstrap).list_topics()",
     "poll": "the client works in the background; wait with flush(), or with result() of the future that send returns",
     "produce": "write producer.send(topic, value=..., key=...); it returns a future, and"
     " future.add_done_callback(...) is told of the ack",
+    "send_offsets_to_transaction": "write `with producer.transaction() as t: ...; t.send_offsets(consumer)`",
     "send_and_wait": "write future = await producer.send(...), then await future",
     "stop": CLOSE,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.options.config import Acks, CompressionType, OffsetReset, PartitionerFunction
+from penstock.client.options.config import Acks, CompressionType, IsolationLevel, OffsetReset, PartitionerFunction
 
 
 class ClientOptions(TypedDict, total=False):
@@ -56,6 +56,11 @@ class ProducerOptions(ClientOptions, total=False):
     """a record is acked or has failed this long after send, retries included"""
     retries: int
     """how often a batch is retried; delivery_timeout_ms bounds it as well"""
+    transactional_id: str | None
+    """the name under which the producer writes transactions, the same over restarts: a new producer with it fences the
+    one before (transactions.md); None: no transactions"""
+    transaction_timeout_ms: int
+    """the coordinator aborts a transaction that is open for so long"""
     partitioner: PartitionerFunction | None
     """a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky"""
 
@@ -91,6 +96,9 @@ class ConsumerOptions(ClientOptions, total=False):
     """the assignor that the coordinator is to use, uniform or range; None: its own default"""
     client_rack: str
     """the rack that the consumer is in; assignors may look at it"""
+    isolation_level: IsolationLevel | None
+    """read_committed: records of transactions once they are committed, and of aborted ones never; read_uncommitted:
+    all; None: read_committed with a group_id, else read_uncommitted"""
 
 
 class AdminOptions(ClientOptions, total=False):

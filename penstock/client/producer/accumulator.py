@@ -16,17 +16,17 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import BufferShare, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import StickyChooser
+from penstock.client.producer.pending_record import NotAppended, PendingRecord
 from penstock.client.producer.sequences import PartitionSequences
+from penstock.client.producer.transactions.transaction_core import TransactionCore
 from penstock.errors import ClientClosedError, InvalidRecordError, PenstockError
 from penstock.record.batch import HEADER_BYTES
-from penstock.record.builder import Headers, record_size_bytes_upper
 from penstock.record.codecs import Codec
 from penstock.threads import Threads
 from penstock.types import TopicPartition
@@ -35,14 +35,6 @@ GRANT_BYTES = 64 * 1024
 """A batch takes memory in steps of this; smaller costs calls per record, larger wastes with many idle partitions."""
 YIELD_SECONDS = 0.0002
 """How long a caller steps aside when another one has the batch in hand."""
-
-
-class NotAppended(Enum):
-    """Why a record was not appended."""
-
-    NO_TOPIC = "the topic is not known yet, or is not known to have the partition"
-    NO_MEMORY = "the buffer is full"
-    BATCH_CLOSED = "the batch was full and is closed now: choose again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +48,19 @@ class AccumulatorConfig:
     """How many batches of a partition may be with its broker at a time; 0: the producer is not idempotent, so one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRecord:
-    """A record on its way into a batch; `size_bytes` is an upper bound of what it takes there."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    timestamp_ms: int | None
-    size_bytes: int
-
-    @classmethod
-    def of(cls, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int | None) -> PendingRecord:
-        size = record_size_bytes_upper(-1 if value is None else len(value), -1 if key is None else len(key), headers)
-        return cls(key, value, headers, timestamp_ms, size)
-
-
 class Accumulator:
     """The queues of all partitions."""
 
-    def __init__(self, config: AccumulatorConfig, memory: MemoryPool, threads: Threads) -> None:
+    def __init__(
+        self,
+        config: AccumulatorConfig,
+        memory: MemoryPool,
+        threads: Threads,
+        transaction: TransactionCore | None = None,
+    ) -> None:
         self.config = config
         self.memory = memory
+        self._transaction = transaction
         self.sticky: dict[str, deque[ProducerBatch]] = {}
         """Topic to the slot where records without a key go now; read by the fast path of send."""
         self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
@@ -99,7 +82,10 @@ class Accumulator:
         if found is None:
             limit = min(self.config.batch_size, max_batch_bytes or self.config.batch_size)
             in_flight_max = self.config.idempotent_in_flight_max
-            sequences = PartitionSequences(in_flight_max, self._used_epochs) if in_flight_max else None
+            numbered = PartitionSequences(
+                in_flight_max, self._used_epochs, is_transactional=self._transaction is not None
+            )
+            sequences = numbered if in_flight_max else None
             found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1), sequences))
         return found
 
@@ -263,9 +249,17 @@ class Accumulator:
             queue.ready += (batch,)  # no call, so no signal behind it that could leave it where nobody looks
 
     def _check_open(self) -> None:
-        """For a caller that was taken before the close, and has waited since: for memory, or for a topic."""
+        """For a caller that was taken before the close, and has waited since: for memory, or for a topic. With the
+        lock: what passes here before a transaction is being ended is open once `barrier` returns."""
         if self._closed:
             raise ClientClosedError("this producer was closed before it took the record; make a new one")
+        if self._transaction is not None:
+            self._transaction.check_takes()
+
+    def barrier(self) -> None:
+        """Every batch whose opening was allowed before this is open from now on."""
+        with self._opening:
+            return
 
     # -- closing: the thread that has the batch in hand ----------------------------------------------------------------
 
@@ -282,7 +276,10 @@ class Accumulator:
         except Exception as error:  # left as it is, it would hold up its partition, and every flush, for ever
             told = f"{batch.topic_partition}: the batch of {batch.record_count} records cannot be made: {error!r}"
             self.memory.give_back(batch)
-            batch.fail(error if isinstance(error, PenstockError) else InvalidRecordError(told))
+            failure = error if isinstance(error, PenstockError) else InvalidRecordError(told)
+            if self._transaction is not None:
+                self._transaction.on_failed(failure)
+            batch.fail(failure)
 
     @contextlib.contextmanager
     def flush(self) -> Iterator[None]:
@@ -344,6 +341,11 @@ class Accumulator:
         """True if a closed batch waits to be sent."""
         return any(queue.ready for queue in self.queues())
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no partition has a batch, open or not."""
+        return not any(queue.waiting for queue in self.queues())
+
     def unfinished(self) -> list[ProducerBatch]:
         """Every batch with records that are not acked and have not failed, at this moment; on the sender's thread.
         Elsewhere a batch that moves, or is answered at this moment, would be in none of its places.
@@ -360,7 +362,16 @@ class Accumulator:
 
     def topics_in_use(self, since_ms: int) -> set[str]:
         """Topics with a batch that waits, or one that was begun since then."""
-        return {tp.topic for tp, queue in tuple(self._queues.items()) if queue.waiting or queue.used_ms >= since_ms}
+        return {
+            tp.topic
+            for tp, queue in tuple(self._queues.items())
+            if queue.waiting or queue.used_ms >= since_ms or self._is_of_transaction(queue)
+        }
+
+    def _is_of_transaction(self, queue: PartitionQueue) -> bool:
+        """The partition's sequences go on within the open transaction."""
+        sequences, transaction = queue.sequences, self._transaction
+        return transaction is not None and sequences is not None and sequences.identity == transaction.identity
 
     def forget_topic(self, topic: str) -> None:
         """Drops what the topic's partitions keep, but for those that got something to send at this moment."""

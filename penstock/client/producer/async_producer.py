@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from penstock.client import forks
+from penstock.client.cluster.group_positions import Offsets, PositionsSource
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, awaited, documented_by, face
@@ -19,12 +20,14 @@ from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.typed_options import ProducerOptions
-from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
+from penstock.client.producer.pending_record import NotAppended
 from penstock.client.producer.producer import Producer
 from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.producer.transactions.async_transaction import AsyncTransaction
+from penstock.client.producer.transactions.transaction_calls import TransactionCalls
 from penstock.errors import TimedOutError
 from penstock.record.builder import HeadersLike
 
@@ -140,6 +143,36 @@ class AsyncProducer:
                 f"flush: not everything was acked within {timeout} s; it may still be written"
             ) from None
 
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    @documented_by(Producer.transaction)
+    def transaction(self) -> AsyncTransaction:
+        self._core.transactions.checked("transaction")
+        self._bind()
+        return AsyncTransaction(self, self._core.transactions)
+
+    @documented_by(TransactionCalls.begin_transaction)
+    async def begin_transaction(self) -> None:
+        self._bind()
+        await self._core.transactions.begin_transaction()
+
+    @documented_by(TransactionCalls.commit_transaction)
+    async def commit_transaction(self) -> None:
+        self._bind()
+        await self._core.transactions.commit_transaction()
+
+    @documented_by(TransactionCalls.abort_transaction)
+    async def abort_transaction(self) -> None:
+        self._bind()
+        await self._core.transactions.abort_transaction()
+
+    @documented_by(TransactionCalls.send_offsets)
+    async def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
+        self._bind()
+        await self._core.transactions.send_offsets(consumer, positions)
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
     @documented_by(Producer.waiting_for)
     async def waiting_for(self) -> tuple[Waiting, ...]:
         return await self._core.waiting_for()
@@ -150,6 +183,7 @@ class AsyncProducer:
             return
         self._core.begin_close()
         try:
+            await self._core.transactions.close(timeout)
             await self.flush(timeout)
         except TimedOutError:
             if timeout is None:

@@ -181,10 +181,10 @@ class ProducerBatch:
         self.encoded, self.record_count = encoded, record_count
         self._release_columns()
 
-    def stamp(self, identity: ProducerIdAndEpoch, sequence: int) -> None:
+    def stamp(self, identity: ProducerIdAndEpoch, sequence: int, *, is_transactional: bool) -> None:
         """Sets producer id, epoch and sequence of the encoded batch, unless it has them from an earlier attempt."""
         if self.encoded is not None and self.stamped != (identity, sequence):
-            self.encoded = with_producer(self.encoded, identity.producer_id, identity.epoch, sequence)
+            self.encoded = with_producer(self.encoded, *identity, sequence, is_transactional=is_transactional)
             self.stamped = identity, sequence
 
     def split(self, codec: Codec) -> tuple[ProducerBatch, ...]:

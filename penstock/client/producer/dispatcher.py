@@ -31,13 +31,13 @@ from penstock.client.producer.outcomes import (
     Outcome,
     Refused,
     attempts_text,
-    closed_error,
     of_all_attempts,
 )
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import Refusal, SequenceError
 from penstock.errors import (
     ApiError,
+    ConcurrentTransactionsError,
     MessageTooLargeError,
     PenstockError,
     RecordListTooLargeError,
@@ -52,6 +52,8 @@ from penstock.types import ProducerIdAndEpoch, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
 """The most partitions that a broker takes in one request (docs/request-limits.md); the others come in the next."""
+LAST_TRANSACTION_WAIT_MS = 20
+"""The markers of a producer's last transaction are written in a few ms; until then a leader refuses the next one."""
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """A request takes no further partition beyond this; far below what the channel and, by default, a broker take."""
 
@@ -279,7 +281,10 @@ class BatchDispatcher:
         followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
         if not followed and needs_metadata(error):
             self._wants_metadata = True
-        return self._again(queue, batch, error, now_ms, 0 if followed else self._limits.backoff.wait_ms(batch.attempts))
+        wait_ms = 0 if followed else self._limits.backoff.wait_ms(batch.attempts)
+        if isinstance(error, ConcurrentTransactionsError):
+            wait_ms = min(wait_ms, LAST_TRANSACTION_WAIT_MS)
+        return self._again(queue, batch, error, now_ms, wait_ms)
 
     def _on_bad_records(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError) -> Outcome:
         """Fails the records that the broker names, each with its own error, and tries the others again at once. That
@@ -306,7 +311,8 @@ class BatchDispatcher:
         if refusal is Refusal.WAITS:
             batch.attempts -= 1  # an older batch was not written, which is not the fault of this one
             return self._again(queue, batch, error, now_ms, 0)
-        if batch.attempts > self._limits.retries:
+        ends = queue.is_transactional and refusal is Refusal.BEGINS_EPOCH
+        if ends or batch.attempts > self._limits.retries:
             return self._failed(queue, batch, of_all_attempts(error) if batch.unknown_attempts else error)
         is_first = refusal is Refusal.BEGINS_EPOCH and batch.place is not None and not batch.place.epochs_over
         return self._again(queue, batch, error, now_ms, 0 if is_first else self._limits.backoff.wait_ms(batch.attempts))
@@ -371,21 +377,6 @@ class BatchDispatcher:
                 oldest_ms = waits_since_ms if oldest_ms is None else min(oldest_ms, waits_since_ms)
         self.expiry_ms = None if oldest_ms is None else oldest_ms + limit_ms
         return expired
-
-    def give_up(self, request: OutboundRequest) -> list[Outcome]:
-        """Fails what is with a broker: the producer closes before its answer."""
-        pending = request.pending()
-        for queue, batch in pending:
-            queue.release(batch, is_unknown=True)
-        return [self._failed(queue, batch, closed_error(batch)) for queue, batch in pending]
-
-    def abandon(self) -> list[Outcome]:
-        """Fails everything that waits: the producer closes without having been able to send it."""
-        left: list[Outcome] = []
-        for queue in self._accumulator.queues():
-            left += [Failed(batch, closed_error(batch)) for batch in queue.ready if not batch.done]
-            queue.ready.clear()
-        return left
 
     def __repr__(self) -> str:
         return f"BatchDispatcher(requests={self._correlation_id}, wants_metadata={self._wants_metadata})"

@@ -124,7 +124,7 @@ class PartitionQueue:
             raise InvariantViolation(f"{self!r}: {batch!r} is sent out of turn")
         if self.sequences is not None:
             identity, batch.place = self.sequences.on_sent(batch.place, batch.record_count)
-            batch.stamp(identity, batch.place.sequence)
+            batch.stamp(identity, batch.place.sequence, is_transactional=self.sequences.is_transactional)
         batch.request, batch.sent_ms = request, now_ms
         batch.attempts += 1
         self.in_flight.append(batch)
@@ -148,6 +148,10 @@ class PartitionQueue:
         batch.unknown_attempts += is_unknown
         if self.sequences is not None and batch.place is not None:
             self.sequences.on_back(batch.place, is_unknown=is_unknown)
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.sequences is not None and self.sequences.is_transactional
 
     def refused(self, batch: ProducerBatch, error: SequenceError) -> Refusal:
         """The batch does not follow what the log has."""

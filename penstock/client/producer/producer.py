@@ -14,20 +14,23 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
 from penstock.client.background import IN_CALLBACK
+from penstock.client.cluster.group_positions import Offsets, PositionsSource
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.faces import at_once, blocking, face
+from penstock.client.faces import at_once, blocking, documented_by, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.typed_options import ProducerOptions
-from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
+from penstock.client.producer.pending_record import NotAppended
 from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.producer.transactions.transaction import Transaction
+from penstock.client.producer.transactions.transaction_calls import TransactionCalls
 from penstock.errors import CalledInCallbackError, TimedOutError
 from penstock.record.builder import HeadersLike
 
@@ -215,12 +218,43 @@ class Producer:
         except concurrent.futures.TimeoutError:
             raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
 
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """A block whose records are read all together or never: `with producer.transaction() as t: t.send(...)`.
+
+        It commits at its end, and aborts when it raises. The producer needs a `transactional_id` (transactions.md).
+        """
+        self._core.transactions.checked("transaction")
+        return Transaction(self, self._core.transactions, self._run)
+
+    @documented_by(TransactionCalls.begin_transaction)
+    def begin_transaction(self) -> None:
+        self._run(self._core.transactions.begin_transaction)
+
+    @documented_by(TransactionCalls.commit_transaction)
+    def commit_transaction(self) -> None:
+        self._run(self._core.transactions.commit_transaction)
+
+    @documented_by(TransactionCalls.abort_transaction)
+    def abort_transaction(self) -> None:
+        self._run(self._core.transactions.abort_transaction)
+
+    @documented_by(TransactionCalls.send_offsets)
+    def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
+        self._run(self._core.transactions.send_offsets, consumer, positions)
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
     def waiting_for(self) -> tuple[Waiting, ...]:
         """The reasons why records that are sent are not acked, for a person."""
         return self._background.run(self._core.waiting_for())
 
     def close(self, timeout: float | None = None) -> None:
-        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
+        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent.
+
+        An open transaction is aborted.
+        """
         if self._core.closed:
             return
         if self._background.is_current:
@@ -228,6 +262,7 @@ class Producer:
         self._core.begin_close()
         try:
             if self._background.alive:
+                self._background.run(self._core.transactions.close(timeout))
                 self.flush(timeout)
         except TimedOutError:
             if timeout is None:

@@ -19,21 +19,20 @@ from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment
 from penstock.client.options.config import ProducerConfig, producer_config
 from penstock.client.options.options import parse_bootstrap
-from penstock.client.producer.accumulator import (
-    Accumulator,
-    AccumulatorConfig,
-    NotAppended,
-    PendingRecord,
-)
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture, when_done
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partitioner import partition_for_key
+from penstock.client.producer.pending_record import NotAppended, PendingRecord, as_bytes, as_headers, as_timestamp
 from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.client.producer.sender import Sender
 from penstock.client.producer.stalled import producer_waits
+from penstock.client.producer.transactions.transaction_calls import TransactionCalls
+from penstock.client.producer.transactions.transaction_core import TransactionCore
+from penstock.client.producer.transactions.transactions import Transactions
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import (
     BufferExhaustedError,
@@ -42,12 +41,10 @@ from penstock.errors import (
 )
 from penstock.messages.metadata import TopicInfo
 from penstock.record.batch import HEADER_BYTES
-from penstock.record.builder import Headers
 from penstock.record.codecs import codec_from_name
 from penstock.record.lone_batch import check_record_size
 from penstock.types import TopicPartition
 
-MAX_TIMESTAMP_MS = 2**63 - 1
 COUNT_ATTEMPTS = 10
 
 
@@ -69,7 +66,9 @@ class ProducerCore:
         limits_of_batches = AccumulatorConfig(
             batch_size, config.linger_ms, self.codec, in_flight_max if config.enable_idempotence else 0
         )
-        self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads)
+        core = TransactionCore(config.transactional_id) if config.transactional_id is not None else None
+        self.transaction = core
+        self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads, core)
         self.cluster = ClusterClient(self.bootstrap, config, environment)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
@@ -81,6 +80,10 @@ class ProducerCore:
             dispatcher,
             config.required_acks,
             in_flight_max,
+            core,
+        )
+        self.transactions = TransactionCalls(
+            Transactions(core, config, self.cluster, self.accumulator, self.sender) if core is not None else None
         )
         self.closed = False
         self.cluster.subscribe(self._check_partition_counts)
@@ -96,6 +99,7 @@ class ProducerCore:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on the network half works on `loop`."""
         reuse_large_buffers()
+        self.transactions.start(loop)
         self.sender.start(loop)
 
     # -- records -------------------------------------------------------------------------------------------------------
@@ -104,8 +108,10 @@ class ProducerCore:
         """A checked record; MessageTooLargeError, TypeError or ValueError when it may not be sent."""
         if self.closed:
             raise ClientClosedError("this producer is closed; make a new one")
+        if self.transaction is not None:
+            self.transaction.check_takes()
         record = PendingRecord.of(
-            _as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_timestamp(timestamp_ms)
+            as_bytes("key", key), as_bytes("value", value), as_headers(headers), as_timestamp(timestamp_ms)
         )
         if record.size_bytes + HEADER_BYTES > self.config.max_request_size:
             self._check_size(record)
@@ -222,6 +228,7 @@ class ProducerCore:
     def begin_close(self) -> None:
         """No further record is taken; what was taken is still sent."""
         self.closed = True
+        self.transactions.begin_close()
         self.accumulator.sticky.clear()
         self.accumulator.keyed.clear()
 
@@ -236,6 +243,7 @@ class ProducerCore:
         """The end of a producer that its user dropped: sends what it took, and ends all traffic."""
         self.begin_close()
         try:
+            await self.transactions.close(None)
             with self.accumulator.flush():
                 self.sender.wake()
                 for batch in self.accumulator.unfinished():
@@ -262,34 +270,3 @@ def _max_batch_bytes(info: TopicInfo) -> int | None:
     """The topic's own limit of a batch, where it overrides the cluster's."""
     text = info.config.get("max.message.bytes", "")
     return int(text) if text.isdigit() else None
-
-
-def _as_bytes(what: str, value: Any) -> bytes | None:
-    if value is None or type(value) is bytes:
-        return value
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
-    raise TypeError(f"{what} must be bytes or None, not {type(value).__name__}{remedy}")
-
-
-def _as_headers(headers: Any) -> Headers:
-    if not headers:
-        return ()
-    checked = []
-    for header in headers.items() if isinstance(headers, Mapping) else headers:
-        if not isinstance(header, (tuple, list)) or len(header) != 2 or not isinstance(header[0], str):
-            raise TypeError(f"a header must be a pair (str, bytes or None), not {header!r}")
-        checked.append((header[0], _as_bytes(f"header {header[0]!r}", header[1])))
-    return tuple(checked)
-
-
-def _as_timestamp(timestamp_ms: Any) -> int | None:
-    if timestamp_ms is None:
-        return None
-    if not is_whole_number(timestamp_ms):
-        raise TypeError(f"timestamp_ms must be an int of milliseconds, not {type(timestamp_ms).__name__}")
-    if not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
-        what = "negative" if timestamp_ms < 0 else "larger than a record can hold"
-        raise ValueError(f"timestamp_ms={timestamp_ms} is {what}; it counts milliseconds since 1970")
-    return int(timestamp_ms)

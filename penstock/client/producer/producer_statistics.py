@@ -24,3 +24,5 @@ class ProducerStatistics:
     possible_duplicates: int = 0
     buffered_bytes: int = 0
     requests_in_flight: int = 0
+    transactions_committed: int = 0
+    transactions_aborted: int = 0

@@ -19,11 +19,13 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.producer_ids import ProducerIdSource, init_producer_id
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import BatchDispatcher
+from penstock.client.producer.endings import abandon, doom, give_up
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest, Outcome, Refused
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.client.producer.sequences import IN_FLIGHT_MAX
 from penstock.client.producer.stalled import StallNotice, producer_waits
+from penstock.client.producer.transactions.transaction_core import TransactionCore
 from penstock.client.wire.connection import ANSWER_GRACE_MS
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
 from penstock.messages.produce import PartitionRecords, ProduceRequest, ProduceResponse
@@ -46,7 +48,9 @@ class Sender:
         dispatcher: BatchDispatcher,
         acks: int,
         max_in_flight: int,
+        transaction: TransactionCore | None = None,
     ) -> None:
+        self._transaction = transaction
         self._cluster = cluster
         self._accumulator = accumulator
         self._dispatcher = dispatcher
@@ -59,7 +63,7 @@ class Sender:
         self._next_look_ms = NEVER_MS
         self._ask_around_at_ms = 0
         self._closed = False
-        self._ids = ProducerIdSource(self._ask_id, cluster.backoff, self._on_producer_id, self._on_no_producer_id)
+        self._ids = ProducerIdSource(self._ask_id, cluster.backoff, self.on_producer_id, self._on_no_producer_id)
         self._stall = StallNotice(accumulator.queues, lambda queues: producer_waits(queues, cluster.cache, acks))
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
@@ -100,6 +104,8 @@ class Sender:
         now_ms = self._cluster.clock.now_ms()
         due_ms = self._accumulator.close_due(now_ms)
         self._apply(self._dispatcher.expire(now_ms))
+        if (transaction := self._transaction) is not None and transaction.doom is not None:
+            self._apply(doom(self._accumulator.queues(), transaction.doom))
         self._leave_old_leaders(now_ms)
         for _ in range(IN_FLIGHT_MAX):
             for request in self._dispatcher.drain(now_ms, self._can_send):
@@ -109,7 +115,7 @@ class Sender:
         if self._dispatcher.take_metadata_wish():
             self._cluster.track({queue.topic_partition.topic for queue in self._accumulator.queues()})
             self._cluster.refresh_soon()
-        if self._dispatcher.take_producer_id_wish():
+        if self._dispatcher.take_producer_id_wish() and transaction is None:
             self._ids.ask_soon()
         self._check_time_outs(now_ms)
         self._set_timer(now_ms, due_ms)
@@ -139,7 +145,8 @@ class Sender:
         ]
         limit_ms = self._cluster.config.request_timeout_ms
         timeout_ms = limit_ms - min(ANSWER_GRACE_MS, limit_ms // 3)  # the answer names what waited in vain, and is here
-        call = ProduceRequest(self._acks, timeout_ms, parts, answer_in_parts=self._acks != 0)
+        transactional_id = self._transaction.on_sent() if self._transaction is not None else ""
+        call = ProduceRequest(self._acks, timeout_ms, parts, self._acks != 0, transactional_id)
         self._counts["requests_sent"] += 1
         self._counts["bytes_sent"] += sum(len(part.records) for part in parts)
         link.submit(request, call)
@@ -225,7 +232,8 @@ class Sender:
         now_ms = self._cluster.clock.now_ms()
         return await init_producer_id(self._cluster, now_ms + self._cluster.config.request_timeout_ms)
 
-    def _on_producer_id(self, producer_id: ProducerIdAndEpoch) -> None:
+    def on_producer_id(self, producer_id: ProducerIdAndEpoch) -> None:
+        """New batches are of this id and epoch from now on."""
         self._dispatcher.on_producer_id(producer_id)
         self._pump()
 
@@ -242,6 +250,7 @@ class Sender:
                 counts["records_retried"] += records
                 continue
             if isinstance(outcome, Refused):
+                self._note_failure(next(iter(batch.refused.values())))
                 counts["records_failed"] += outcome.record_count
                 counts["batches_retried"] += 1
                 counts["records_retried"] += records - outcome.record_count
@@ -255,7 +264,14 @@ class Sender:
             elif isinstance(outcome, Failed):
                 counts["records_failed"] += records
                 counts["possible_duplicates"] += records * batch.possible_duplicates(is_acked=False)
+                self._note_failure(outcome.error)
                 batch.fail(outcome.error)
+
+    def _note_failure(self, error: PenstockError) -> None:
+        """BEFORE the records' futures tell it."""
+        if self._transaction is not None:
+            self._transaction.on_failed(error)
+            self.wake()
 
     async def close(self) -> None:
         """Stops; whatever was not acked fails with ClientClosedError. Idempotent."""
@@ -266,8 +282,8 @@ class Sender:
         links, self._links = list(self._links.values()), {}
         for link in links:
             for request in link.take_unanswered():
-                self._apply(self._dispatcher.give_up(request))
-        self._apply(self._dispatcher.abandon())
+                self._apply(give_up(request))
+        self._apply(abandon(self._accumulator.queues()))
         await asyncio.gather(self._ids.close(), *(link.close() for link in links))
 
     def statistics(self) -> ProducerStatistics:
@@ -275,6 +291,8 @@ class Sender:
             "buffered_bytes": self._accumulator.memory.used_bytes,
             "requests_in_flight": sum(len(link.unanswered) for link in tuple(self._links.values())),
         }
+        if self._transaction is not None:
+            now |= self._transaction.counts()
         return ProducerStatistics(**{**self._counts, **now})
 
     def __repr__(self) -> str:

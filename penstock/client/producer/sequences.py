@@ -13,6 +13,9 @@ written again, and several batches may be with the broker at a time.
   that is written shuts out every late copy of the old epoch.
 - A batch that may have been written under an epoch that is over may be written again; `doubts` counts that.
 
+A transactional producer's epochs are its coordinator's: a partition begins at sequence 0 with each transaction, and
+nothing in a transaction begins another epoch, because a part that failed has ended the whole.
+
 Brokers compare epochs within a partition only, so each partition counts its own. A partition that was forgotten because
 nothing was sent to it for long begins again above every epoch of a forgotten one: its sequence is not known any more.
 Pure. Not here: which broker, and when (dispatcher.py); where producer ids come from (cluster/producer_ids.py).
@@ -84,10 +87,26 @@ class SequencePlace:
 class PartitionSequences:
     """Which batch may be sent, under which sequence; used by the sender's thread."""
 
-    __slots__ = ("_identity", "_is_over", "_needs_other_id", "_next", "_used_epochs", "_window", "in_flight_max")
+    __slots__ = (
+        "_identity",
+        "_is_over",
+        "_needs_other_id",
+        "_next",
+        "_used_epochs",
+        "_window",
+        "in_flight_max",
+        "is_transactional",
+    )
 
-    def __init__(self, in_flight_max: int = IN_FLIGHT_MAX, used_epochs: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        used_epochs: Mapping[int, int] | None = None,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
         """`used_epochs`: by producer id, what no partition that begins anew may use again, nor anything below."""
+        self.is_transactional = is_transactional
         self._used_epochs = {} if used_epochs is None else used_epochs
         self.in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
         self._identity: ProducerIdAndEpoch | None = None
@@ -108,7 +127,7 @@ class PartitionSequences:
         `newest`, which is the last one that this producer has got."""
         if any(place.in_flight for place in self._window):
             return True
-        if self._identity is not None and not self._is_over:
+        if self._identity is not None and not self._is_over and (not self.is_transactional or self._identity == newest):
             return True
         following = self._following(newest)
         if following is None:
@@ -118,6 +137,8 @@ class PartitionSequences:
 
     def _following(self, newest: ProducerIdAndEpoch | None) -> ProducerIdAndEpoch | None:
         now = self._identity
+        if self.is_transactional:
+            return newest if newest != now else None
         if now is not None and not self._needs_other_id and now.epoch < EPOCH_MAX:
             return ProducerIdAndEpoch(now.producer_id, now.epoch + 1)
         if newest is not None and now is not None and newest.producer_id == now.producer_id:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from penstock.client.producer.accumulator import PendingRecord
 from penstock.client.producer.bulk import cutting
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.pending_record import PendingRecord
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch

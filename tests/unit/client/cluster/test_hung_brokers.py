@@ -10,10 +10,11 @@ import pytest
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.options.config import ConnectionConfig
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.pending_record import PendingRecord
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
 from penstock.errors import NetworkError, ReplicaNotAvailableError, TimedOutError

@@ -35,7 +35,7 @@ PAGE = Path(__file__).resolve().parents[4] / "docs" / "from-other-clients.md"
         ({"message.timeout.ms": 9}, "; write delivery_timeout_ms=9"),
         ({"queue_buffering_max_ms": 7}, "; write linger_ms=7"),
         ({"value_serializer": str}, "; keys and values are bytes"),
-        ({"transactional.id": "x"}, "; there are no transactions yet; leave the option out"),
+        ({"transactional.id": "x"}, "; write transactional_id='x'"),
     ],
 )
 def test_an_option_of_another_client_is_answered_with_ours(options: dict[str, Any], says: str) -> None:

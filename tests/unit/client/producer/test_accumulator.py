@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from penstock.client.producer.accumulator import (
-    Accumulator,
-    AccumulatorConfig,
-    NotAppended,
-    PendingRecord,
-)
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import Holder, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.pending_record import NotAppended, PendingRecord
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition

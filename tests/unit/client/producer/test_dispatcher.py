@@ -8,10 +8,12 @@ import pytest
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
+from penstock.client.producer.endings import abandon, give_up
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
+from penstock.client.producer.pending_record import PendingRecord
 from penstock.errors import (
     ApiError,
     LeaderNotAvailableError,
@@ -344,7 +346,7 @@ def test_closing_fails_what_is_left_and_says_whether_it_may_be_written() -> None
     bench.add(0)
     (request,) = bench.drain()
     bench.add(3)
-    (asked,), (left,) = bench.dispatcher.give_up(request), bench.dispatcher.abandon()
+    (asked,), (left,) = give_up(request), abandon(bench.accumulator.queues())
     assert isinstance(asked, Failed) and isinstance(left, Failed)
     assert "closed before 1 records were acked (1 attempts; the batch may be written)" in str(asked.error)
     assert "closed before 1 records were acked (0 attempts; the batch was not written)" in str(left.error)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from penstock import AsyncConsumer, AsyncProducer, TopicPartition
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
 from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.pending_record import PendingRecord
 from penstock.client.producer.sequences import EPOCH_MAX
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records

@@ -1,0 +1,1 @@
+"""Transactions of a producer: their state, their calls to the coordinator, and the blocks that users write."""

@@ -1,0 +1,258 @@
+"""The calls of a transactional producer: its coordinator, the flush before an end, and callers that wait.
+
+The first use asks for the producer's id and epoch, which fences older instances (InitProducerId). An end is a task of
+its own: it goes on when the caller that waits is interrupted or out of time, and asks until it is known how the
+transaction ended. A later call waits for the same end. One call at a time: another thread's is refused.
+
+Works on one event loop. Not here: what may be called and what answers mean (transaction_core.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.coordinators import Coordinators
+from penstock.client.cluster.group_positions import GroupPositions
+from penstock.client.options.config import ProducerConfig
+from penstock.client.producer.accumulator import Accumulator
+from penstock.client.producer.future import when_done
+from penstock.client.producer.sender import Sender
+from penstock.client.producer.transactions.offset_commits import TransactionOffsets
+from penstock.client.producer.transactions.transaction_core import Phase, TransactionCore
+from penstock.errors import (
+    ClientClosedError,
+    PenstockError,
+    TimedOutError,
+    TransactionStateError,
+    UnknownServerError,
+)
+from penstock.messages.client_apis import INIT_PRODUCER_ID
+from penstock.messages.groups.coordinators import CoordinatorType
+from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
+from penstock.messages.transactions.transaction_apis import END_TXN
+from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
+
+TURN_SECONDS = 0.001
+"""A batch that a caller has in hand is looked at again after so long."""
+
+_log = logging.getLogger(__name__)
+
+
+class Opening:
+    """Who begins a transaction; one that was interrupted meanwhile does not get it."""
+
+    __slots__ = ("is_left",)
+
+    def __init__(self) -> None:
+        self.is_left = False
+
+
+class Transactions:
+    """The transactions of one producer."""
+
+    def __init__(
+        self,
+        core: TransactionCore,
+        config: ProducerConfig,
+        cluster: ClusterClient,
+        accumulator: Accumulator,
+        sender: Sender,
+    ) -> None:
+        self._core = core
+        self._config = config
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._sender = sender
+        self._coordinators = Coordinators(cluster, CoordinatorType.TRANSACTION)
+        self._offsets = TransactionOffsets(core.transactional_id, cluster)
+        self._ending: asyncio.Task[None] | None = None
+        self._waiters = 0  # for the end
+        self._closed = False
+        self._opening: Opening | None = None
+        self._caller: tuple[str, asyncio.Task[None] | None, asyncio.Event] | None = None
+
+    @asynccontextmanager
+    async def _alone(self, call: str) -> AsyncIterator[int]:
+        """Refuses a second caller; waits for one that was interrupted, and is about to end. Gives the deadline."""
+        while self._caller is not None:
+            other, task, over = self._caller
+            if task is None or not task.cancelling():
+                raise TransactionStateError(
+                    f"{call} was called while {other} is under way: one thread begins and ends transactions"
+                )
+            await over.wait()
+        over = asyncio.Event()
+        self._caller = (call, asyncio.current_task(), over)
+        try:
+            yield self._cluster.clock.now_ms() + self._config.max_block_ms
+        finally:
+            self._caller = None
+            over.set()
+
+    # -- begin ---------------------------------------------------------------------------------------------------------
+
+    async def begin(self, opening: Opening) -> None:
+        """A transaction is open; the first one asks for the producer's id."""
+        async with self._alone("begin_transaction") as deadline_ms:
+            if self._core.phase is Phase.ABORTING:  # nobody waited for its end
+                await self._wait_ended("the abort of the last transaction")
+            if self._core.phase is Phase.NEW:
+                await self._initialize(deadline_ms)
+            if not opening.is_left:
+                self._core.begin()
+                self._opening = opening
+
+    async def _initialize(self, deadline_ms: int) -> None:
+        core, config = self._core, self._config
+        request = InitProducerIdRequest(core.transactional_id, config.transaction_timeout_ms)
+        try:
+            await self._cluster.wait_ready()
+            answer = await self._coordinators.ask(INIT_PRODUCER_ID, request, deadline_ms)
+        except PenstockError as error:
+            raise core.on_not_initialized(error) from error
+        if answer.producer_id < 0 or not 0 <= answer.producer_epoch <= PRODUCER_EPOCH_MAX:
+            told = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
+            raise core.on_not_initialized(UnknownServerError(f"the coordinator answered with {told}"))
+        identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+        core.on_initialized(identity)
+        self._sender.on_producer_id(identity)
+
+    # -- offsets -------------------------------------------------------------------------------------------------------
+
+    async def send_offsets(self, positions: GroupPositions) -> None:
+        """The offsets are committed with the transaction, or with it they are not."""
+        async with self._alone("send_offsets") as deadline_ms:
+            core = self._core
+            core.check_takes()
+            if not positions.partitions or core.identity is None:
+                return
+            core.on_sent()
+            try:
+                await self._offsets.commit(positions, core.identity, deadline_ms)
+            except BaseException as error:
+                interrupted = TimedOutError("send_offsets was interrupted: the group may have the offsets, or not")
+                core.on_failed(error if isinstance(error, PenstockError) else interrupted)
+                self._sender.wake()
+                if isinstance(error, PenstockError):
+                    core.check_takes()
+                raise
+
+    # -- end -----------------------------------------------------------------------------------------------------------
+
+    async def commit(self) -> None:
+        async with self._alone("commit_transaction"):
+            if self._core.begin_commit():
+                await self._wait_ended("the commit")
+
+    async def abort(self) -> None:
+        async with self._alone("abort_transaction"):
+            self._core.begin_abort()
+            await self._wait_ended("the abort")
+
+    def leave(self, opening: Opening | None) -> None:
+        """The caller of a block was interrupted: what is not decided yet is aborted, and nobody waits for it. Nothing
+        if the open transaction is another's."""
+        if (
+            opening is self._opening
+            and self._core.phase in (Phase.OPEN, Phase.FLUSHING)
+            and not self._core.untold_commit
+        ):
+            self._core.begin_abort()
+            self._begin_end()
+
+    def _begin_end(self) -> asyncio.Task[None]:
+        self._sender.wake()
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.ensure_future(self._end())
+            self._ending.add_done_callback(_seen)
+        return self._ending
+
+    async def _wait_ended(self, what: str) -> None:
+        """For `max_block_ms`; what is under way goes on after that."""
+        ending = self._begin_end()
+        self._waiters += 1
+        try:
+            await asyncio.wait((ending,), timeout=self._config.max_block_ms / 1000)
+        finally:
+            self._waiters -= 1
+        told = f"transactional id {self._core.transactional_id!r}: {what} is not known to be done"
+        if self._closed:
+            raise ClientClosedError(f"{told}, and the producer was closed")
+        if not ending.done() or ending.cancelled():  # the program may cancel all tasks of its loop
+            raise TimedOutError(
+                f"{told} after max_block_ms={self._config.max_block_ms}; it goes on, and the same call waits for it"
+                " again"
+            )
+        ending.result()
+
+    async def _end(self) -> None:
+        await self._flush()
+        request = self._core.on_flushed()
+        answer = await self._answer(request) if request is not None else None
+        self._core.on_ended(answer, is_told=self._waiters > 0)
+        if answer is not None and self._core.identity is not None:
+            self._sender.on_producer_id(self._core.identity)
+
+    async def _flush(self) -> None:
+        """Until no batch waits, not even an empty one that a caller has in hand: nothing of this transaction may be
+        sent in the next one."""
+        self._accumulator.barrier()
+        with self._accumulator.flush():
+            while not self._accumulator.is_idle:
+                self._sender.wake()
+                waiting = self._accumulator.unfinished()
+                for batch in waiting:
+                    if not batch.done:
+                        await when_done(batch)
+                if not waiting:
+                    await asyncio.sleep(TURN_SECONDS)
+
+    async def _answer(self, request: EndTxnRequest) -> EndTxnResponse:
+        """The coordinator's answer, however long it takes: only a close, or an error that is final, ends it."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                deadline_ms = self._cluster.clock.now_ms() + self._config.request_timeout_ms
+                return await self._coordinators.ask(END_TXN, request, deadline_ms)
+            except PenstockError as error:
+                self._core.on_not_ended(error)
+                _log.debug("transactional id %r: its end is asked for again: %s", request.transactional_id, error)
+            await asyncio.sleep(max(self._cluster.backoff.wait_ms(attempt), 1) / 1000)
+
+    # -- close ---------------------------------------------------------------------------------------------------------
+
+    async def close(self, timeout: float | None = None) -> None:
+        """The producer ends: an open transaction is aborted, and one that is being ended is waited for, so long."""
+        self.leave(self._opening)
+        if self._core.phase in (Phase.COMMITTING, Phase.ABORTING):
+            limit = self._config.max_block_ms / 1000 if timeout is None else max(timeout, 0)
+            ending = self._begin_end()
+            await asyncio.wait((ending,), timeout=limit)
+            if not ending.done():
+                _log.warning(
+                    "transactional id %r: %s is not known to be done within the %g s of the close; an open transaction"
+                    " is aborted after transaction_timeout_ms=%d, or when a producer with this id begins",
+                    self._core.transactional_id,
+                    "the commit" if self._core.phase is Phase.COMMITTING else "the abort",
+                    limit,
+                    self._config.transaction_timeout_ms,
+                )
+        if self._ending is not None:
+            self._closed = not self._ending.done()
+            self._ending.cancel()
+            await asyncio.gather(self._ending, return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"Transactions({self._core!r})"
+
+
+def _seen(ending: asyncio.Task[None]) -> None:
+    """asyncio logs an exception that nobody asks for, and the caller may have left."""
+    if not ending.cancelled():
+        ending.exception()
