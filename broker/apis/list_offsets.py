@@ -1,7 +1,8 @@
 """ListOffsets: the earliest and latest readable offset, the largest timestamp, or the first record at or after a time.
 
-'Latest' is the high watermark, the end of what a consumer can read. A leader that has committed no record of its own
-epoch yet does not know it for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
+'Latest' is the end of what a consumer can read: the high watermark, or with `read_committed` the last stable offset. No
+record at or behind it is found. A leader that has committed no record of its own epoch yet does not know the high
+watermark for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 
 A look-up by time that needs the disk runs in an I/O thread; those of one request run one after another in each log dir,
 and the log dirs side by side. When two thirds of the request's time-out have passed, it is answered with what was
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
@@ -44,10 +45,22 @@ BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 class _Answering:
     """A request, and its results so far, in the order of the partitions asked for; None is not found yet."""
 
-    __slots__ = ("at_work", "disk_wait_ms", "is_late", "left", "put_off", "request", "results", "timer", "wanted")
+    __slots__ = (
+        "at_work",
+        "disk_wait_ms",
+        "is_late",
+        "left",
+        "put_off",
+        "read_committed",
+        "request",
+        "results",
+        "timer",
+        "wanted",
+    )
 
-    def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition], timeout_ms: int) -> None:
-        self.request, self.wanted = request, wanted
+    def __init__(self, request: Request, body: ListOffsetsRequest) -> None:
+        self.request, self.wanted, self.read_committed = request, body.partitions, body.read_committed
+        wanted, timeout_ms = body.partitions, body.timeout_ms
         self.disk_wait_ms = min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX) * 2 // 3
         self.results: list[ListOffsetsResult | None] = [None] * len(wanted)
         self.left = len(wanted)
@@ -77,7 +90,7 @@ class ListOffsetsApi:
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
         if request.is_abandoned:  # its client gave it up while it was queued
             return
-        answering = _Answering(request, body.partitions, body.timeout_ms)
+        answering = _Answering(request, body)
         for place in range(len(answering.wanted)):
             self._answer(answering, place)
         self._complete_if_whole(answering)
@@ -91,7 +104,7 @@ class ListOffsetsApi:
             if log_dir in answering.at_work and not answering.is_late and asked.timestamp_ms not in BOUNDS:
                 answering.put_off[log_dir].append(place)
                 return
-            found = _look_up(partition, asked, cold)
+            found = _look_up(partition, asked, cold, answering.read_committed)
             if isinstance(found, ColdLookUp):
                 self._begin(answering, place, found, log_dir)
                 return
@@ -156,32 +169,33 @@ class ListOffsetsApi:
 Found = TimestampAndOffset | None | ColdLookUp
 
 
-def _look_up(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None) -> Found:
+def _look_up(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None, read_committed: bool) -> Found:
     """A look-up by time reads the log, so a disk error is the partition's, as in a read."""
     try:
-        return _find(partition, asked, cold)
+        return _find(partition, asked, cold, read_committed)
     except (OSError, CorruptFileError, KafkaStorageError) as error:
         partition.reports.disk_error(partition, error)
         raise KafkaStorageError(f"{partition.topic_partition}: reading failed: {error}") from error
 
 
-def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None) -> Found:
+def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None, read_committed: bool) -> Found:
     leading = partition.leader_state(asked.current_leader_epoch)
     log = partition.log
     if asked.timestamp_ms == EARLIEST_TIMESTAMP:
         return TimestampAndOffset(-1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset))
     if partition.high_watermark < leading.epoch_start_offset:
         raise unknown_high_watermark(partition.topic_partition, partition.high_watermark, leading.epoch_start_offset)
+    end = partition.last_stable_offset if read_committed else partition.high_watermark
     if asked.timestamp_ms == LATEST_TIMESTAMP:
-        return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
+        return TimestampAndOffset(-1, end, partition.state.leader_epoch)
     if asked.timestamp_ms != MAX_TIMESTAMP and asked.timestamp_ms < 0:
         raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} must be 0 or more, or -1, -2 or -3")
     if cold is not None:
         found = log.reader.finish_look_up(cold, log.log_start_offset)
     elif asked.timestamp_ms == MAX_TIMESTAMP:
-        found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, None, partition.high_watermark))
+        found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, None, end))
     else:
         found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, asked.timestamp_ms))
-    if isinstance(found, TimestampAndOffset) and found.offset >= partition.high_watermark:
+    if isinstance(found, TimestampAndOffset) and found.offset >= end:
         return None
     return found

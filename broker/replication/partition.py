@@ -15,9 +15,9 @@ from broker.replication.leader.leader_epoch import check_leader_epoch
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
-from broker.replication.partition_reads import check_range, read_batches
+from broker.replication.leader.transaction_guards import TransactionGuards
+from broker.replication.partition_reads import check_range, read_batches, readable_end, stable_end
 from metadata.registrations import PartitionRegistration
-from penstock.epochs import diverging_epoch
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -27,8 +27,8 @@ from penstock.errors import (
     NotLeaderOrFollowerError,
 )
 from penstock.record.batch import Buffer
-from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
-from storage.append.append_origin import PRODUCER, AppendOrigin
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderHint, TopicPartition
+from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_reader import Records
@@ -80,6 +80,7 @@ class Partition:
         self.reports = reports
         self.acks_all, self.acks_one = OffsetWaiters(), OffsetWaiters()
         self.deletions = LowWatermarkWaiters()
+        self.guards = TransactionGuards()
 
     def configure(self, log_config: LogConfig, flush_policy: FlushPolicy, min_insync_replicas: int) -> None:
         """The settings of its topic, from now on."""
@@ -123,6 +124,7 @@ class Partition:
     def _lead(self, leading: LeaderState | None) -> None:
         ended, self.leading = self.leading, leading
         if ended is not leading:
+            self.guards.end_all()
             self.reports.lead_changed(self, ended)
 
     @property
@@ -174,6 +176,8 @@ class Partition:
         except CorruptFileError as damage:  # the first append to an idle log loads its indexes
             self.reports.disk_error(self, damage)
             raise KafkaStorageError(f"{self.topic_partition}: appending failed: {damage}") from damage
+        if origin is COORDINATOR:
+            self.guards.appended(records)
         if not info.is_duplicate:
             leading.note_append(end_before, now_ms)
             for watcher in tuple(self.watchers):
@@ -208,19 +212,12 @@ class Partition:
         """Raise it to the leader's, but not above this log's end."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
 
-    def lower_high_watermark(self, offset: int) -> None:
-        """The log is about to be cut there: a checkpoint may not have more."""
-        self.high_watermark = min(self.high_watermark, offset)
-
-    def bound_high_watermark(self) -> None:
-        """It is within the log, which was changed."""
-        self.high_watermark = min(max(self.high_watermark, self.log.log_start_offset), self.log.log_end_offset)
-
     # -- fetch ---------------------------------------------------------------------------------------------------------
 
-    def diverging_epoch(self, position: OffsetAndEpoch) -> EpochEndOffset | None:
-        """Where the fetcher's history leaves this log's, or None."""
-        return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
+    @property
+    def last_stable_offset(self) -> int:
+        """No transaction that begins below it is undecided."""
+        return stable_end(self.log, self.high_watermark)
 
     def read(
         self,
@@ -228,12 +225,13 @@ class Partition:
         max_bytes: int,
         *,
         is_replica: bool,
+        read_committed: bool = False,
         cold: ColdRead | None = None,
         min_one_batch: bool = True,
     ) -> Records | ColdRead:
-        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer. See
-        partition_reads.py for `cold`, and for what is returned instead of records."""
-        bound = self.log.log_end_offset if is_replica else self.high_watermark
+        """Whole batches from `fetch_offset`, as far as the fetcher may read. See partition_reads.py for that, for
+        `cold`, and for what is returned instead of records."""
+        bound = readable_end(self.log, self.high_watermark, is_replica=is_replica, read_committed=read_committed)
         check_range(self.log, fetch_offset, bound)
         try:
             return read_batches(self.log, fetch_offset, max_bytes, bound, cold, min_one_batch=min_one_batch)

@@ -1,4 +1,8 @@
-"""Reads one partition's records for a client or a replica: checks the offset, then reads.
+"""Reads one partition's records for a client or a replica: where the readable part ends, checks the offset, then reads.
+
+A replica reads to the log end, a consumer to the high watermark, and one that reads committed records to the last
+stable offset: the first record of a transaction that is undecided. One whose marker is not committed yet is still
+undecided, because a failover may lose that.
 
 The event loop does not wait for a disk to read. If the page cache lacks the bytes, the read returns work for a thread
 (`ColdRead`). After a thread has run it, the caller repeats the read with it. The read takes its bytes only if they are
@@ -8,10 +12,30 @@ threads (`apis/fetch_sessions/cold_fetches.py`).
 
 from __future__ import annotations
 
+from penstock.epochs import diverging_epoch
 from penstock.errors import OffsetOutOfRangeError
+from penstock.types import EpochEndOffset, OffsetAndEpoch
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.segment.cold_read import ColdRead
+
+
+def stable_end(log: Log, high_watermark: int) -> int:
+    """The last stable offset."""
+    first = log.transactions.first_undecided(high_watermark)
+    return high_watermark if first is None or first > high_watermark else first
+
+
+def readable_end(log: Log, high_watermark: int, *, is_replica: bool, read_committed: bool) -> int:
+    """Where the readable part ends."""
+    if is_replica:
+        return log.log_end_offset
+    return stable_end(log, high_watermark) if read_committed else high_watermark
+
+
+def divergence(log: Log, position: OffsetAndEpoch) -> EpochEndOffset | None:
+    """Where the fetcher's history leaves this log's, or None."""
+    return diverging_epoch(log.epoch_entries, log.log_end_offset, position.offset, position.epoch)
 
 
 def check_range(log: Log, offset: int, bound: int) -> None:

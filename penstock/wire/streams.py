@@ -197,7 +197,7 @@ def fetch_response_from_bytes(raw: bytes) -> tuple[int, FetchResponse]:
             if p.HasField("diverging_epoch")
             else None,
             p.last_stable_offset,
-            tuple(AbortedTransaction(one.producer_id, one.first_offset) for one in p.aborted) if p.aborted else (),
+            [AbortedTransaction(one.producer_id, one.first_offset) for one in p.aborted] if p.aborted else (),
         )
         for p, records in zip(message.partitions, all_records, strict=True)
     ]

@@ -33,6 +33,7 @@ from storage.log.flush_schedule import FlushSchedule
 from storage.log.log_cut import NO_LIMIT, CutParts, LogCut, LogSpan, WrittenStart
 from storage.log.log_health import LogHealth
 from storage.log.log_reader import LogReader, Records
+from storage.log.log_transactions import LogTransactions
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log.log_writer import LogWriter
 from storage.log.partition_metadata import note_topic_id, write_topic_id
@@ -65,7 +66,7 @@ class Log:
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end, options.probe)
         self._flush_schedule, self._changes = FlushSchedule(), FileChanges(fs, directory, options.threads.lock())
-        self._span = LogSpan(recovered.log_start_offset, end)
+        self._span, self.transactions = LogSpan(recovered.log_start_offset, end), LogTransactions()
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)

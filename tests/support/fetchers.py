@@ -69,9 +69,18 @@ class Fetcher:
         broker_epoch: int = 102,
         forgotten: Sequence[TopicPartition] = (),
         is_full: bool = False,
+        read_committed: bool = False,
     ) -> Request:
         body = FetchRequest(
-            replica_id, broker_epoch, wait_ms, min_bytes, max_bytes, list(wanted), forgotten, is_full=is_full
+            replica_id,
+            broker_epoch,
+            wait_ms,
+            min_bytes,
+            max_bytes,
+            list(wanted),
+            forgotten,
+            is_full=is_full,
+            read_committed=read_committed,
         )
         request = Request("Fetch", body, self, CALLER, NOW_NS)
         self.session.handle(request, body)

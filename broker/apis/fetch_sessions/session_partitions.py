@@ -108,7 +108,7 @@ class SessionPartitions:
             # registered anew could not join their ISRs. On a new stream the follower names all partitions.
             raise StaleBrokerEpochError(f"the session is of replica {known[0]}, epoch {known[1]}")
         self._broker_epoch = body.broker_epoch
-        self._reads.is_for(body.replica_id)
+        self._reads.is_for(body.replica_id, read_committed=body.read_committed)
         if body.is_full:
             self._update_all(named)
         else:

@@ -7,6 +7,8 @@ new again then (`cold_fetches.py`).
 A copy for a replica that moves is held while the throttle has no room for it (`replication/move_throttle.py`); the
 other partitions of the session are served meanwhile.
 
+A reader of committed records is told of the aborted transactions among its records, and drops those itself.
+
 Not here: which partitions are read, and in which order (session_partitions.py).
 """
 
@@ -18,13 +20,13 @@ from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
-from broker.replication.partition_reads import check_range
+from broker.replication.partition_reads import check_range, divergence, readable_end
 from penstock.clock import Clock
 from penstock.errors import ApiError
-from penstock.messages.fetch import PartitionFetchResult
+from penstock.messages.fetch import AbortedTransaction, PartitionFetchResult
 from penstock.tracebacks import without_frames
 from penstock.types import OffsetAndEpoch, TopicPartition
-from storage.disk.file_system import Found
+from storage.log.log_reader import Records
 from storage.segment.cold_read import ColdRead
 
 
@@ -40,13 +42,14 @@ class SessionReads:
         self._copying = 0  # bytes for replicas that move, in the answer that is being built
         self._size = 0
         self._leased = 0
-        self.replica_id, self.is_replica = -1, False
+        self.replica_id, self.is_replica, self.read_committed = -1, False, False
         self.is_left_out = self.is_cut = False
         """The answer that is built has no room for records of the partition that was read last, or not for all."""
 
-    def is_for(self, replica_id: int) -> None:
+    def is_for(self, replica_id: int, *, read_committed: bool) -> None:
         """The fetcher is this follower, or with -1 a consumer."""
         self.replica_id, self.is_replica = replica_id, replica_id >= 0
+        self.read_committed = read_committed and replica_id < 0
 
     def begin_answer(self, leased: int) -> None:
         """`leased` bytes are counted for it already."""
@@ -60,12 +63,14 @@ class SessionReads:
         try:
             source, leading = self._check(watched, result)
             if result.diverging_epoch is None:
-                records = self._records(watched, source, leading, room)
-                if records is None:
+                found = self._records(watched, source, leading, room)
+                if found is None:
                     return None
-                result.records = records
-                self._size += len(records)
-                self._copying += len(records) if watched.is_copy else 0
+                result.records, size = found.records, len(found.records)
+                if size and self.read_committed:
+                    result.aborted = _aborted(source, watched.wanted.fetch_offset, found.next_offset)
+                self._size += size
+                self._copying += size if watched.is_copy else 0
         except ApiError as error:
             result.error = without_frames(error)
         return result
@@ -88,15 +93,15 @@ class SessionReads:
             raise watched.error
         source = watched.watch(self._get, self._watcher)
         leading = source.leader_state(wanted.current_leader_epoch)
-        result.high_watermark = source.high_watermark
+        result.high_watermark, result.last_stable_offset = source.high_watermark, source.last_stable_offset
         result.log_start_offset = source.log.log_start_offset
         diverging = watched.diverging
         if not self.is_replica:
-            diverging = source.diverging_epoch(OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
+            diverging = divergence(source.log, OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
         result.diverging_epoch = diverging
         return source, leading
 
-    def _records(self, watched: WatchedPartition, source: Partition, leading: LeaderState, room: int) -> Found | None:
+    def _records(self, watched: WatchedPartition, source: Partition, leading: LeaderState, room: int) -> Records | None:
         wanted = watched.wanted
         if self._cold.is_awaited(wanted.partition):
             return None
@@ -112,8 +117,15 @@ class SessionReads:
         is_first = not self._size
         if cold is not None and not is_first and cold.found_bytes > limit:
             self.is_left_out = True
-            return b""
-        found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold, min_one_batch=is_first)
+            return Records(b"", wanted.fetch_offset)
+        found = source.read(
+            wanted.fetch_offset,
+            limit,
+            is_replica=self.is_replica,
+            read_committed=self.read_committed,
+            cold=cold,
+            min_one_batch=is_first,
+        )
         if isinstance(found, ColdRead):
             self._copying += limit if watched.is_copy else 0
             self._cold.begin(
@@ -121,13 +133,15 @@ class SessionReads:
             )
             return None
         if found.records:
-            self.is_cut = found.next_offset < (source.log.log_end_offset if self.is_replica else source.high_watermark)
+            self.is_cut = found.next_offset < self._bound(source)
         elif not is_first:
             self.is_left_out = wanted.fetch_offset < self._bound(source)
-        return found.records
+        return found
 
     def _bound(self, source: Partition) -> int:
-        return source.log.log_end_offset if self.is_replica else source.high_watermark
+        return readable_end(
+            source.log, source.high_watermark, is_replica=self.is_replica, read_committed=self.read_committed
+        )
 
     # -- copies that the throttle has no room for ----------------------------------------------------------------------
 
@@ -152,6 +166,11 @@ class SessionReads:
 
     def __repr__(self) -> str:
         return f"SessionReads(replica {self.replica_id}, {len(self._held)} held)"
+
+
+def _aborted(source: Partition, from_offset: int, to_offset: int) -> list[AbortedTransaction]:
+    found = source.log.transactions.aborted(from_offset, to_offset)
+    return [AbortedTransaction(one.producer_id, one.first_offset) for one in found]
 
 
 def _empty(watched: WatchedPartition) -> PartitionFetchResult:

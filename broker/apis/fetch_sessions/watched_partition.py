@@ -26,6 +26,7 @@ class WatchedPartition:
     diverging: EpochEndOffset | None = None
     error: ApiError | None = None
     sent_high_watermark: int = -1
+    sent_last_stable_offset: int = -1
     sent_log_start_offset: int = -1
     sent_records_at: int = -1
     sent_trouble: type[ApiError] | EpochEndOffset | None = None
@@ -62,12 +63,12 @@ class WatchedPartition:
         return trouble is not None and trouble != self.sent_trouble
 
     def has_news(self, result: PartitionFetchResult) -> bool:
-        told = self.sent_high_watermark, self.sent_log_start_offset
-        return told != (result.high_watermark, result.log_start_offset)
+        told = self.sent_high_watermark, self.sent_log_start_offset, self.sent_last_stable_offset
+        return told != (result.high_watermark, result.log_start_offset, result.last_stable_offset)
 
     def told(self, result: PartitionFetchResult) -> None:
         """The fetcher is told this result now."""
-        self.sent_high_watermark = result.high_watermark
+        self.sent_high_watermark, self.sent_last_stable_offset = result.high_watermark, result.last_stable_offset
         self.sent_log_start_offset = result.log_start_offset
         self.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
         self.sent_trouble = _trouble(result)

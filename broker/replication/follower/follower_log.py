@@ -40,7 +40,7 @@ def append_as_follower(
             partition.reports.append_refused(partition)
         raise
     finally:
-        partition.bound_high_watermark()
+        _bound_high_watermark(partition)
     if rebased:
         log.advance_log_start(end)
     return rebased
@@ -57,17 +57,28 @@ def truncate_to(partition: Partition, offset: int) -> None:
     """Cut the log where its history leaves the leader's: below the high watermark after an unclean election."""
     if offset < partition.high_watermark:
         _log.error("%s: truncating to %d, below the high watermark %d", partition, offset, partition.high_watermark)
-    partition.lower_high_watermark(offset)  # BEFORE the cut: another thread may write a checkpoint
+    _lower_high_watermark(partition, offset)  # BEFORE the cut: another thread may write a checkpoint
     try:
         partition.log.truncate_to(offset)
     finally:  # a truncation cuts whole batches, maybe below its offset
-        partition.bound_high_watermark()
+        _bound_high_watermark(partition)
 
 
 def start_over_at(partition: Partition, offset: int) -> None:
     """Empty the log and begin at the leader's log start, because all records here are older."""
-    partition.lower_high_watermark(offset)
+    _lower_high_watermark(partition, offset)
     try:
         partition.log.truncate_fully_and_start_at(offset)
     finally:  # after a shortage the log may begin there already
-        partition.bound_high_watermark()
+        _bound_high_watermark(partition)
+
+
+def _lower_high_watermark(partition: Partition, offset: int) -> None:
+    """The log is about to be cut there: a checkpoint may not have more."""
+    partition.high_watermark = min(partition.high_watermark, offset)
+
+
+def _bound_high_watermark(partition: Partition) -> None:
+    """It is within the log, which was changed."""
+    log = partition.log
+    partition.high_watermark = min(max(partition.high_watermark, log.log_start_offset), log.log_end_offset)

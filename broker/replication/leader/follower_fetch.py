@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.replication.partition_reads import check_range
+from broker.replication.partition_reads import check_range, divergence
 from penstock.errors import NotLeaderOrFollowerError
 from penstock.types import EpochEndOffset, OffsetAndEpoch
 
@@ -28,7 +28,7 @@ def note_follower_fetch(
     leading, log = partition.leader_state(leader_epoch), partition.log
     if replica_id not in leading.followers:
         raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {partition.topic_partition}")
-    diverging = partition.diverging_epoch(OffsetAndEpoch(position.offset, position.epoch))
+    diverging = divergence(log, OffsetAndEpoch(position.offset, position.epoch))
     if diverging is None:
         check_range(log, position.offset, log.log_end_offset)
         leading.followers[replica_id].log_start_offset = position.log_start_offset

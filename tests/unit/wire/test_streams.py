@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidRecordError, RecordError
-from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetchResult,
+)
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
 from penstock.types import EpochEndOffset, TopicPartition
@@ -17,11 +23,19 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 300)
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 70_000])
 def test_a_produce_request_is_what_protobuf_would_write(size: int) -> None:
     parts = [PartitionRecords(TopicPartition(f"topic-{n}", n), f"id-{n}", bytes(size + n)) for n in (0, 1, 300)]
-    header, request = (2**40, "client"), ProduceRequest(-1, 30_000, parts, answer_in_parts=True)
+    header, request = (
+        (2**40, "client"),
+        ProduceRequest(-1, 30_000, parts, answer_in_parts=True, transactional_id="mine"),
+    )
     raw = streams.produce_request_to_bytes(header, request)
     read = pb.ProduceRequest.FromString(raw)
     wanted = pb.ProduceRequest(
-        correlation_id=2**40, acks=-1, timeout_ms=30_000, client_id="client", answer_in_parts=True
+        correlation_id=2**40,
+        acks=-1,
+        timeout_ms=30_000,
+        client_id="client",
+        answer_in_parts=True,
+        transactional_id="mine",
     )
     for part in parts:
         topic, partition = part.partition
@@ -40,12 +54,14 @@ def test_answers_and_fetches_are_read_as_they_were_written() -> None:
     assert number == 9 and answer.more_follows and answer.partitions[0] == results[0]
     told = answer.partitions[1].error
     assert isinstance(told, InvalidRecordError) and told.record_errors == refused.record_errors
-    asked = FetchRequest(4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster")
+    asked = FetchRequest(4, 5, 6, 7, 8, [FetchPartition(A, "id", 9, 1, 2, 3, 4)], [B], "cluster", read_committed=True)
     header = (2, "me")
     assert streams.fetch_request_from_bytes(streams.fetch_request_to_bytes(header, asked)) == (header, asked)
     found = FetchResponse(
         [
-            PartitionFetchResult(A, "id", 1, None, 5, 0, b"r" * 70_000),
+            PartitionFetchResult(
+                A, "id", 1, None, 5, 0, b"r" * 70_000, None, 4, [AbortedTransaction(7, 1), AbortedTransaction(8, 2)]
+            ),
             PartitionFetchResult(B, "id", 1, diverging_epoch=EpochEndOffset(3, 4)),
         ]
     )

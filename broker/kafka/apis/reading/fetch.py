@@ -18,6 +18,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, refusal
+from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import Code
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -93,6 +94,7 @@ class FetchPlans:
             partitions = _found_again(image, session.partitions, forgotten, by_ids=by_ids) + partitions
         if body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_bytes {body.max_bytes} is negative")
+        read_committed = reads_committed(body.isolation_level)
         told: ours.FetchResponse = yield Ask(
             "FetchConsumer",
             ours.FetchRequest(
@@ -104,6 +106,7 @@ class FetchPlans:
                 partitions,
                 forgotten,
                 is_full=is_full,
+                read_committed=read_committed,
             ),
             session,
         )

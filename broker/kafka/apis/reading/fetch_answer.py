@@ -1,8 +1,7 @@
 """The answer to a fetch in Kafka's terms: partitions by topic, errors, and who leads where this node does not.
 
-No transactions exist yet, so the last stable offset is the high watermark, and no transaction was aborted: the list is
-empty for a reader of committed records, and null for others. Records are the bytes that the log gave, uncopied. Not
-here: the request (fetch.py).
+The list of aborted transactions is null for who does not ask for committed records only. Records are the bytes
+that the log gave, uncopied. Not here: the request (fetch.py).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.kafka.apis.asked_topics import add_leader, unless_elsewhere
+from broker.kafka.apis.reading.isolation import READ_COMMITTED
 from broker.kafka.errors import code_of, leader_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Asked
@@ -44,7 +44,7 @@ def answer_to(
 ) -> FetchResponse:
     """The answer with these results. The id of its session is still to be told."""
     by_ids = asked.version >= IDS_FROM
-    aborted: list[AbortedTransaction] | None = [] if body.isolation_level else None
+    no_aborted: list[AbortedTransaction] | None = [] if body.isolation_level == READ_COMMITTED else None
     answer, topics = FetchResponse(), dict[str, FetchableTopicResponse]()
     for result in results:
         (name, index), topic_id = result.partition, result.topic_id
@@ -55,12 +55,12 @@ def answer_to(
         part = FetchResponsePartitionData(
             partition_index=index,
             high_watermark=result.high_watermark,
-            last_stable_offset=result.high_watermark,
+            last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
             diverging_epoch=_NO_DIVERGENCE,
             current_leader=_NO_LEADER,
             snapshot_id=_NO_SNAPSHOT,
-            aborted_transactions=aborted,
+            aborted_transactions=_aborted(result) if result.aborted else no_aborted,
             records=result.records,
         )
         if result.error is not None:
@@ -71,6 +71,10 @@ def answer_to(
         topic.partitions.append(part)
     answer.responses = list(topics.values())
     return answer
+
+
+def _aborted(result: PartitionFetchResult) -> list[AbortedTransaction]:
+    return [AbortedTransaction(producer_id=one, first_offset=first) for one, first in result.aborted]
 
 
 def _tell_error(

@@ -1,6 +1,6 @@
 """ListOffsets: the offset of a partition at a time, or at one of its ends, in versions 1 to 11.
 
-    -1  the high watermark, which is the last stable offset, too, before there are transactions
+    -1  the high watermark; to a reader of committed records the last stable offset
     -2  the log start                                   -3  the record with the largest timestamp (v7, KIP-734)
     -4  the start of the log on this node (v8)          -5  the end of the tiered part of the log (v9, KIP-1005)
     -6  the first offset that is still to be uploaded to tiered storage (v11, KIP-1023)
@@ -15,6 +15,7 @@ from collections import Counter
 from typing import Final
 
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
+from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import Code, code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -76,18 +77,21 @@ class ListOffsetsPlans:
                     questions.append((question, answer))
             told.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         for at in range(0, len(questions), PORTION):
-            yield from self._ask(asked, max(body.timeout_ms, 0), questions[at : at + PORTION])
+            yield from self._ask(asked, body, questions[at : at + PORTION])
         return ListOffsetsResponse(topics=told)
 
     def _ask(
         self,
         asked: Asked,
-        timeout_ms: int,
+        body: ListOffsetsRequest,
         questions: list[tuple[ours.ListOffsetsPartition, ListOffsetsPartitionResponse]],
     ) -> Plan:
         """Fills in the answers."""
         wanted = tuple(question for question, _ in questions)
-        found: ours.ListOffsetsResponse = yield Ask(API, ours.ListOffsetsRequest(wanted, timeout_ms=timeout_ms))
+        question_of_all = ours.ListOffsetsRequest(
+            wanted, timeout_ms=max(body.timeout_ms, 0), read_committed=reads_committed(body.isolation_level)
+        )
+        found: ours.ListOffsetsResponse = yield Ask(API, question_of_all)
         for result, (question, answer) in zip(found.partitions, questions, strict=True):
             if result.error is not None:
                 error = unless_elsewhere(self._parts.image(), self._parts.node_id, question.partition, result.error)

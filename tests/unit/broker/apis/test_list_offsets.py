@@ -35,13 +35,17 @@ from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
 from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
+from tests.support.undecided_log import said_transactions
 from tests.support.virtual_time import run_virtual
 
 T = 1_700_000_000_000
 
 
-def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
-    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
+def asked(
+    partition: Partition, timestamp_ms: int, leader_epoch: int = -1, *, read_committed: bool = False
+) -> ListOffsetsResult:
+    question = ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch)
+    body = ListOffsetsRequest((question,), read_committed=read_committed)
     request = Request("ListOffsets", body, Sink(), CALLER, NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail).handle(request, body)
@@ -51,6 +55,12 @@ def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> Li
 
 def found(partition: Partition, timestamp_ms: int) -> tuple[int, int]:
     result = asked(partition, timestamp_ms)
+    assert result.error is None
+    return result.offset, result.timestamp_ms
+
+
+def found_committed(partition: Partition, timestamp_ms: int) -> tuple[int, int]:
+    result = asked(partition, timestamp_ms, read_committed=True)
     assert result.error is None
     return result.offset, result.timestamp_ms
 
@@ -235,3 +245,19 @@ def test_a_request_that_was_given_up_while_it_was_queued_asks_no_disk() -> None:
         assert not broker.io.queue and not request.is_complete
 
     run_virtual(main())
+
+
+def test_a_reader_of_committed_records_finds_nothing_behind_the_last_stable_offset(partition: Partition) -> None:
+    said_transactions(partition).undecided[2] = 5
+    assert found_committed(partition, EARLIEST_TIMESTAMP) == (0, -1)
+    assert found_committed(partition, LATEST_TIMESTAMP) == (2, -1)
+    assert found_committed(partition, MAX_TIMESTAMP) == (1, T + 30)
+    assert found_committed(partition, T + 15) == (1, T + 30)
+    assert found_committed(partition, T + 31) == (-1, -1)
+    assert found(partition, LATEST_TIMESTAMP) == (4, -1)
+
+
+def test_a_time_that_only_an_undecided_record_has_is_not_found(partition: Partition) -> None:
+    said_transactions(partition).undecided[1] = 5
+    assert found_committed(partition, T + 15) == (-1, -1)
+    assert found_committed(partition, MAX_TIMESTAMP) == (0, T + 10)

@@ -24,8 +24,11 @@ from broker.kafka.schemas.fetch import (
 )
 from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
+from penstock.record.batch import iter_headers
 from penstock.types import TopicPartition
+from storage.log.log_types import AbortedRange
 from tests.support.memory import unlimited
+from tests.support.undecided_log import said_transactions
 from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, Exchange, ReadingNode
 
 VERSIONS = range(4, 19)
@@ -134,6 +137,29 @@ def test_records_are_the_object_that_the_log_gave(node: ReadingNode) -> None:
     assert exchange.request is not None
     of_log: Any = exchange.request.response
     assert exchange.written.responses[0].partitions[0].records is of_log.partitions[0].records
+
+
+def test_a_reader_of_committed_records_is_told_of_aborted_transactions(node: ReadingNode) -> None:
+    node.create("t")
+    for value in (b"a", b"b", b"c"):
+        node.produce("t", value)
+    said = said_transactions(node.hosted[TopicPartition("t", 0)])
+    said.undecided[2], said.ended = 2**60, [AbortedRange(7, 0, 1)]
+    for version in VERSIONS:
+        one = only(Client(node, version).fetches({"t": [part()]}, isolation_level=1))
+        assert [(found.producer_id, found.first_offset) for found in one.aborted_transactions or ()] == [(7, 0)]
+        assert (one.last_stable_offset, one.high_watermark) == (2, 3)
+        assert [header.base_offset for _, header in iter_headers(one.records)] == [0, 1]
+        other = only(Client(node, version).fetches({"t": [part()]}))
+        assert other.aborted_transactions is None and other.last_stable_offset == 2
+
+
+@pytest.mark.parametrize("isolation_level", [-1, 2, 127])
+@pytest.mark.parametrize("version", [4, 12])
+def test_an_isolation_level_that_there_is_not_is_refused(node: ReadingNode, version: int, isolation_level: int) -> None:
+    node.create("t")
+    answer = Client(node, version).fetches({"t": [part()]}, isolation_level=isolation_level)
+    assert (answer.error_code if version >= 7 else only(answer).error_code) == INVALID_REQUEST
 
 
 def test_a_reader_of_committed_records_is_told_of_no_aborted_transaction(node: ReadingNode) -> None:

@@ -18,6 +18,7 @@ from broker.replication.leader.record_deletion import delete_below
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from tests.support.partitions import flush
+from tests.support.undecided_log import said_transactions
 from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, ReadingNode
 
 T = 1_700_000_000_000
@@ -155,3 +156,16 @@ def test_more_partitions_than_one_request_of_the_node_has_are_asked_in_turns(nod
 
 def test_a_request_for_nothing_asks_nothing(node: ReadingNode) -> None:
     assert asks(node) == [] and not node.asks
+
+
+def test_a_reader_of_committed_records_is_told_the_last_stable_offset(node: ReadingNode) -> None:
+    said_transactions(node.hosted[TopicPartition("t", 0)]).undecided[2] = 2**60
+    for isolation_level, end in ((0, 3), (1, 2)):
+        (one,) = asks(node, ("t", 0, LATEST), isolation_level=isolation_level)
+        assert (one.error_code, one.offset) == (0, end)
+
+
+@pytest.mark.parametrize("isolation_level", [-1, 2, 127])
+def test_an_isolation_level_that_there_is_not_is_refused(node: ReadingNode, isolation_level: int) -> None:
+    (one,) = asks(node, ("t", 0, LATEST), isolation_level=isolation_level)
+    assert (one.error_code, one.offset) == (INVALID_REQUEST, -1)
