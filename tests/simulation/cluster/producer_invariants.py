@@ -99,7 +99,11 @@ class ProducerInvariants:
                 raise Violated(f"I39: {where}: of producer {producer_id}, up to offset {end}: {wrong}")
         for producer_id in producers:
             entry = producers.get(producer_id)
-            if producer_id not in history.sequences.told and entry is not None and entry.batches[0].base_offset < end:
+            if producer_id in history.sequences.told or entry is None:
+                continue
+            key = seen.key, partition.broker_id, producer_id  # its silence begins before its first batch is committed
+            self._may_be_forgotten(key, entry, Told(entry.epoch, ()), log.log_end_offset, before_s, now_s)
+            if entry.batches[0].base_offset < end:
                 where = f"{machine.name}, {partition.topic_partition}"
                 raise Violated(f"I39: {where}: producer {producer_id} has committed nothing, and is known with {entry}")
 
