@@ -102,11 +102,14 @@ class Sender:
             return
         self._next_look_ms = NEVER_MS  # BEFORE looking, for the same reason
         now_ms = self._cluster.clock.now_ms()
+        self._leave_old_leaders(now_ms)
+        self._check_time_outs(now_ms)
         due_ms = self._accumulator.close_due(now_ms)
-        self._apply(self._dispatcher.expire(now_ms))
+        while expired := self._dispatcher.expire(now_ms):
+            self._apply(expired)
+            due_ms = self._accumulator.close_due(now_ms)  # also what has grown behind them
         if (transaction := self._transaction) is not None and transaction.doom is not None:
             self._apply(doom(self._accumulator.queues(), transaction.doom))
-        self._leave_old_leaders(now_ms)
         for _ in range(IN_FLIGHT_MAX):
             for request in self._dispatcher.drain(now_ms, self._can_send):
                 self._submit(request)
@@ -117,12 +120,10 @@ class Sender:
             self._cluster.refresh_soon()
         if self._dispatcher.take_producer_id_wish() and transaction is None:
             self._ids.ask_soon()
-        self._check_time_outs(now_ms)
         self._set_timer(now_ms, due_ms)
 
     def _can_send(self, node_id: int) -> bool:
-        link = self._links.get(node_id)
-        return link is None or link.in_flight < self._max_in_flight
+        return (link := self._links.get(node_id)) is None or link.in_flight < self._max_in_flight
 
     def _submit(self, request: OutboundRequest) -> None:
         connection = self._cluster.connection(request.node_id)
@@ -206,8 +207,7 @@ class Sender:
             times.append(now_ms + DELIVERY_CHECK_MS)
         is_waiting = has_ready or any(link.unanswered for link in self._links.values())
         times.append(self._stall.look(now_ms, self._counts["batches_acked"], is_waiting=is_waiting))
-        known = [time_ms for time_ms in times if time_ms is not None]
-        if known and self._loop is not None:
+        if (known := [time_ms for time_ms in times if time_ms is not None]) and self._loop is not None:
             next_ms = max(min(known), now_ms)
             self._timer = self._loop.call_later(max(next_ms - now_ms, 1) / 1000, self._pump)
             self._next_look_ms = next_ms
@@ -239,6 +239,7 @@ class Sender:
 
     def _on_no_producer_id(self, error: PenstockError, is_final: bool) -> None:
         self._apply(self._dispatcher.on_no_producer_id(error, is_final=is_final))
+        self.wake()
 
     def _apply(self, outcomes: list[Outcome]) -> None:
         counts = self._counts

@@ -233,3 +233,27 @@ def test_the_log_says_which_partition_is_not_acked_while_others_are(caplog: pyte
         told(story)
     lines = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
     assert [line[:29] for line in lines] == ["nothing is acked for 5 s: t-0", "records are acked again after"], lines
+
+
+def test_what_grew_behind_a_batch_that_timed_out_goes_at_once() -> None:
+    """Without idempotence one batch is with the broker at a time, and the next one grows meanwhile."""
+
+    async def story(bench: Bench) -> None:
+        options = {"enable_idempotence": False, "request_timeout_ms": 3_000, "delivery_timeout_ms": 5_000}
+        async with bench.producer(linger_ms=0, **options) as producer:
+            await (await send(producer, WELL))
+            bench.cluster.stand_still("t", HUNG)
+            first = await send(producer, HUNG)
+            await asyncio.sleep(4)
+            second = await send(producer, HUNG)
+            await asyncio.sleep(0.99)
+            with pytest.raises(TimedOutError):
+                await first
+            assert bench.requests_of(HUNG) >= 1
+            sent = bench.requests_of(HUNG)
+            await asyncio.sleep(0.1)
+            assert bench.requests_of(HUNG) == sent + 1
+            bench.cluster.stand_still("t", HUNG, False)
+            assert await took_ms(asyncio.wait_for(second, 1)) < 100
+
+    told(story)
