@@ -25,7 +25,7 @@ from typing import Any, Final
 from broker.coordination.commit_barrier import CommitBarrier, answer_all
 from broker.coordination.loading import LOAD_AGAIN, LoadError
 from broker.coordination.log_errors import RefusedWrites, not_appended, not_committed
-from broker.coordination.record_log import StateRecord
+from broker.coordination.record_log import Entry
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.shard_steps import HELD_MS, ShardSteps
 from broker.coordination.tick_batches import TickLimits, tick_batches
@@ -61,7 +61,7 @@ class LedShard:
         self._loading: asyncio.Task[None] | None = None
         self._failures = 0
         """Loads and appends that failed since the last one that did not."""
-        self._turns: list[list[StateRecord]] = []
+        self._turns: list[list[Entry]] = []
         self._answers: list[tuple[Ticket, Any]] = []
         self._is_ticking = False
         self._barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
@@ -181,7 +181,7 @@ class LedShard:
             self._failures = 0
         self._barrier.add(answers)
 
-    def _append(self, turns: list[list[StateRecord]]) -> None:
+    def _append(self, turns: list[list[Entry]]) -> None:
         partition, ports = self.partition, self._ports
         config = partition.log.config
         limits = TickLimits(config.max_message_bytes, config.segment_bytes, ports.codec)

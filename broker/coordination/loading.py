@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.coordination.record_codec import MalformedRecordError
-from broker.coordination.record_log import LogPart, ReadLog, StateRecord
+from broker.coordination.record_log import Entry, LogPart, ReadLog
 from broker.coordination.turn import Replays
 from broker.replication.partition import Partition
 from penstock.base_error import PenstockError
 from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
+from penstock.record.markers import Marker
 from penstock.threads import Threads
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log.log_reader import Records
@@ -97,13 +98,17 @@ class ShardLoader:
             figures.longest_ms = max(figures.longest_ms, figures.last_ms)
             return end
 
-    async def _replay(self, partition: Partition, records: list[StateRecord], state: Replays) -> None:
+    async def _replay(self, partition: Partition, records: list[Entry], state: Replays) -> None:
         for first in range(0, len(records), STEP_RECORDS):
-            for key, value in records[first : first + STEP_RECORDS]:
+            for entry in records[first : first + STEP_RECORDS]:
                 try:
-                    state.replay(key, value)
+                    if isinstance(entry, Marker):
+                        state.replay_marker(entry)
+                    else:
+                        state.replay(*entry)
                 except Exception as error:
-                    raise LoadError(f"{partition.topic_partition}: {type(key).__name__} {key}: {error!r}") from error
+                    what = entry if isinstance(entry, Marker) else f"{type(entry[0]).__name__} {entry[0]}"
+                    raise LoadError(f"{partition.topic_partition}: {what}: {error!r}") from error
             await asyncio.sleep(0)
 
     async def _portion(self, partition: Partition, offset: int, end: int) -> LogPart:

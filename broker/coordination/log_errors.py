@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.coordination.record_log import TxnProducer
 from penstock.errors import (
     ApiError,
     CoordinatorNotAvailableError,
@@ -22,6 +23,7 @@ from penstock.errors import (
     RecordListTooLargeError,
     UnknownServerError,
 )
+from penstock.record.markers import Marker
 
 
 def not_appended(error: Exception) -> ApiError:
@@ -44,7 +46,10 @@ class RefusedWrites:
     def __init__(self, error: ApiError) -> None:
         self._error = error
 
-    def replay(self, key: Any, value: Any | None) -> None:
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        raise self._error.with_traceback(None)
+
+    def replay_marker(self, marker: Marker) -> None:
         raise self._error.with_traceback(None)
 
     def __repr__(self) -> str:

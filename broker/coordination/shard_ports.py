@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from broker.coordination.loading import ShardLoader
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.tick_batches import Encode
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, KnownTopics, Ticket, Turn
@@ -16,6 +17,7 @@ from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker
 
 
 class ShardState(Enum):
@@ -33,7 +35,9 @@ class ShardCore(Protocol):
     @property
     def timers(self) -> Timers[Turn]: ...
 
-    def replay(self, key: Any, value: Any | None) -> None: ...
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None: ...
+
+    def replay_marker(self, marker: Marker) -> None: ...
 
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
         """The state is whole: what is to be done now, in steps."""

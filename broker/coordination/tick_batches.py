@@ -4,18 +4,23 @@ The records of a turn stand in one batch wherever they fit into one: a log is cu
 all of them are there after a failover, or none. A turn with more records than a batch may have (a very large group got
 a new assignment) takes several batches; a failover between them leaves a beginning of the turn, in its order. An append
 has several batches, and at most `segment_bytes` of them.
+
+A batch belongs to no transaction, or to that of one producer, which has no sequence there; a marker is a batch of its
+own. All stay in the order in which they were decided. A batch with a producer is an append of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from broker.coordination.record_log import StateRecord
+from broker.coordination.record_log import Entry, StateRecord, TransactionalRecord, TxnProducer
 from penstock.errors import InvariantViolation
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import build_batch, record_size_bytes_upper
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker, build_marker
 
 Encode = Callable[[Any, Any | None], tuple[bytes, bytes | None]]
 
@@ -29,7 +34,10 @@ class TickLimits(NamedTuple):
 
 
 class _Batch:
-    def __init__(self) -> None:
+    """Records of one producer's transaction, or of none."""
+
+    def __init__(self, producer: TxnProducer | None) -> None:
+        self.producer = producer
         self.keys: list[bytes] = []
         self.values: list[bytes | None] = []
         self.size_bytes = HEADER_BYTES
@@ -40,49 +48,92 @@ class _Batch:
         self.size_bytes += size_bytes
 
     def build(self, wall_ms: int, codec: Codec) -> bytes:
-        return build_batch(self.values, keys=self.keys, timestamps_ms=wall_ms, codec=codec)
+        if self.producer is None:
+            return build_batch(self.values, keys=self.keys, timestamps_ms=wall_ms, codec=codec)
+        return build_batch(
+            self.values,
+            keys=self.keys,
+            timestamps_ms=wall_ms,
+            codec=codec,
+            is_transactional=True,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.producer_epoch,
+        )
 
 
-def tick_batches(
-    turns: Iterable[Sequence[StateRecord]], encode: Encode, wall_ms: int, limits: TickLimits
-) -> list[bytes]:
+def tick_batches(turns: Iterable[Sequence[Entry]], encode: Encode, wall_ms: int, limits: TickLimits) -> list[bytes]:
     """The bytes of each append, in order. A core has refused records that fit no batch, so one here is a defect."""
-    batches = [batch for batch in _batches(turns, encode, limits.batch_bytes) if batch.keys]
     appends: list[bytes] = []
     parts: list[bytes] = []
     size = 0
-    for batch in batches:
-        built = batch.build(wall_ms, limits.codec)
-        if len(built) > limits.batch_bytes and limits.codec is not Codec.NONE:
-            built = batch.build(wall_ms, Codec.NONE)  # what cannot be compressed grows by the codec's frame
-        if parts and size + len(built) > limits.append_bytes:
+    for batch in _batches(turns, encode, limits.batch_bytes):
+        built, is_alone = _built(batch, wall_ms, limits), isinstance(batch, Marker) or batch.producer is not None
+        if parts and (is_alone or size + len(built) > limits.append_bytes):
             appends.append(b"".join(parts))
             parts, size = [], 0
-        parts.append(built)
-        size += len(built)
+        if is_alone:
+            appends.append(built)
+        else:
+            parts.append(built)
+            size += len(built)
     if parts:
         appends.append(b"".join(parts))
     return appends
 
 
-def _batches(turns: Iterable[Sequence[StateRecord]], encode: Encode, batch_bytes: int) -> list[_Batch]:
-    batches = [_Batch()]
-    for records in turns:
-        encoded = [encode(key, value) for key, value in records]
-        sizes = [record_size_bytes_upper(-1 if value is None else len(value), len(key)) for key, value in encoded]
-        total = sum(sizes)
-        if batches[-1].keys and batches[-1].size_bytes + total > batch_bytes:
-            batches.append(_Batch())
-        if HEADER_BYTES + total <= batch_bytes:
-            batches[-1].add([key for key, _ in encoded], [value for _, value in encoded], total)
-            continue
-        for (key, value), size, (record, _) in zip(encoded, sizes, records, strict=True):
-            if HEADER_BYTES + size > batch_bytes:
-                name = type(record).__name__
-                raise InvariantViolation(
-                    f"a record of a {name} has {size} bytes, and a batch has at most {batch_bytes}"
-                )
-            if batches[-1].size_bytes + size > batch_bytes:
-                batches.append(_Batch())
-            batches[-1].add([key], [value], size)
-    return batches
+def _built(batch: _Batch | Marker, wall_ms: int, limits: TickLimits) -> bytes:
+    if isinstance(batch, Marker):
+        return build_marker(batch, wall_ms)
+    built = batch.build(wall_ms, limits.codec)
+    if len(built) > limits.batch_bytes and limits.codec is not Codec.NONE:
+        built = batch.build(wall_ms, Codec.NONE)  # what cannot be compressed grows by the codec's frame
+    return built
+
+
+def _batches(turns: Iterable[Sequence[Entry]], encode: Encode, batch_bytes: int) -> Iterator[_Batch | Marker]:
+    batch = _Batch(None)
+    for entries in turns:
+        for producer, run in groupby(entries, _producer_of):
+            if isinstance(producer, Marker):
+                if batch.keys:
+                    yield batch
+                yield from (entry for entry in run if isinstance(entry, Marker))
+                batch = _Batch(None)
+                continue
+            if batch.producer != producer:
+                if batch.keys:
+                    yield batch
+                batch = _Batch(producer)
+            batch = yield from _filled(batch, [(entry[0], entry[1]) for entry in run], encode, batch_bytes)
+    if batch.keys:
+        yield batch
+
+
+def _producer_of(entry: Entry) -> TxnProducer | Marker | None:
+    if isinstance(entry, TransactionalRecord):
+        return entry.producer
+    return entry if isinstance(entry, Marker) else None
+
+
+def _filled(
+    batch: _Batch, records: Sequence[StateRecord], encode: Encode, batch_bytes: int
+) -> Generator[_Batch, None, _Batch]:
+    """The batches that are full by records of one turn; returns the one that is not yet."""
+    encoded = [encode(key, value) for key, value in records]
+    sizes = [record_size_bytes_upper(-1 if value is None else len(value), len(key)) for key, value in encoded]
+    total = sum(sizes)
+    if batch.keys and batch.size_bytes + total > batch_bytes:
+        yield batch
+        batch = _Batch(batch.producer)
+    if HEADER_BYTES + total <= batch_bytes:
+        batch.add([key for key, _ in encoded], [value for _, value in encoded], total)
+        return batch
+    for (key, value), size, (record, _) in zip(encoded, sizes, records, strict=True):
+        if HEADER_BYTES + size > batch_bytes:
+            name = type(record).__name__
+            raise InvariantViolation(f"a record of a {name} has {size} bytes, and a batch has at most {batch_bytes}")
+        if batch.size_bytes + size > batch_bytes:
+            yield batch
+            batch = _Batch(batch.producer)
+        batch.add([key], [value], size)
+    return batch

@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from broker.coordination.record_log import Entry, TransactionalRecord, TxnProducer
 from penstock.errors import ApiError
+from penstock.record.markers import Marker
 
 Ticket = Any
 """A request that waits for its answer. The core only keeps it and gives it back, once."""
@@ -52,7 +54,13 @@ class KnownTopics(Protocol):
 class Replays(Protocol):
     """The state, as records change it."""
 
-    def replay(self, key: Any, value: Any | None) -> None: ...
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        """With a producer it counts once the producer's transaction is committed."""
+        ...
+
+    def replay_marker(self, marker: Marker) -> None:
+        """The end of a producer's transaction in this log."""
+        ...
 
 
 @dataclass(slots=True)
@@ -65,14 +73,23 @@ class Turn:
     state: Replays
     new_id: Callable[[], str]
     """A new member id, in Kafka's 22 characters of a UUID."""
-    records: list[tuple[Any, Any | None]] = field(default_factory=list)
+    records: list[Entry] = field(default_factory=list)
     """Keys and values, as classes of the topic's records; a value of None is a tombstone."""
     answers: list[tuple[Ticket, Any | ApiError]] = field(default_factory=list)
 
-    def write(self, key: Any, value: Any | None) -> None:
-        """Take a record into the state, and keep it for the log."""
-        self.state.replay(key, value)
-        self.records.append((key, value))
+    def write(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        """Take a record into the state, and keep it for the log; with a producer as part of its transaction."""
+        if producer is None:
+            self.state.replay(key, value)
+            self.records.append((key, value))
+        else:
+            self.state.replay(key, value, producer)
+            self.records.append(TransactionalRecord(key, value, producer))
+
+    def write_marker(self, marker: Marker) -> None:
+        """End a producer's transaction in this log."""
+        self.state.replay_marker(marker)
+        self.records.append(marker)
 
     def answer(self, ticket: Ticket, answer: Any | ApiError) -> None:
         """Once for each ticket."""

@@ -104,9 +104,9 @@ def read_records(
 
 
 def wanted_batches(
-    data: bytes, from_offset: int, to_offset: int | None, *, check_crc: bool
+    data: bytes, from_offset: int, to_offset: int | None, *, check_crc: bool, with_control: bool = False
 ) -> list[tuple[int, BatchHeader]]:
-    """Position and header of the whole data batches that may hold wanted offsets, verified. Shared with arrow.py."""
+    """Position and header of the whole data batches that may hold wanted offsets, verified. Shared."""
     wanted: list[tuple[int, BatchHeader]] = []
     for at, header in iter_headers(data):
         if header.next_offset <= from_offset or (to_offset is not None and header.base_offset >= to_offset):
@@ -115,7 +115,7 @@ def wanted_batches(
             raise CorruptMessageError(at_offset(header.base_offset, WRONG_CHECKSUM))
         if header.base_offset < 0 or header.last_offset > _INT64_MAX:
             raise CorruptMessageError(f"record batch at byte {at}: base offset {header.base_offset} is out of range")
-        if not header.is_control and header.record_count:
+        if header.record_count and (with_control or not header.is_control):
             wanted.append((at, header))
     return wanted
 

@@ -15,6 +15,7 @@ import pytest
 
 from broker.coordination.led_shard import LedShard, ShardPorts, ShardState
 from broker.coordination.loading import ShardLoader
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
@@ -30,6 +31,7 @@ from broker.replication.replica_statistics import Traffic
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, NotCoordinatorError
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker
 from penstock.types import LeaderHint
 from storage.log_config import LogConfig
 from tests.support.partitions import flush, make_log, state
@@ -47,12 +49,23 @@ class NumbersCore:
     def __init__(self) -> None:
         self.timers: Timers[Turn] = Timers()
         self.numbers: dict[str, int] = {}
+        self.pending: dict[TxnProducer, dict[str, int]] = {}
         self.waiting: list[Ticket] = []
         self.news: list[frozenset[str]] = []
         self.loads = 0
 
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        if value is None:
+    def replay_marker(self, marker: Marker) -> None:
+        pending = self.pending.pop(TxnProducer(marker.producer_id, marker.producer_epoch), {})
+        if marker.is_committed:
+            self.numbers |= pending
+
+    def replay(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: TxnProducer | None = None
+    ) -> None:
+        if producer is not None:
+            assert value is not None
+            self.pending.setdefault(producer, {})[key.group] = value.offset
+        elif value is None:
             self.numbers.pop(key.group, None)
         else:
             self.numbers[key.group] = value.offset
@@ -74,8 +87,9 @@ class NumbersCore:
         return [(ticket, NotCoordinatorError("unloaded")) for ticket in waiting]
 
 
-def write(turn: Turn, name: str, number: int) -> None:
-    turn.write(OffsetCommitKey(group=name, topic="t"), OffsetCommitValue(offset=number, commit_timestamp=turn.wall_ms))
+def write(turn: Turn, name: str, number: int, producer: TxnProducer | None = None) -> None:
+    value = OffsetCommitValue(offset=number, commit_timestamp=turn.wall_ms)
+    turn.write(OffsetCommitKey(group=name, topic="t"), value, producer)
 
 
 class FlushesWhenTold:

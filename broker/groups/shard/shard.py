@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handler, Handlers, Ticket, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
@@ -52,6 +53,7 @@ from penstock.messages.groups.listing import (
     ListGroupsResponse,
 )
 from penstock.messages.groups.offsets import OffsetCommitRequest
+from penstock.record.markers import Marker
 
 LOADED_GROUPS: Final = 100
 """Groups that are looked at in one step after the load."""
@@ -99,8 +101,13 @@ class Shard:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Any, value: Any | None) -> None:
-        """Take a record into the state: of a decision, or of the log."""
+    def replay_marker(self, marker: Marker) -> None:
+        """Offsets that transactions commit are not kept yet, so their markers end nothing."""
+
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        """Take a record into the state: of a decision, or of the log. Those of transactions are not kept yet."""
+        if producer is not None:
+            return
         kind = type(key)
         self._replays[kind](key, value)
         if kind is OffsetCommitKey:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from broker.coordination.record_log import StateRecord
+from broker.coordination.record_log import Entry, StateRecord, TransactionalRecord, TxnProducer
 from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import encode_group_record
@@ -12,6 +14,7 @@ from broker.groups.records.record_log import read_group_records
 from penstock.errors import InvariantViolation
 from penstock.record.batch import iter_headers
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker, read_marker
 
 NOW_MS = 1_700_000_000_000
 
@@ -21,7 +24,7 @@ def record(name: str, text: int = 0) -> StateRecord:
 
 
 def made(
-    turns: list[list[StateRecord]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
+    turns: Sequence[Sequence[Entry]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
 ) -> list[bytes]:
     return tick_batches(turns, encode_group_record, NOW_MS, TickLimits(batch, append, codec))
 
@@ -32,7 +35,7 @@ def names(appends: list[bytes]) -> list[list[str]]:
     for append in appends:
         for at, header in iter_headers(append):
             read = read_group_records(append[at : at + header.size_bytes], 0)
-            found.append([key.group for key, _ in read.records])
+            found.append([entry[0].group for entry in read.records if not isinstance(entry, Marker)])
     return found
 
 
@@ -70,3 +73,43 @@ def test_every_codec_is_read_again(codec: Codec) -> None:
 def test_a_record_that_fits_no_batch_is_a_defect_of_its_core() -> None:
     with pytest.raises(InvariantViolation, match=r"OffsetCommitKey has \d+ bytes, and a batch has at most 1000"):
         made([[record("a", 2_000)]])
+
+
+def transactional(name: str, producer: TxnProducer, text: int = 0) -> TransactionalRecord:
+    return TransactionalRecord(*record(name, text), producer)
+
+
+def test_records_of_a_transaction_and_markers_keep_their_order_each_in_its_own_append() -> None:
+    one, two = TxnProducer(7, 0), TxnProducer(8, 3)
+    commit, abort = Marker(7, 0, True, 5), Marker(8, 4, False, 5)
+    turns: list[list[Entry]] = [
+        [record("a")],
+        [record("b"), transactional("c", one), transactional("d", one)],
+        [transactional("e", one), transactional("f", two)],
+        [commit, abort, abort, record("g")],
+    ]
+    appends = made(turns)
+    heads = [[header for _, header in iter_headers(append)] for append in appends]
+    assert [[(head.producer_id, head.is_transactional, head.is_control) for head in of_one] for of_one in heads] == [
+        [(-1, False, False)],
+        [(7, True, False)],
+        [(8, True, False)],
+        [(7, True, True)],
+        [(8, True, True)],
+        [(8, True, True)],
+        [(-1, False, False)],
+    ]
+    assert {head.base_sequence for of_one in heads for head in of_one} == {-1}
+    assert [read_marker(append) for append in appends[3:6]] == [commit, abort, abort]
+    read = [read_group_records(append, 0).records for append in appends[:3]]
+    assert [[(entry[0].group, *entry[2:]) for entry in of_one if not isinstance(entry, Marker)] for of_one in read] == [
+        [("a",), ("b",)],
+        [("c", one), ("d", one), ("e", one)],
+        [("f", two)],
+    ]
+
+
+def test_a_transactions_records_that_fit_no_batch_take_several() -> None:
+    appends = made([[transactional(f"g{number}", TxnProducer(7, 0), 300) for number in range(7)]])
+    assert [len([*iter_headers(append)]) for append in appends] == [1] * len(appends) and len(appends) == 4
+    assert max(map(len, appends)) <= 1_000
