@@ -33,9 +33,8 @@ from penstock.messages.transactions.producers import (
     TxnOffsetCommitResponse,
 )
 from penstock.messages.transactions.transaction_apis import END_TXN, TXN_OFFSET_COMMIT
-from penstock.record.batch import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
+from penstock.record.batch import read_header
 from penstock.record.builder import build_batch
-from penstock.record.rewrite import pack_batch
 from penstock.types import ProducerIdAndEpoch, TopicPartition
 from penstock.wire.message_codec import request_codec, response_codec
 
@@ -47,12 +46,8 @@ APIS = {api.name: api for api in (FIND_COORDINATOR, INIT_PRODUCER_ID, END_TXN, T
 
 def marker(producer_id: int, epoch: int, *, is_committed: bool) -> bytes:
     """The control batch that ends a transaction."""
-    key, value = bytes((0, 0, 0, is_committed)), bytes(6)
-    plain = build_batch([value], keys=[key], timestamps_ms=1)
-    header = read_header(plain)
-    fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": -1}
-    attributes = header.attributes | CONTROL_BIT | TRANSACTIONAL_BIT
-    return pack_batch(header._replace(attributes=attributes, **fields), plain[len(plain) - (header.size_bytes - 61) :])
+    fields: Any = {"producer_id": producer_id, "producer_epoch": epoch, "is_control": True, "is_transactional": True}
+    return build_batch([bytes(6)], keys=[bytes((0, 0, 0, is_committed))], timestamps_ms=1, **fields)
 
 
 @dataclass

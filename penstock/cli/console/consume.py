@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.console.consume_ends import Ends, Leaders
-from penstock.cli.console.consume_group import Group, GroupReading, refuse_beside_group
+from penstock.cli.console.consume_group import Group, GroupReading, Isolation, refuse_beside_group
 from penstock.cli.console.consume_poll import poll_once
 from penstock.cli.console.consume_range import TIME_FORMS, parse_range
 from penstock.cli.console.record_format import compile_format, header_text
@@ -101,6 +101,7 @@ def consume(
     null_marker: NullMarker = "",
     skip_undecodable: SkipUndecodable = False,
     group: Group = None,
+    isolation_level: Isolation = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -115,12 +116,14 @@ def consume(
     if group is not None:
         alone = {"--partition": partition, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
         refuse_beside_group({**alone, "--exit-at-end": exit_at_end})
-        reading = GroupReading(group, tuple(dict.fromkeys(topics)), from_beginning, skip_undecodable, count)
+        names = tuple(dict.fromkeys(topics))
+        reading = GroupReading(group, names, from_beginning, skip_undecodable, count, isolation_level)
         reading.print_to(lambda records: _print(lines_of(records)), bootstrap)
         return
     from penstock import Admin, Consumer
 
-    with Admin(bootstrap) as admin, Consumer(bootstrap, auto_offset_reset=span.offset_reset) as consumer:
+    reader = Consumer(bootstrap, auto_offset_reset=span.offset_reset, isolation_level=isolation_level)
+    with reader as consumer, Admin(bootstrap) as admin:
         leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in dict.fromkeys(topics)], clock, partition)
         wait = ConsumeWait(consumer, bootstrap)
         with patience(wait.standing, wait.reason):

@@ -30,6 +30,15 @@ Group = Annotated[
         autocompletion=complete_group,
     ),
 ]
+IsolationLevel = Literal["read_committed", "read_uncommitted"]
+Isolation = Annotated[
+    IsolationLevel | None,
+    typer.Option(
+        "--isolation-level",
+        help="Print records of transactions when they are committed, and aborted ones never; or all. The first is the"
+        " default with --group, the second without.",
+    ),
+]
 NO_PARTITION = "the group has given this member no partition: it has just joined, or there are enough other members"
 
 
@@ -81,13 +90,16 @@ class GroupReading:
     skip_undecodable: bool
     count: int
     """0: without end."""
+    isolation_level: IsolationLevel | None = None
 
     def print_to(self, show: Callable[[Sequence[Any]], None], bootstrap: str) -> None:
         """Shows the records. UnknownTopicOrPartitionError for a topic that does not exist, for which a group waits."""
         from penstock import Admin, Consumer
 
         reset: Literal["earliest", "latest"] = "earliest" if self.from_beginning else "latest"
-        with leaves_first(), Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset) as consumer:
+        level = self.isolation_level
+        member = Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset, isolation_level=level)
+        with leaves_first(), member as consumer:
             wait = ConsumeWait(consumer, bootstrap, NO_PARTITION)
             with patience(wait.standing, wait.reason):
                 with Admin(bootstrap) as admin:

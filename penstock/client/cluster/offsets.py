@@ -35,16 +35,24 @@ class OffsetInfo:
 
 
 async def list_offsets(
-    cluster: ClusterClient, wanted: Wanted, timeout_ms: int, topic_ids: Mapping[str, str] | None = None
+    cluster: ClusterClient,
+    wanted: Wanted,
+    timeout_ms: int,
+    topic_ids: Mapping[str, str] | None = None,
+    *,
+    read_committed: bool = False,
 ) -> dict[TopicPartition, OffsetInfo]:
-    """The offset of each partition at its timestamp (or sentinel of penstock.types); `topic_ids` as in ask_leaders."""
-    return await ask_leaders(cluster, wanted, _asker(_attempt_ms(cluster)), timeout_ms, topic_ids)
+    """The offset of each partition at its timestamp (or sentinel of penstock.types); `topic_ids` as in ask_leaders.
+    `read_committed`: a log ends at its last stable offset."""
+    return await ask_leaders(cluster, wanted, _asker(_attempt_ms(cluster), read_committed), timeout_ms, topic_ids)
 
 
-async def list_offsets_once(cluster: ClusterClient, wanted: Wanted) -> Round[OffsetInfo]:
+async def list_offsets_once(
+    cluster: ClusterClient, wanted: Wanted, *, read_committed: bool = False
+) -> Round[OffsetInfo]:
     """The same of the leaders that are known now and answer; one that does not holds up no other's partitions."""
     attempt_ms = _attempt_ms(cluster)
-    return await ask_leaders_once(cluster, wanted, _asker(attempt_ms), attempt_ms)
+    return await ask_leaders_once(cluster, wanted, _asker(attempt_ms, read_committed), attempt_ms)
 
 
 async def epoch_ends(
@@ -67,14 +75,14 @@ def _attempt_ms(cluster: ClusterClient) -> int:
     return min(METADATA_ATTEMPT_MS, cluster.config.request_timeout_ms)
 
 
-def _asker(attempt_ms: int) -> LeaderCall[int, OffsetInfo]:
+def _asker(attempt_ms: int, read_committed: bool) -> LeaderCall[int, OffsetInfo]:
     async def ask(
         connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
     ) -> Sequence[Answer[OffsetInfo]]:
         parts = [ListOffsetsPartition(q.partition, q.topic_id, q.wanted, q.leader_epoch) for q in questions]
         return [
             Answer(r.partition, r.error, OffsetInfo(r.offset, r.timestamp_ms, r.leader_epoch))
-            for r in await connection.list_offsets(parts, min(left_ms, attempt_ms))
+            for r in await connection.list_offsets(parts, min(left_ms, attempt_ms), read_committed=read_committed)
         ]
 
     return ask

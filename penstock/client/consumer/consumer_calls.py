@@ -17,7 +17,7 @@ from penstock.client.cluster.arguments import (
     checked_topic,
 )
 from penstock.client.cluster.group_positions import GroupPositions, Offsets
-from penstock.client.cluster.offsets import list_offsets
+from penstock.client.cluster.offsets import OffsetInfo, list_offsets
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_metrics import consumer_metrics
@@ -52,6 +52,7 @@ class ConsumerCalls:
         self._positions = core.positions
         self._fetcher = core.fetcher
         self._timeout_ms = core.config.request_timeout_ms
+        self._read_committed = core.config.reads_committed
 
     def _assigned(self, partition: TopicPartition) -> PartitionState:
         tp = checked_partition(partition)
@@ -170,7 +171,7 @@ class ConsumerCalls:
             self._core.check_poll()
             if state.reset_timestamp is None:
                 break
-            found = await list_offsets(self._cluster, {tp: state.reset_timestamp}, self._timeout_ms)
+            found = await self._look_up({tp: state.reset_timestamp})
             self._positions.complete_reset(tp, state.generation, found[tp].offset)
             if self._core.clock.now_ms() >= deadline_ms and state.position == NO_OFFSET:
                 raise TimedOutError(
@@ -204,8 +205,10 @@ class ConsumerCalls:
 
     async def _offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         wanted = dict.fromkeys(checked_partitions(partitions), timestamp)
-        found = await list_offsets(self._cluster, wanted, self._timeout_ms)
-        return {tp: info.offset for tp, info in found.items()}
+        return {tp: info.offset for tp, info in (await self._look_up(wanted)).items()}
+
+    async def _look_up(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetInfo]:
+        return await list_offsets(self._cluster, wanted, self._timeout_ms, read_committed=self._read_committed)
 
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
@@ -213,7 +216,7 @@ class ConsumerCalls:
         """The first record at or after each time; None where no record is that late."""
         times = checked_mapping("times_ms", times_ms, "{TopicPartition('orders', 0): 1700000000000}")
         wanted = {checked_partition(tp): checked_number("time_ms", time_ms, 0) for tp, time_ms in times.items()}
-        found = await list_offsets(self._cluster, wanted, self._timeout_ms)
+        found = await self._look_up(wanted)
         return {
             tp: None
             if info.offset == NO_OFFSET

@@ -78,7 +78,9 @@ class ConsumerCore:
         self._threads = environment.threads
         self._loop: asyncio.AbstractEventLoop | None = None
         self.cluster = ClusterClient(self.bootstrap, self.config, environment)
-        self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
+        self.positions = Positions(
+            self.config.auto_offset_reset, self.cluster.backoff, reads_committed=self.config.reads_committed
+        )
         self.cluster.tracked.add_user(self)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self.on_room)
         self.reader = Reader(self.positions, self.buffer, keeps_places=self.config.group_id is not None)

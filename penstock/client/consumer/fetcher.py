@@ -69,7 +69,7 @@ class Fetcher:
         self.last_error: ApiError | None = None  # why nothing comes; None once something came
         self._links: dict[int, FetchLink] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
-        self._look_ups = LookUps(cluster, positions, self)
+        self._look_ups = LookUps(cluster, positions, self, read_committed=config.reads_committed)
         self._is_cut_off = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -94,6 +94,7 @@ class Fetcher:
             max(self._buffer.room_bytes, 1),
             delta.changed,
             delta.forgotten,
+            read_committed=config.reads_committed,
         )
 
     def on_answer(self, answer: FetchResponse) -> None:

@@ -45,7 +45,10 @@ class LookUpOwner(Protocol):
 class LookUps:
     """The look-ups of one consumer."""
 
-    def __init__(self, cluster: ClusterClient, positions: Positions, owner: LookUpOwner) -> None:
+    def __init__(
+        self, cluster: ClusterClient, positions: Positions, owner: LookUpOwner, *, read_committed: bool = False
+    ) -> None:
+        self._read_committed = read_committed
         self._cluster = cluster
         self._positions = positions
         self._owner = owner
@@ -66,10 +69,10 @@ class LookUps:
         while pending := self._unresolved():
             generations = {s.topic_partition: s.generation for s in pending}
             wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
-            answers = await list_offsets_once(self._cluster, wanted)
+            answers = await list_offsets_once(self._cluster, wanted, read_committed=self._read_committed)
             late = {tp: LATEST_TIMESTAMP for tp, info in answers.found.items() if info.offset == NO_OFFSET}
             if late:  # no record is that late: the end of the log
-                ends = await list_offsets_once(self._cluster, late)
+                ends = await list_offsets_once(self._cluster, late, read_committed=self._read_committed)
                 answers.failed.update(ends.failed)
                 answers.found.update(ends.found)
             for tp, error in answers.failed.items():

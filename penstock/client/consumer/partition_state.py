@@ -41,7 +41,6 @@ class PartitionState:
         "failures",
         "fetch_offset",
         "halted",
-        "high_watermark",
         "is_given",
         "is_held",
         "is_of_group",
@@ -52,6 +51,7 @@ class PartitionState:
         "paused",
         "read",
         "read_before",
+        "readable_end",
         "reset_timestamp",
         "start",
         "topic_id",
@@ -76,7 +76,7 @@ class PartitionState:
         self.last_fetched_epoch = NO_EPOCH
         self.reset_timestamp: int | None = None  # a sentinel or a time: the position is to be looked up
         self.halted = False  # an error was reported; nothing is fetched until a seek
-        self.high_watermark = NO_OFFSET
+        self.readable_end = NO_OFFSET  # the high watermark, or to a reader of committed records the last stable offset
         self.log_start_offset = NO_OFFSET
         self.not_before_ms = 0
         self.failures = 0
@@ -94,7 +94,7 @@ class PartitionState:
         self.last_fetched_epoch = leader_epoch
         self.reset_timestamp = reset_timestamp
         self.halted = False
-        self.high_watermark = NO_OFFSET
+        self.readable_end = NO_OFFSET
         self.not_before_ms = self.failures = 0
         self.unknown_since_ms = None
 
@@ -140,7 +140,7 @@ class PartitionState:
     @property
     def lag(self) -> int | None:
         """How many offsets the user is behind the readable end, by the leader's last answer; None before one."""
-        position, end = self.position, self.high_watermark
+        position, end = self.position, self.readable_end
         return max(end - position, 0) if position >= 0 and end >= 0 else None
 
     @property

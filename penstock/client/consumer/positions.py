@@ -10,12 +10,13 @@ handing over (reader.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.effects import Deliver, Effect, FindLeader, LookUpReset, ReportError
+from penstock.client.consumer.isolation.answered_batches import read_answer
 from penstock.client.consumer.later_partitions import LaterPartitions
 from penstock.client.consumer.origin import Origin
 from penstock.client.consumer.partition_state import PartitionState
@@ -30,11 +31,10 @@ from penstock.errors import (
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.fetch import FetchPartition, PartitionFetchResult
+from penstock.messages.fetch import AbortedTransaction, FetchPartition, PartitionFetchResult
 from penstock.messages.metadata import TopicInfo
-from penstock.record.batch import iter_headers
 from penstock.tracebacks import without_frames
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, EpochEntry, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
@@ -48,7 +48,8 @@ does not help."""
 class Positions:
     """Every assigned partition of one consumer."""
 
-    def __init__(self, auto_offset_reset: str, backoff: Backoff) -> None:
+    def __init__(self, auto_offset_reset: str, backoff: Backoff, *, reads_committed: bool = False) -> None:
+        self._reads_committed = reads_committed
         self._reset = RESET_TIMESTAMPS.get(auto_offset_reset)
         self._backoff = backoff
         self._generations = count(1)
@@ -198,40 +199,25 @@ class Positions:
         if result.diverging_epoch is not None:
             truncated = state.truncated_at(max(min(result.diverging_epoch.end_offset, state.fetch_offset), 0))
             return self._on_lost(state, truncated, now_ms, truncated.divergent_offset)
-        state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
+        state.readable_end = result.last_stable_offset if self._reads_committed else result.high_watermark
+        state.log_start_offset = result.log_start_offset
         if not result.records:
             return []
         try:
-            return [self._advance(state, bytes(result.records))]
+            return [self._advance(state, bytes(result.records), result.aborted)]
         except LogTruncationError as error:
             return [self.report(state, error)]
         except CorruptMessageError as error:
             state.failures = failures
             return self._on_error(state, error, now_ms)
 
-    def _advance(self, state: PartitionState, records: bytes) -> Deliver:
-        """Every whole batch before the first damaged header, or before the first one of a later epoch than the range
-        may have; what is behind is asked for again."""
-        last, good_bytes = None, 0
-        epochs: list[EpochEntry] = []
-        damage: PenstockError | None = None
-        epoch_max, end_offset = state.epoch_max, state.end_offset or 0
-        try:
-            for at, header in iter_headers(records):
-                if NO_EPOCH < epoch_max < header.leader_epoch and header.base_offset < end_offset:
-                    damage = state.replaced_at(header.base_offset, header.leader_epoch)
-                    break
-                if last is None or header.leader_epoch != last.leader_epoch:
-                    epochs.append(EpochEntry(header.leader_epoch, header.base_offset if epochs else 0))
-                last, good_bytes = header, at + header.size_bytes
-        except CorruptMessageError as error:
-            damage = error
+    def _advance(self, state: PartitionState, records: bytes, aborted: Sequence[AbortedTransaction]) -> Deliver:
+        """All that the answer has, in one piece; what is behind damage is asked for again."""
         tp, from_offset = state.topic_partition, state.fetch_offset
+        good, last, epochs, damage = read_answer(state, records, aborted)
         if last is None or last.next_offset <= from_offset:
             raise damage or CorruptMessageError(f"{tp}: the broker answered without a whole new batch at {from_offset}")
-        good = records if good_bytes == len(records) else records[:good_bytes]
-        origin = Origin(state.topic_id, tuple(epochs))
-        found = Deliver(tp, state.generation, good, from_offset, last.next_offset, origin)
+        found = Deliver(tp, state.generation, good, from_offset, last.next_offset, Origin(state.topic_id, epochs))
         state.fetch_offset = last.next_offset  # AFTER all that may fail for want of memory, or the records are skipped
         state.last_fetched_epoch = last.leader_epoch
         return found

@@ -170,9 +170,11 @@ class Connection:
         answer = await self.call(apis.METADATA, request, timeout_ms)
         return replace(answer, topics=tuple(_in_order(topic, answer.metadata_age_ms) for topic in answer.topics))
 
-    async def list_offsets(self, parts: Iterable[ListOffsetsPartition], timeout_ms: int) -> list[ListOffsetsResult]:
+    async def list_offsets(
+        self, parts: Iterable[ListOffsetsPartition], timeout_ms: int, *, read_committed: bool = False
+    ) -> list[ListOffsetsResult]:
         def request(portion: tuple[ListOffsetsPartition, ...]) -> ListOffsetsRequest:
-            return ListOffsetsRequest(portion, timeout_ms=timeout_ms)
+            return ListOffsetsRequest(portion, timeout_ms=timeout_ms, read_committed=read_committed)
 
         return await self._in_portions(apis.LIST_OFFSETS, request, parts, timeout_ms)
 

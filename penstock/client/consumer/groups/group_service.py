@@ -44,12 +44,13 @@ class GroupService:
             raise RequestTimedOutError(str(error)) from error
 
     async def committed(self, question: OffsetFetchGroup, deadline_ms: int) -> GroupOffsets:
+        """The offset of a partition that is part of an undecided transaction is UNSTABLE_OFFSET_COMMIT (KIP-447)."""
         group_id = question.group_id
 
         async def call(
             connection: Connection, group_ids: Sequence[str], left_ms: int
         ) -> Mapping[str, GroupOffsets | ApiError]:
-            answer = await connection.call(OFFSET_FETCH, OffsetFetchRequest((question,)), left_ms)
+            answer = await connection.call(OFFSET_FETCH, OffsetFetchRequest((question,), require_stable=True), left_ms)
             return {group.group_id: group.error or group for group in answer.groups}
 
         try:

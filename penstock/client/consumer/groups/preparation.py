@@ -17,7 +17,7 @@ from penstock.client.consumer.groups.heartbeat_sender import GroupTaskOwner
 from penstock.client.consumer.groups.membership import FENCED_BY, Membership
 from penstock.client.consumer.groups.membership_state import MEMBERS
 from penstock.client.consumer.groups.steps import CommittedPlace
-from penstock.errors import ApiError, PenstockError, StaleMemberEpochError
+from penstock.errors import ApiError, PenstockError, StaleMemberEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
 from penstock.tasks import watch
 from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
@@ -112,12 +112,25 @@ class Preparation:
                 raise result.error
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """The offsets that the group has committed, whoever asks."""
+        """The offsets that the group has committed, whoever asks. The end of a transaction that is to commit one is
+        waited for."""
         found: dict[TopicPartition, CommittedOffset | None] = {}
-        for result in await self._ask(list(partitions), "", NO_EPOCH):
-            if result.error is not None:
-                raise result.error
-            found[result.partition] = _committed(result)
+        left, attempt, deadline_ms = list(partitions), 0, self._deadline_ms()
+        while left:
+            attempt += 1
+            results = await self._ask(left, "", NO_EPOCH)
+            wait_ms = self._cluster.backoff.wait_ms(attempt)
+            is_late = self._cluster.clock.now_ms() + wait_ms >= deadline_ms
+            left = []
+            for result in results:
+                if result.error is None:
+                    found[result.partition] = _committed(result)
+                elif is_late or not isinstance(result.error, UnstableOffsetCommitError):
+                    raise result.error
+                else:
+                    left.append(result.partition)
+            if left:
+                await asyncio.sleep(max(wait_ms, 1) / 1000)
         return found
 
     async def _ask(self, partitions: list[TopicPartition], member_id: str, epoch: int) -> list[OffsetFetchResult]:

@@ -42,7 +42,7 @@ class RawFetch:
         self._offset = span.from_offset
         self._time_out_ms = config.request_timeout_ms
         self._under_way = under_way
-        self._positions = Positions("none", cluster.backoff)
+        self._positions = Positions("none", cluster.backoff, reads_committed=config.reads_committed)
         size_bytes = min(config.fetch_max_bytes, PIECES_AHEAD * config.max_partition_fetch_bytes)
         buffer = FetchBuffer(size_bytes, threads, self._on_room)
         self._reader = Reader(self._positions, buffer)

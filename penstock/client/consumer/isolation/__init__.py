@@ -1,0 +1,1 @@
+"""The fetched records that a reader gets, by its isolation level."""
