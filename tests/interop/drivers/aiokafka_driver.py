@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from tests.interop.drivers.aiokafka_transactions import Transactions
 from tests.interop.drivers.serve import WAIT_S, NotOffered, Progress, Shared, serve, tell
 
 
@@ -273,4 +274,4 @@ def _bytes(value: str | None) -> bytes | None:
 
 
 if __name__ == "__main__":
-    serve(Driver(sys.argv[1]))
+    serve(Driver(sys.argv[1]), Transactions(sys.argv[1]))

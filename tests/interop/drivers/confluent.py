@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
+from tests.interop.drivers.confluent_transactions import Transactions
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, Progress, Shared, answers, paced, serve, tell
 
 MEMBERS: dict[str, dict[str, str]] = {
@@ -293,4 +294,4 @@ def _text(value: bytes | None) -> str | None:
 
 
 if __name__ == "__main__":
-    serve(Driver(sys.argv[1]))
+    serve(Driver(sys.argv[1]), Transactions(sys.argv[1]))

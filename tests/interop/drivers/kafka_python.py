@@ -12,6 +12,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
+from tests.interop.drivers.kafka_python_transactions import Transactions
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, Progress, Shared, answers, paced, serve, tell
 
 MEMBERS = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeStickyAssignor]}
@@ -291,4 +292,4 @@ def _bytes(value: str | None) -> bytes | None:
 
 
 if __name__ == "__main__":
-    serve(Driver(sys.argv[1]))
+    serve(Driver(sys.argv[1]), Transactions(sys.argv[1]))

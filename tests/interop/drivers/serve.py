@@ -23,6 +23,13 @@ driver in another language speaks the same. Keys and values are text or null; a 
     committed topic group -> offsets: {partition: offset}
     administer topic group -> true, or what was wrong, of each thing that the client can do to a group without members:
                               list, describe, offsets, reset (to RESET_TO), delete offsets, delete
+    transact topic partition id transactions -> the producer of that transactional id sends the `values` of each, and
+                                                ends it (`end`: "commit" or "abort")
+    fence topic partition id older newer -> refused: what the producer of a transaction with the value `older` was told
+                                            when it committed, after one with the same id had committed `newer`
+    read topic partition isolation count -> values, read with "read_committed" or "read_uncommitted"
+    relay source topic group id ends -> for each end a new member of the group reads RELAYED records of `source`, and
+                                        sends them to `topic` with their offsets, in a transaction that ends so
     operate topic -> whatever the client can be asked about the cluster besides
 """
 
@@ -38,6 +45,8 @@ from typing import Any
 LAST = "last"
 """The value of the last record of a partition that members share."""
 RESET_TO = 3
+RELAYED = 10
+"""Records that are sent on in one transaction."""
 WAIT_S = 20
 """How long a driver waits for records that should be there."""
 
@@ -51,11 +60,12 @@ def tell(answer: dict[str, Any]) -> None:
     os.write(_stdout, json.dumps(answer).encode() + b"\n")
 
 
-def serve(driver: Any) -> None:
-    """Answers until stdin ends."""
+def serve(*drivers: Any) -> None:
+    """Answers until stdin ends, by the first driver that has the verb."""
     for line in sys.stdin:
         request = json.loads(line)
-        verb = getattr(driver, request.pop("do"), None)
+        name = request.pop("do")
+        verb = next((found for driver in drivers if (found := getattr(driver, name, None)) is not None), None)
         try:
             if verb is None:
                 raise NotOffered("the client has no such call")

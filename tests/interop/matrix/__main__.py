@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tests.interop.matrix import subjects
 from tests.interop.matrix.clients import CLIENTS
-from tests.interop.matrix.group_checks import CHECKS
-from tests.interop.matrix.run import outcomes
+from tests.interop.matrix.run import CHECKS, outcomes
 from tests.interop.matrix.table import Outcome, print_table
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.interop.drivers.serve import LAST
-from tests.interop.matrix.checks import SINGLE, Stage, equal
+from tests.interop.matrix.checks import Stage, equal
 from tests.interop.matrix.process import ANSWER_S, DriverProcess, NoAnswerError
 
 WAYS = ("eager", "cooperative", "consumer")
@@ -114,5 +114,3 @@ GROUPS: dict[str, Callable[[Stage], None]] = {
     **{f"share-{how}": shares(how) for how in WAYS},
     "groups": administers,
 }
-CHECKS: dict[str, Callable[[Stage], None]] = {**SINGLE, **GROUPS}
-"""Every feature of the matrix, in the order of its rows."""

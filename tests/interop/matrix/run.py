@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tests.interop.matrix.checks import Stage
+from tests.interop.matrix.checks import SINGLE, Stage
 from tests.interop.matrix.clients import CLIENTS, REFERENCE, Command, MissingError
-from tests.interop.matrix.group_checks import CHECKS
+from tests.interop.matrix.group_checks import GROUPS
 from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
 from tests.interop.matrix.subjects import Subject
 from tests.interop.matrix.table import Outcome
+from tests.interop.matrix.transaction_checks import TRANSACTIONS
+
+CHECKS: dict[str, Callable[[Stage], None]] = {**SINGLE, **GROUPS, **TRANSACTIONS}
+"""Every feature of the matrix, in the order of its rows."""
 
 
 def start(command: Command, bootstrap: str) -> DriverProcess:

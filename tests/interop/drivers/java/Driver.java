@@ -89,6 +89,14 @@ public class Driver {
                 return Groups.take(q);
             case "share":
                 return Groups.share(q);
+            case "transact":
+                return Transactions.transact(q);
+            case "fence":
+                return Transactions.fence(q);
+            case "relay":
+                return Transactions.relay(q);
+            case "read":
+                return Transactions.read(q);
             default:
                 Properties how = properties();
                 how.put("default.api.timeout.ms", 1000 * WAIT_S);
