@@ -1,8 +1,8 @@
 """The names that belong to the cluster: what each is for, who writes it, and the configuration that it gets.
 
 No user creates a topic of such a name, or of one that collides with it. No client writes to one or deletes its records;
-any may read. The controller makes one when a coordinator needs it for the first time; `__transaction_state` is not made
-yet, its name is kept free. Not here: the rule for other names (`penstock/topic_names.py`).
+any may read. The controller makes one when a coordinator needs it for the first time. Not here: the rule for other
+names (`penstock/topic_names.py`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from broker.config.group_keys import GROUPS
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
+from broker.config.transaction_keys import TRANSACTIONS
 from metadata.internal_topics import INTERNAL_TOPICS, InternalTopic
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
@@ -67,8 +68,8 @@ OF_NAMES = """
 As in Kafka: 1 to 249 of the ASCII letters and digits, `.`, `_` and `-`, but not `.` or `..`. Two names that differ only
 in `.` and `_` collide, and the second is refused. The cluster keeps these names for itself. Nobody can create such a
 topic, or one that collides with it. No client writes to it, deletes its records or gives it more partitions:
-INVALID_TOPIC_EXCEPTION. `__consumer_offsets` is made when a group needs it first; `__transaction_state` is not made in
-this release. A topic that got such a name from an older release can still be read and deleted.
+INVALID_TOPIC_EXCEPTION. `__consumer_offsets` is made when a group needs it first, `__transaction_state` when a
+transactional producer does. A topic that got such a name from an older release can still be read and deleted.
 
 | name | for | written by | configuration |
 | --- | --- | --- | --- |
@@ -94,6 +95,7 @@ SECTIONS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
     ("Log", LOG),
     ("Retention and compaction", RETENTION),
     ("Consumer groups", GROUPS),
+    ("Transactions", TRANSACTIONS),
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from broker.config.group_keys import GROUPS
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
+from broker.config.transaction_keys import TRANSACTIONS
 from penstock.config_keys import (
     INT32_MAX,
     INT64_MAX,
@@ -272,7 +273,5 @@ REPLICATION = (
     duration_ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),
 )
 
-KEYS: dict[str, ConfigKey] = {
-    key.name: key
-    for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION, *GROUPS)
-}
+_OF_ALL_ROOMS = (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
+KEYS: dict[str, ConfigKey] = {key.name: key for key in (*_OF_ALL_ROOMS, *GROUPS, *TRANSACTIONS)}

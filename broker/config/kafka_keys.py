@@ -25,7 +25,6 @@ _NO_AUTHENTICATION = "there is no authentication yet; a firewall keeps strangers
 _NO_ZOOKEEPER = "there is no ZooKeeper: the controllers are the quorum"
 _NO_SHARE_GROUPS = "there are no share groups"
 _NO_GROUP_CONFIGS = "groups have no configuration of their own: all have the node's value"
-_NO_TRANSACTIONS = "there are no transactions yet"
 _NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
 _TRANSPORT = "gRPC sizes its windows by itself, and the operating system the buffers of Kafka's clients"
 _ONE_FORMAT = "there is one record format, version 2"
@@ -112,8 +111,11 @@ KAFKA_KEYS = (
     KafkaKey("group.share.*", "", _NO_SHARE_GROUPS),
     KafkaKey("group.streams.*", "", "there are no streams groups"),
     KafkaKey("share.*", "", _NO_SHARE_GROUPS),
-    KafkaKey("transaction.*", "", _NO_TRANSACTIONS),
-    KafkaKey("transactional.*", "", _NO_TRANSACTIONS),
+    KafkaKey(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", "", "each transaction is aborted at its time"
+    ),
+    KafkaKey("transaction.state.log.load.buffer.size", "", "a coordinator loads its log in portions of 4 MiB"),
+    KafkaKey("transaction.two.phase.commit.enable", "", "there are no two-phase commits (KIP-939)"),
     KafkaKey("producer.id.expiration.check.interval.ms", "", "silent producers are looked for every 10 minutes"),
     KafkaKey("quota.*", "", _NO_QUOTAS),
     KafkaKey("replication.quota.*", "", _NO_QUOTAS),

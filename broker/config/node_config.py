@@ -142,6 +142,15 @@ class NodeConfig:
     group_consumer_assignors: tuple[str, ...]
     group_consumer_migration_policy: str
     group_coordinator_memory_max_bytes: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_segment_bytes: int
+    transaction_max_timeout_ms: int
+    transactional_id_expiration_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_coordinator_memory_max_bytes: int
     listener_limits: Mapping[str, ListenerOverrides]
     """By listener: what the keys listener.name.… say."""
     given: Mapping[str, object] = field(compare=False)

@@ -7,7 +7,7 @@ brokers as voters at least, whether all of them have started or not. So a node t
 one replica; a quorum of three never does, however slowly two of them start: the topic is not made before three brokers
 are in service. A quorum of controllers alone says nothing about brokers, and then it takes three, as in Kafka.
 
-Not here: which topics there are (metadata/internal_topics.py), and who asks (broker/groups/coordinator/).
+Not here: which topics there are (metadata/internal_topics.py), and who asks (broker/coordination/).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.controller.topics.topics import NewRecords, add_topic
 from metadata.internal_topics import INTERNAL_TOPICS
+from metadata.topic_config import MIN_INSYNC_REPLICAS
 from penstock.errors import InvalidTopicError
 from penstock.messages.topics import (
     USE_DEFAULT,
@@ -47,7 +48,10 @@ def create_internal_topic(
     if factor == USE_DEFAULT:
         factor = min(REPLICAS_MAX, expected_brokers(context))
     records = NewRecords()
-    topic = NewTopic(request.name, request.partitions, factor, {**internal.config, **request.config})
+    config = {**internal.config, **request.config}
+    if (wanted := config.get(MIN_INSYNC_REPLICAS)) is not None and wanted.isdecimal():
+        config[MIN_INSYNC_REPLICAS] = str(min(int(wanted), factor))  # else nothing could be written with fewer replicas
+    topic = NewTopic(request.name, request.partitions, factor, config)
     made = add_topic(context, topic, records)
     return ControllerResult(tuple(records.records), CreateInternalTopicResponse(made.topic_id, was_made=True))
 

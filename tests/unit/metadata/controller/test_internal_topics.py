@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.internal_topics import CONSUMER_OFFSETS
+from metadata.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
@@ -118,3 +118,16 @@ def test_it_keeps_its_number_of_partitions() -> None:
     ask(cluster, request(cluster))
     (result,) = cluster.add_partitions(NewPartitions(CONSUMER_OFFSETS, 60))
     assert isinstance(result.error, InvalidTopicError) and "keeps its number" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "wanted", "given"),
+    [(1, -1, "2", "1"), (3, -1, "2", "2"), (3, 1, "2", "1"), (3, -1, "1", "1")],
+)
+def test_it_is_never_made_with_fewer_replicas_than_must_be_in_sync(
+    brokers: int, factor: int, wanted: str, given: str
+) -> None:
+    cluster = cluster_of(brokers, frozenset(range(1, brokers + 1)))
+    config = {"min.insync.replicas": wanted}
+    ask(cluster, request(cluster, factor=factor, name=TRANSACTION_STATE, partitions=2, config=config))
+    assert cluster.image.topic_config(TRANSACTION_STATE)["min.insync.replicas"] == given
