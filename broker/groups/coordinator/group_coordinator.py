@@ -10,24 +10,21 @@ COORDINATOR_LOAD_IN_PROGRESS. Every request is answered, also when the broker st
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from broker.coordination.image_topics import ImageTopics
+from broker.coordination.joined_answers import JoinedList, answers, client_of, submit_parted
 from broker.coordination.led_shard import LedShard
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
-from broker.coordination.turn import Client
-from broker.groups.coordinator.many_groups import MANY_GROUPS, JoinedAnswer, JoinedList
+from broker.groups.coordinator.many_groups import MANY_GROUPS, joined_groups
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
-from penstock.errors import ApiError, NotCoordinatorError, UnsupportedVersionError
-from penstock.messages.api import Api, no_outcomes
-from penstock.messages.apis import APIS
+from penstock.errors import NotCoordinatorError, UnsupportedVersionError
 from penstock.messages.groups.coordinators import (
     CoordinatorType,
     FindCoordinatorRequest,
@@ -81,7 +78,7 @@ class GroupCoordinator:
 
     def submit(self, request: Request, group_id: str, body: Any) -> None:
         """A request about one group; it is answered now or later."""
-        self._shard_of(group_id).submit(_answers(request), body, _client(request))
+        self._shard_of(group_id).submit(answers(request), body, client_of(request))
 
     def submit_each(self, request: Request, body: Any) -> None:
         """A request about several groups of any shards, or about all groups here (ListGroups).
@@ -90,21 +87,11 @@ class GroupCoordinator:
         others. While one is being loaded there is no list, because it would be taken for a whole one."""
         if isinstance(body, ListGroupsRequest):
             shards = [shard for shard in self._shards.values() if shard.state is not ShardState.FAILED]
-            joined_list = JoinedList(len(shards), _answers(request))
+            joined = JoinedList(len(shards), joined_groups, answers(request))
             for shard in shards:
-                shard.submit(joined_list, body, _client(request))
+                shard.submit(joined, body, client_of(request))
             return
-        kind = MANY_GROUPS[type(body)]
-        group_ids = kind.group_ids(body)
-        joined = JoinedAnswer(kind, group_ids, _answers(request))
-        places: dict[LedShard, list[int]] = defaultdict(list)
-        for place, group_id in enumerate(group_ids):
-            try:
-                places[self._shard_of(group_id)].append(place)
-            except ApiError as error:
-                joined.fail([place], error)
-        for shard, of_shard in places.items():
-            shard.submit(joined.ticket(of_shard), kind.narrowed(body, of_shard), _client(request))
+        submit_parted(MANY_GROUPS[type(body)], body, self._shard_of, client_of(request), answers(request))
 
     def find(self, request: Request, body: FindCoordinatorRequest) -> None:
         """FindCoordinator; answered at once."""
@@ -113,7 +100,7 @@ class GroupCoordinator:
         else:
             why = UnsupportedVersionError("there are no transactions yet, so no transactional id has a coordinator")
             found = [FoundCoordinator(key, error=why) for key in body.keys]
-        _answers(request)(FindCoordinatorResponse(tuple(found)))
+        answers(request)(FindCoordinatorResponse(tuple(found)))
 
     def _shard_of(self, group_id: str) -> LedShard:
         number = self._topic.partition_of(group_id)
@@ -131,21 +118,3 @@ class GroupCoordinator:
 
     def __repr__(self) -> str:
         return f"GroupCoordinator(broker {self._broker_id}, {len(self._shards)} shards)"
-
-
-def _client(request: Request) -> Client:
-    """As Kafka's tools show the host: with a slash."""
-    return Client(request.client_id, f"/{request.caller.peer.host}")
-
-
-def _answers(request: Request) -> Callable[[Any], None]:
-    api: Api[Any, Any] | None = APIS.get(request.api)
-    outcomes = no_outcomes if api is None else api.outcomes
-
-    def answer(given: Any) -> None:
-        if isinstance(given, ApiError):
-            request.fail(given)
-        else:
-            request.complete(given, outcomes(given))
-
-    return answer
