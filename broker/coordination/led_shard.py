@@ -22,17 +22,16 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from broker.coordination.commit_barrier import CommitBarrier, answer_all
+from broker.coordination.commit_barrier import answer_all
 from broker.coordination.loading import LOAD_AGAIN, LoadError
 from broker.coordination.log_errors import RefusedWrites, not_appended, not_committed
-from broker.coordination.record_log import Entry
+from broker.coordination.record_log import Written
+from broker.coordination.shard_log import ShardLog
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.shard_steps import HELD_MS, ShardSteps
-from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.coordination.wake_up import WakeUp
 from broker.replication.hosting.role_news import Lead
-from broker.replication.leader.leader_appends import ACKS_ALL
 from penstock.errors import (
     ApiError,
     CoordinatorLoadInProgressError,
@@ -40,8 +39,9 @@ from penstock.errors import (
     NotCoordinatorError,
     UnknownServerError,
 )
+from penstock.record.markers import Marker
 from penstock.tasks import watch
-from storage.append.append_origin import COORDINATOR
+from penstock.tracebacks import without_frames
 
 _log = logging.getLogger(__name__)
 
@@ -61,12 +61,13 @@ class LedShard:
         self._loading: asyncio.Task[None] | None = None
         self._failures = 0
         """Loads and appends that failed since the last one that did not."""
-        self._turns: list[list[Entry]] = []
+        self._turns: list[list[Written]] = []
         self._answers: list[tuple[Ticket, Any]] = []
         self._is_ticking = False
-        self._barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
+        self._log = ShardLog(lead, ports)
+        self._barrier = self._log.barrier
         self._wake = WakeUp(ports.clock.now_ms, self._woken)
-        self._steps = ShardSteps(lambda: self._why_not() is None, lambda: self._refusal() is None, self._take_turn)
+        self._steps = ShardSteps(lambda: self._why_not() is None, lambda: self._log.refusal() is None, self._take_turn)
         self._changed: set[str] = set()
         self._deleted: set[str] = set()
         self._load()
@@ -80,6 +81,31 @@ class LedShard:
             ticket(error)
         else:
             self._take_turn(lambda turn: self.core.handle(turn, ticket, request, client), ticket)
+
+    def write_marker(self, ticket: Callable[[ApiError | None], None], marker: Marker) -> None:
+        """A transaction of a producer has ended: append it, after all that was decided before, and tell the core.
+
+        The log says whether it takes the marker, as at every partition; so it goes to the log first. The ticket is
+        called once: it is committed, now or before, or the error."""
+        if self._turns:
+            self._tick()
+        error = self._why_not()
+        if error is not None:
+            ticket(error)
+            return
+        try:
+            is_new = self._log.append_marker(marker)
+        except ApiError as refused:
+            ticket(without_frames(refused))
+            return
+        try:
+            if is_new:
+                self.core.replay_marker(marker)
+        except Exception as bug:
+            self._failed_half_way(bug, (ticket,))
+            return
+        self._barrier.add([(ticket, None)])
+        self._arm()
 
     def topics_changed(self, changed: frozenset[str], deleted: frozenset[str]) -> None:
         """Topics that this partition's state may name. A shard that loads looks at them when it is loaded."""
@@ -100,31 +126,17 @@ class LedShard:
             return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
         if self.state is ShardState.FAILED:
             return CoordinatorNotAvailableError(self.failure)
-        if self.state is ShardState.CLOSED or not self._leads:
+        if self.state is ShardState.CLOSED or not self._log.is_led:
             return NotCoordinatorError(f"broker {self.partition.broker_id} does not lead {self.key} any more")
         return None
-
-    @property
-    def _leads(self) -> bool:
-        """The partition is led, and in the epoch of this lead: in between, others may have written to it."""
-        leading = self.partition.leading
-        return leading is not None and leading.leader_epoch == self.lead.leader_epoch
-
-    def _refusal(self) -> ApiError | None:
-        """Why nothing may be written now; None if it may."""
-        leading, partition = self.partition.leading, self.partition
-        if partition.offline is not None:
-            return not_appended(partition.offline)
-        if leading is None or leading.may_commit(partition.min_insync_replicas):
-            return None
-        return CoordinatorNotAvailableError(f"{self.key} {leading.too_few_in_sync(partition.min_insync_replicas)}")
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def _take_turn(self, decide: Callable[[Turn], None], ticket: Ticket | None = None) -> None:
-        clock, refusal = self._ports.clock, self._refusal()
+        clock, refusal = self._ports.clock, self._log.refusal()
         state = self.core if refusal is None else RefusedWrites(refusal)
-        turn = Turn(clock.now_ms(), clock.wall_ms(), self._ports.topics, state, self._ports.new_id)
+        now_ms, wall_ms, topics = clock.now_ms(), clock.wall_ms(), self._ports.topics
+        turn = Turn(now_ms, wall_ms, topics, state, self._ports.new_id, epoch_of=self._log.epoch_of)
         try:
             decide(turn)
         except Exception as error:
@@ -137,6 +149,7 @@ class LedShard:
                 return
         if turn.records:
             self._turns.append(turn.records)
+            self._log.waits(turn.records)
         self._answers += turn.answers
         if self._turns or self._answers:
             self._tick_soon()
@@ -162,7 +175,7 @@ class LedShard:
         self._is_ticking = False
         if self.state is not ShardState.ACTIVE:
             return
-        if not self._leads:
+        if not self._log.is_led:
             self.close()
             return
         turns, self._turns = self._turns, []
@@ -170,7 +183,7 @@ class LedShard:
         if turns:
             end = self._barrier.end
             try:
-                self._append(turns)
+                self._log.append(turns)
             except Exception as error:
                 if not isinstance(error, ApiError):
                     _log.error("%s: appending failed", self.key, exc_info=error)
@@ -180,15 +193,6 @@ class LedShard:
                 return
             self._failures = 0
         self._barrier.add(answers)
-
-    def _append(self, turns: list[list[Entry]]) -> None:
-        partition, ports = self.partition, self._ports
-        config = partition.log.config
-        limits = TickLimits(config.max_message_bytes, config.segment_bytes, ports.codec)
-        for records in tick_batches(turns, ports.make_encode(), ports.clock.wall_ms(), limits):
-            info = ports.logs.append(partition, records, ACKS_ALL, COORDINATOR)
-            self._barrier.appended(info.last_offset + 1)
-            ports.logs.when_acked(partition, info, ACKS_ALL, _nobody)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +204,7 @@ class LedShard:
         if self._why_not() is not None:
             return
         clock = self._ports.clock
-        if self._refusal() is not None:
+        if self._log.refusal() is not None:
             self._wake.by(clock.now_ms() + HELD_MS)
             return
         core, until_ns = self.core, clock.now_ns() + BUDGET_NS
@@ -285,7 +289,3 @@ class LedShard:
 
     def __repr__(self) -> str:
         return f"LedShard({self.key}, epoch {self.lead.leader_epoch}, {self.state.name})"
-
-
-def _nobody(error: ApiError | None) -> None:
-    """The barrier hears of the commit."""

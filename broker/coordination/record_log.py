@@ -33,7 +33,8 @@ class TransactionalRecord(NamedTuple):
     producer: TxnProducer
 
 
-Entry = StateRecord | TransactionalRecord | Marker
+Written = StateRecord | TransactionalRecord
+Entry = Written | Marker
 """One thing that a coordinator's log says, in its order."""
 
 

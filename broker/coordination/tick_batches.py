@@ -5,8 +5,8 @@ all of them are there after a failover, or none. A turn with more records than a
 a new assignment) takes several batches; a failover between them leaves a beginning of the turn, in its order. An append
 has several batches, and at most `segment_bytes` of them.
 
-A batch belongs to no transaction, or to that of one producer, which has no sequence there; a marker is a batch of its
-own. All stay in the order in which they were decided. A batch with a producer is an append of its own.
+A batch belongs to no transaction, or to that of one producer, which has no sequence there. All stay in the order in
+which they were decided. A batch with a producer is an append of its own. Not here: markers (shard_log.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from broker.coordination.record_log import Entry, StateRecord, TransactionalRecord, TxnProducer
+from broker.coordination.record_log import StateRecord, TransactionalRecord, TxnProducer, Written
 from penstock.errors import InvariantViolation
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import build_batch, record_size_bytes_upper
 from penstock.record.codecs import Codec
-from penstock.record.markers import Marker, build_marker
 
 Encode = Callable[[Any, Any | None], tuple[bytes, bytes | None]]
 
@@ -61,13 +60,13 @@ class _Batch:
         )
 
 
-def tick_batches(turns: Iterable[Sequence[Entry]], encode: Encode, wall_ms: int, limits: TickLimits) -> list[bytes]:
+def tick_batches(turns: Iterable[Sequence[Written]], encode: Encode, wall_ms: int, limits: TickLimits) -> list[bytes]:
     """The bytes of each append, in order. A core has refused records that fit no batch, so one here is a defect."""
     appends: list[bytes] = []
     parts: list[bytes] = []
     size = 0
     for batch in _batches(turns, encode, limits.batch_bytes):
-        built, is_alone = _built(batch, wall_ms, limits), isinstance(batch, Marker) or batch.producer is not None
+        built, is_alone = _built(batch, wall_ms, limits), batch.producer is not None
         if parts and (is_alone or size + len(built) > limits.append_bytes):
             appends.append(b"".join(parts))
             parts, size = [], 0
@@ -81,25 +80,17 @@ def tick_batches(turns: Iterable[Sequence[Entry]], encode: Encode, wall_ms: int,
     return appends
 
 
-def _built(batch: _Batch | Marker, wall_ms: int, limits: TickLimits) -> bytes:
-    if isinstance(batch, Marker):
-        return build_marker(batch, wall_ms)
+def _built(batch: _Batch, wall_ms: int, limits: TickLimits) -> bytes:
     built = batch.build(wall_ms, limits.codec)
     if len(built) > limits.batch_bytes and limits.codec is not Codec.NONE:
         built = batch.build(wall_ms, Codec.NONE)  # what cannot be compressed grows by the codec's frame
     return built
 
 
-def _batches(turns: Iterable[Sequence[Entry]], encode: Encode, batch_bytes: int) -> Iterator[_Batch | Marker]:
+def _batches(turns: Iterable[Sequence[Written]], encode: Encode, batch_bytes: int) -> Iterator[_Batch]:
     batch = _Batch(None)
     for entries in turns:
         for producer, run in groupby(entries, _producer_of):
-            if isinstance(producer, Marker):
-                if batch.keys:
-                    yield batch
-                yield from (entry for entry in run if isinstance(entry, Marker))
-                batch = _Batch(None)
-                continue
             if batch.producer != producer:
                 if batch.keys:
                     yield batch
@@ -109,10 +100,8 @@ def _batches(turns: Iterable[Sequence[Entry]], encode: Encode, batch_bytes: int)
         yield batch
 
 
-def _producer_of(entry: Entry) -> TxnProducer | Marker | None:
-    if isinstance(entry, TransactionalRecord):
-        return entry.producer
-    return entry if isinstance(entry, Marker) else None
+def _producer_of(entry: Written) -> TxnProducer | None:
+    return entry.producer if isinstance(entry, TransactionalRecord) else None
 
 
 def _filled(

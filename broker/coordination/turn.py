@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from broker.coordination.record_log import Entry, TransactionalRecord, TxnProducer
+from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
 from penstock.errors import ApiError
+from penstock.record.batch import NO_PRODUCER_EPOCH
 from penstock.record.markers import Marker
 
 Ticket = Any
@@ -73,9 +74,11 @@ class Turn:
     state: Replays
     new_id: Callable[[], str]
     """A new member id, in Kafka's 22 characters of a UUID."""
-    records: list[Entry] = field(default_factory=list)
+    records: list[Written] = field(default_factory=list)
     """Keys and values, as classes of the topic's records; a value of None is a tombstone."""
     answers: list[tuple[Ticket, Any | ApiError]] = field(default_factory=list)
+    epoch_of: Callable[[int], int] = lambda producer_id: NO_PRODUCER_EPOCH
+    """The newest epoch of a producer in this log, which takes no record of a lower one; -1 if it is not known."""
 
     def write(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         """Take a record into the state, and keep it for the log; with a producer as part of its transaction."""
@@ -85,11 +88,6 @@ class Turn:
         else:
             self.state.replay(key, value, producer)
             self.records.append(TransactionalRecord(key, value, producer))
-
-    def write_marker(self, marker: Marker) -> None:
-        """End a producer's transaction in this log."""
-        self.state.replay_marker(marker)
-        self.records.append(marker)
 
     def answer(self, ticket: Ticket, answer: Any | ApiError) -> None:
         """Once for each ticket."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
@@ -24,6 +25,7 @@ from penstock.messages.groups.classic_protocol import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from penstock.record.markers import Marker
 
 GROUP = "orders"
 CLIENT = Client("app", "/10.0.0.1")
@@ -63,7 +65,11 @@ class ClassicGroupCore:
 
     # -- the shard's part ----------------------------------------------------------------------------------------------
 
-    def replay(self, key: Any, value: Any | None) -> None:
+    def replay_marker(self, marker: Marker) -> None:
+        raise NotImplementedError
+
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        assert producer is None
         assert isinstance(key, GroupMetadataKey)
         self.core.replay_group(key, value)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
@@ -19,6 +20,7 @@ from penstock.messages.groups.consumer_protocol import (
     ConsumerGroupHeartbeatResponse,
     TopicIdPartitions,
 )
+from penstock.record.markers import Marker
 
 REBALANCE_MS = 60_000
 CLIENT = Client("client", "/127.0.0.1")
@@ -103,7 +105,11 @@ class ConsumerShard:
         self.ids += 1
         return f"made-{self.ids}"
 
-    def replay(self, key: Any, value: Any | None) -> None:
+    def replay_marker(self, marker: Marker) -> None:
+        raise NotImplementedError
+
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
+        assert producer is None
         record = encode_group_record(key, value)
         self.log.append(record)
         decoded = decode_group_record(*record)

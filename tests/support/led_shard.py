@@ -53,8 +53,10 @@ class NumbersCore:
         self.waiting: list[Ticket] = []
         self.news: list[frozenset[str]] = []
         self.loads = 0
+        self.markers: list[Marker] = []
 
     def replay_marker(self, marker: Marker) -> None:
+        self.markers.append(marker)
         pending = self.pending.pop(TxnProducer(marker.producer_id, marker.producer_epoch), {})
         if marker.is_committed:
             self.numbers |= pending

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from penstock.errors import ApiError
+from penstock.errors import ApiError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -26,6 +27,8 @@ from penstock.messages.groups.offsets import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from penstock.record.markers import Marker
 from penstock.types import TopicPartition
 
 CLIENT = Client("client", "/127.0.0.1")
@@ -108,6 +111,9 @@ def _raised(error: ApiError | None) -> None:
         raise error
 
 
+Logged = tuple[bytes, bytes | None, TxnProducer | None] | Marker
+
+
 class OffsetsShard:
     """`Replays` of a test, and its driver."""
 
@@ -116,7 +122,9 @@ class OffsetsShard:
         self.groups = SomeGroups()
         self.config = GroupConfig(**config)
         self.now_ms = 5_000
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[Logged] = []
+        self.epochs: dict[int, int] = {}
+        """The last one of each producer that wrote."""
         self.portions = 0
         self._new()
 
@@ -124,24 +132,33 @@ class OffsetsShard:
         self.timers: Timers[Turn] = Timers()
         self.offsets = CommittedOffsets(self.config, self.groups, self.timers)
 
-    def replay(self, key: Any, value: Any | None) -> None:
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         record = encode_group_record(key, value)
-        self.log.append(record)
-        self._replay_bytes(record)
+        self.log.append((*record, producer))
+        self._replay_bytes(*self.log[-1])
 
-    def _replay_bytes(self, record: tuple[bytes, bytes | None]) -> None:
-        decoded = decode_group_record(*record)
+    def replay_marker(self, marker: Marker) -> None:
+        self.log.append(marker)
+        self.offsets.state.replay_end(marker.producer_id, marker.is_committed)
+
+    def _replay_bytes(self, key: bytes, value: bytes | None, producer: TxnProducer | None) -> None:
+        decoded = decode_group_record(key, value)
         assert decoded is not None
-        self.offsets.state.replays[type(decoded[0])](*decoded)
+        if producer is None:
+            self.offsets.state.replays[type(decoded[0])](*decoded)
+        else:
+            self.offsets.state.replay_pending(producer.producer_id, *decoded)
 
     def reload(self, compacted: bool = False) -> None:
         """Another broker leads: it has the log alone."""
-        last = {key: number for number, (key, _) in enumerate(self.log)}
         if compacted:
-            self.log = [(k, v) for n, (k, v) in enumerate(self.log) if last[k] == n and v is not None]
+            self.log = compacted_log(self.log)
         self._new()
-        for record in self.log:
-            self._replay_bytes(record)
+        for one in self.log:
+            if isinstance(one, Marker):
+                self.offsets.state.replay_end(one.producer_id, one.is_committed)
+            else:
+                self._replay_bytes(*one)
         self.offsets.loaded(self.turn())
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -151,7 +168,9 @@ class OffsetsShard:
         return T0_MS + self.now_ms
 
     def turn(self) -> Turn:
-        return Turn(self.now_ms, self.wall_ms, self.topics, self, lambda: "id")
+        return Turn(
+            self.now_ms, self.wall_ms, self.topics, self, lambda: "id", epoch_of=lambda one: self.epochs.get(one, -1)
+        )
 
     def pass_time(self, ms: int) -> None:
         end_ms = self.now_ms + ms
@@ -191,8 +210,36 @@ class OffsetsShard:
         assert [result.partition for result in answer.partitions] == [one.partition for one in partitions]
         return errors(answer)
 
-    def fetch_group(self, group: OffsetFetchGroup) -> Any:
-        answer = self.send(OffsetFetchRequest((group,)))
+    def pend(
+        self, group_id: str, producer_id: int, offsets: dict[str, int], epoch: int = 0, **request: Any
+    ) -> list[type[ApiError] | None]:
+        """Commits of a transaction; the error of each."""
+        names = ("leader_epoch", "metadata", "topic_id")
+        one = {name: request.pop(name) for name in names if name in request}
+        partitions = tuple(OffsetCommitPartition(place(text), offset, **one) for text, offset in offsets.items())
+        answer = self.send(TxnOffsetCommitRequest("tx", group_id, producer_id, epoch, partitions, **request))
+        assert isinstance(answer, TxnOffsetCommitResponse)
+        assert [result.partition for result in answer.partitions] == [one.partition for one in partitions]
+        self.epochs[producer_id] = epoch
+        return errors(answer)
+
+    def end(self, producer_id: int, is_committed: bool = True, epoch: int = 0) -> None:
+        """The transaction has ended, as its marker says."""
+        self.replay_marker(Marker(producer_id, epoch, is_committed, 1))
+        self.epochs[producer_id] = epoch
+
+    def unstable(self, group_id: str, *places: str) -> set[str]:
+        """The places of which no stable offset is told; of all that are told, without any."""
+        group = OffsetFetchGroup(group_id, tuple(map(place, places)), all_partitions=not places)
+        found = self.fetch_group(group, require_stable=True)
+        return {
+            f"{result.partition.topic}:{result.partition.partition}"
+            for result in found.partitions
+            if isinstance(result.error, UnstableOffsetCommitError)
+        }
+
+    def fetch_group(self, group: OffsetFetchGroup, require_stable: bool = False) -> Any:
+        answer = self.send(OffsetFetchRequest((group,), require_stable))
         assert isinstance(answer, OffsetFetchResponse)
         (found,) = answer.groups
         return found
@@ -210,6 +257,32 @@ class OffsetsShard:
         assert isinstance(answer, OffsetDeleteResponse)
         assert [result.partition for result in answer.partitions] == list(map(place, places))
         return errors(answer)
+
+
+def compacted_log(log: list[Logged]) -> list[Logged]:
+    """The log as its cleaner leaves it: up to the first offset of a transaction that is open, of each key the last
+    record that counts, and no tombstone; the markers stay."""
+    first: dict[int, int] = {}
+    decided: dict[int, bool] = {}
+    of_key: dict[bytes, int] = {}
+    for number, one in enumerate(log):
+        if isinstance(one, Marker):
+            first.pop(one.producer_id, None)
+        elif one[2] is not None:
+            first.setdefault(one[2].producer_id, number)
+    end = min(first.values(), default=len(log))
+    for number in reversed(range(end)):
+        one = log[number]
+        if isinstance(one, Marker):
+            decided[one.producer_id] = one.is_committed
+        elif one[2] is None or one[1] is None or decided.get(one[2].producer_id, False):
+            of_key.setdefault(one[0], number)
+    kept = set(of_key.values())
+    return [
+        one
+        for number, one in enumerate(log)
+        if number >= end or isinstance(one, Marker) or (number in kept and one[1] is not None)
+    ]
 
 
 def place(text: str) -> TopicPartition:

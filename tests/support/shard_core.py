@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.coordination.record_log import TransactionalRecord, TxnProducer
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
@@ -24,7 +25,9 @@ from penstock.messages.groups.classic_protocol import (
 )
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest
+from penstock.record.markers import Marker
 from penstock.types import TopicPartition
+from tests.support.offsets_shard import Logged
 
 CLIENT = Client("app", "/10.0.0.1")
 WALL_MS = 1_700_000_000_000
@@ -59,7 +62,8 @@ class ShardCore:
     def __init__(self, config: GroupConfig | None = None, bytes_max: int = 1 << 30) -> None:
         self.config, self.topics = config or GroupConfig(), Topics("t", "u")
         self.memory, self.totals = GroupMemory(bytes_max), GroupTotals()
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[Logged] = []
+        self.epochs: dict[int, int] = {}
         self.answers: dict[int, Any] = {}
         self.now_ms, self._ids = 0, 0
         self.shard = Shard(self.config, self.memory, self.totals)
@@ -70,10 +74,24 @@ class ShardCore:
         return f"member-{self._ids}".ljust(22, "A")
 
     def turn(self) -> Turn:
-        return Turn(self.now_ms, WALL_MS + self.now_ms, self.topics, self.shard, self._new_id)
+        wall_ms, epochs = WALL_MS + self.now_ms, self.epochs
+        return Turn(
+            self.now_ms, wall_ms, self.topics, self.shard, self._new_id, epoch_of=lambda one: epochs.get(one, -1)
+        )
+
+    def end_transaction(self, producer: TxnProducer, is_committed: bool = True) -> None:
+        """Its marker, which has the next epoch."""
+        marker = Marker(producer.producer_id, producer.producer_epoch + 1, is_committed, 1)
+        self.shard.replay_marker(marker)
+        self.log.append(marker)
+        self.epochs[producer.producer_id] = marker.producer_epoch
 
     def done(self, turn: Turn) -> None:
-        self.log += [encode_group_record(*record) for record in turn.records]
+        for record in turn.records:
+            producer = record.producer if isinstance(record, TransactionalRecord) else None
+            self.log.append((*encode_group_record(record[0], record[1]), producer))
+            if producer is not None:
+                self.epochs[producer.producer_id] = producer.producer_epoch
         for ticket, answer in turn.answers:
             assert ticket not in self.answers, f"ticket {ticket} is answered twice"
             self.answers[ticket] = answer
@@ -111,10 +129,13 @@ class ShardCore:
         """Another shard, loaded from the log; this core goes on with it."""
         self.shard.unloaded()
         self.shard = Shard(self.config, self.memory, self.totals)
-        for key, value in self.log:
-            record = decode_group_record(key, value)
+        for one in self.log:
+            if isinstance(one, Marker):
+                self.shard.replay_marker(one)
+                continue
+            record = decode_group_record(*one[:2])
             assert record is not None
-            self.shard.replay(*record)
+            self.shard.replay(*record, one[2])
         self._load(self.shard)
         return self.shard
 

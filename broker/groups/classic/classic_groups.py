@@ -30,6 +30,7 @@ from penstock.messages.groups.classic_protocol import (
 )
 from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType
 from penstock.messages.groups.offsets import OffsetCommitRequest
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class ClassicGroups:
@@ -114,6 +115,9 @@ class ClassicGroups:
 
     def check_commit(self, turn: Turn, group: ClassicGroup, request: OffsetCommitRequest) -> None:
         self._presence.check_commit(turn, group, request)
+
+    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
+        self._presence.check_transactional_commit(group, request)
 
     def described(self, group: ClassicGroup) -> DescribedGroup:
         """A group that rebalances has no protocol to tell yet."""

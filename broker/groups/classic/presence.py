@@ -17,6 +17,7 @@ from penstock.messages.groups.classic_protocol import (
     LeftMember,
 )
 from penstock.messages.groups.offsets import OffsetCommitRequest
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class Presence:
@@ -74,6 +75,14 @@ class Presence:
         if group.state is GroupState.COMPLETING_REBALANCE:
             raise RebalanceInProgressError(f"group {group.group_id} rebalances: commit when it has assigned")
         self._rounds.restart_session(turn, group, member)
+
+    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
+        """The exact error if the member that is named may not commit by a transaction. It may while the group
+        rebalances, and the commit is no sign of life: it comes from a producer."""
+        if request.member_epoch < 0 and group.state is GroupState.EMPTY:
+            return
+        group.member(request.member_id, request.group_instance_id or None)
+        check_generation(group, request.member_epoch)
 
     def _found(self, group_id: str) -> ClassicGroup:
         if (group := self._rounds.find(group_id)) is None:

@@ -12,6 +12,7 @@ from broker.groups.consumer.member import Member
 from broker.groups.consumer.membership import member_of
 from penstock.errors import IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchGroup
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: KnownTopics) -> None:
@@ -31,6 +32,18 @@ def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: Kno
         given = member.epoch_of(_topic_id(partition, topics), partition.partition.partition)
         if given is None or given > request.member_epoch:
             raise stale
+
+
+def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
+    """A named member's commit by a transaction: in its very epoch. The error is the one that producers know."""
+    if request.member_epoch < 0 and not group.members:
+        return
+    member = member_of(group, request.member_id)
+    if request.member_epoch != member.epoch:
+        raise IllegalGenerationError(
+            f"member {member.member_id} is in epoch {member.epoch}, and not in {request.member_epoch}: abort the"
+            " transaction, and commit in the member's present epoch"
+        )
 
 
 def check_fetch(group: ConsumerGroup, request: OffsetFetchGroup) -> None:

@@ -32,6 +32,7 @@ from penstock.messages.groups.consumer_protocol import (
 )
 from penstock.messages.groups.listing import DescribedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class ConsumerGroups:
@@ -79,6 +80,9 @@ class ConsumerGroups:
 
     def check_commit(self, turn: Turn, group: ConsumerGroup, request: OffsetCommitRequest) -> None:
         commit_checks.check_commit(group, request, turn.topics)
+
+    def check_transactional_commit(self, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
+        commit_checks.check_transactional_commit(group, request)
 
     def check_fetch(self, turn: Turn, group: ConsumerGroup, request: OffsetFetchGroup) -> None:
         commit_checks.check_fetch(group, request)

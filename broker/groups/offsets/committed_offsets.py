@@ -13,7 +13,9 @@ from broker.groups.offsets.fetches import OffsetFetches
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState, OffsetStatistics
 from broker.groups.offsets.sweep import OffsetSweep
+from broker.groups.offsets.transactional_commits import TransactionalCommits
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class CommittedOffsets:
@@ -25,6 +27,7 @@ class CommittedOffsets:
         self._sweep = OffsetSweep(config, self.state, groups, timers)
         self.handlers: Handlers = {
             OffsetCommitRequest: OffsetCommits(config, self.state, groups).commit,
+            TxnOffsetCommitRequest: TransactionalCommits(config, self.state, groups).commit,
             OffsetFetchRequest: OffsetFetches(self.state, groups).fetch,
             OffsetDeleteRequest: self._deletions.delete,
         }

@@ -1,4 +1,7 @@
-"""OffsetDelete, and the offsets of a group that is deleted: tombstones."""
+"""OffsetDelete, and the offsets of a group that is deleted: tombstones.
+
+One of an offset that waits for its transaction makes it wait no more: the transaction commits nothing there then.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +44,15 @@ class OffsetDeletions:
                 results.append(OffsetDeleteResult(place))
                 chosen[place] = None
         for place in chosen:
-            if self._state.get(group_id, place.topic, place.partition) is not None:
+            is_committed = self._state.get(group_id, place.topic, place.partition) is not None
+            if is_committed or self._state.pending.has(group_id, place):
                 turn.write(OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition), None)
         turn.answer(ticket, OffsetDeleteResponse(tuple(results)))
 
     def delete_all(self, turn: Turn, group_id: str) -> None:
         """Tombstones for all offsets of a group that is deleted."""
-        for place, _ in self._state.of_group(group_id):
+        committed = (place for place, _ in self._state.of_group(group_id))
+        for place in dict.fromkeys((*committed, *self._state.pending.places_of(group_id))):
             turn.write(OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition), None)
 
     def __repr__(self) -> str:

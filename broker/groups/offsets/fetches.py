@@ -1,5 +1,8 @@
 """OffsetFetch: the offsets that groups have committed.
 
+An offset that waits for its transaction is not told. Where one waits, the committed one may change at any moment: who
+asks for stable offsets gets UNSTABLE_OFFSET_COMMIT there, and asks again (KIP-447).
+
 A partition of which the group has committed nothing has offset -1, and no error; so has a group that there is not. The
 offset of a topic that was deleted is not told, nor given to a topic that was made anew under the name.
 """
@@ -11,7 +14,7 @@ from broker.groups.offsets.known_partitions import KnownPartitions
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.topic_offsets import StoredOffset
-from penstock.errors import ApiError
+from penstock.errors import ApiError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import (
     GroupOffsets,
     OffsetFetchGroup,
@@ -30,11 +33,11 @@ class OffsetFetches:
         self._groups = groups
 
     def fetch(self, turn: Turn, ticket: Ticket, request: OffsetFetchRequest, client: Client) -> None:
-        """`require_stable` refuses nothing: no offset waits for its transaction yet (offsets_state.py)."""
-        known = KnownPartitions(turn.topics)
-        turn.answer(ticket, OffsetFetchResponse(tuple(self._of_group(turn, group, known) for group in request.groups)))
+        known, is_stable = KnownPartitions(turn.topics), request.require_stable
+        told = (self._of_group(turn, group, known, is_stable) for group in request.groups)
+        turn.answer(ticket, OffsetFetchResponse(tuple(told)))
 
-    def _of_group(self, turn: Turn, group: OffsetFetchGroup, known: KnownPartitions) -> GroupOffsets:
+    def _of_group(self, turn: Turn, group: OffsetFetchGroup, known: KnownPartitions, is_stable: bool) -> GroupOffsets:
         group_id = group.group_id
         try:
             if self._groups.knows(group_id):
@@ -43,16 +46,29 @@ class OffsetFetches:
             return GroupOffsets(group_id, error)
         if group.all_partitions:
             everything = self._state.of_group(group_id)
-            told = [_told(place, one) for place, one in everything if _is_of_topic(place.topic, one, known)]
+            told = [
+                self._unstable(group_id, place, is_stable) or _told(place, one)
+                for place, one in everything
+                if _is_of_topic(place.topic, one, known)
+            ]
             return GroupOffsets(group_id, partitions=tuple(told))
         results = []
         for place in group.partitions:
             committed = self._state.get(group_id, place.topic, place.partition)
-            if committed is None or not _is_of_topic(place.topic, committed, known):
+            if (unstable := self._unstable(group_id, place, is_stable)) is not None:
+                results.append(unstable)
+            elif committed is None or not _is_of_topic(place.topic, committed, known):
                 results.append(OffsetFetchResult(place))
             else:
                 results.append(_told(place, committed))
         return GroupOffsets(group_id, partitions=tuple(results))
+
+    def _unstable(self, group_id: str, place: TopicPartition, is_stable: bool) -> OffsetFetchResult | None:
+        """The refusal of an offset that may change at any moment, where a stable one is wanted."""
+        if not is_stable or not self._state.pending.has(group_id, place):
+            return None
+        why = f"a transaction commits the offset of {place} in group {group_id}, and is not decided yet"
+        return OffsetFetchResult(place, UnstableOffsetCommitError(why))
 
     def __repr__(self) -> str:
         return f"OffsetFetches({self._state!r})"

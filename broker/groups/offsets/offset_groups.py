@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from broker.coordination.turn import Turn
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class OffsetExpiry(NamedTuple):
@@ -32,6 +33,10 @@ class OffsetGroups(Protocol):
 
     def check_commit(self, turn: Turn, request: OffsetCommitRequest) -> None:
         """Raises the error with which this commit is refused as a whole."""
+        ...
+
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+        """The same, of a commit by a transaction."""
         ...
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:

@@ -1,11 +1,8 @@
 """The committed offsets of the groups of one shard, as its records say.
 
-`replay` is the only way in: of what was just decided, and of what the log holds. Not here: decisions (commits.py and
-the other modules of this room), and the members of groups.
-
-Transactions: an offset that a transaction commits will wait beside these until the transaction is decided, by producer
-id; `OffsetFetchRequest.require_stable` will refuse what waits (KIP-447). Nothing of it exists yet, and
-`records/record_log.py` leaves such records out.
+Records and markers are the only way in: those just decided, and those of the log. An offset that a transaction commits
+waits in `pending` until the marker of its producer comes. Not here: decisions (commits.py and the other modules of this
+room), and the members of groups.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
 
+from broker.groups.offsets.pending_offsets import PendingOffsets
 from broker.groups.offsets.topic_offsets import TOPIC_BYTES, StoredOffset, TopicOffsets
 from broker.groups.records.offset_records import (
     LegacyOffsetCommitKey,
@@ -31,11 +29,12 @@ _NO_TOPICS: Final[Mapping[str, TopicOffsets]] = {}
 
 @dataclass(frozen=True, slots=True)
 class OffsetStatistics:
-    """`memory_bytes` is an estimate."""
+    """`memory_bytes` is an estimate. `groups` are those with committed offsets."""
 
     groups: int
     offsets: int
     memory_bytes: int
+    pending: int = 0
 
 
 class GroupOffsetsState:
@@ -45,6 +44,7 @@ class GroupOffsetsState:
         self._groups: dict[str, dict[str, TopicOffsets]] = {}
         self._offsets = 0
         self._bytes = 0
+        self.pending = PendingOffsets()
         self.replays: Mapping[type, Callable[[Any, Any], None]] = {
             OffsetCommitKey: self.replay_offset,
             LegacyOffsetCommitKey: self.replay_legacy,
@@ -57,7 +57,7 @@ class GroupOffsetsState:
         if value is None:
             self._remove(key.group, key.topic, key.partition)
         else:
-            self._put(key.group, key.topic, key.partition, value)
+            self._commit(key.group, key.topic, key.partition, value)
 
     def replay_legacy(self, key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None) -> None:
         """A record of Kafka before 0.9, which means the same."""
@@ -65,7 +65,31 @@ class GroupOffsetsState:
             self._remove(key.group, key.topic, key.partition)
             return
         now = OffsetCommitValue(offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp)
-        self._put(key.group, key.topic, key.partition, now)
+        self._commit(key.group, key.topic, key.partition, now)
+
+    def replay_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """A record of a transaction. A tombstone waits for nothing, as in Kafka."""
+        if value is None:
+            self._remove(key.group, key.topic, key.partition)
+        else:
+            self.pending.put(producer_id, key.group, TopicPartition(key.topic, key.partition), value)
+
+    def replay_end(self, producer_id: int, is_committed: bool) -> int:
+        """A marker: the transaction of this producer has ended. The number of offsets that it has committed."""
+        decided = self.pending.decide(producer_id)
+        if not is_committed:
+            return 0
+        for one in decided:
+            self._commit(one.group_id, *one.place, one.value, one.order)
+        return len(decided)
+
+    def _commit(
+        self, group_id: str, topic: str, partition: int, value: OffsetCommitValue, order: int | None = None
+    ) -> None:
+        """`order`: of one that has waited; those that came after it wait on."""
+        if self.pending:
+            self.pending.replaced(group_id, TopicPartition(topic, partition), order)
+        self._put(group_id, topic, partition, value)
 
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         topics = self._groups.get(group_id)
@@ -81,6 +105,8 @@ class GroupOffsetsState:
         self._offsets += len(offsets) - before
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
+        if self.pending:
+            self.pending.forget(group_id, TopicPartition(topic, partition))
         topics = self._groups.get(group_id, {})
         offsets = topics.get(topic)
         if offsets is None:
@@ -110,18 +136,27 @@ class GroupOffsetsState:
     def topics_of(self, group_id: str) -> Mapping[str, TopicOffsets]:
         return self._groups.get(group_id, _NO_TOPICS)
 
+    def names_of(self, group_id: str) -> Iterable[str]:
+        """The topics in which the group has offsets, committed or pending."""
+        topics = self._groups.get(group_id, _NO_TOPICS).keys()
+        if group_id not in self.pending:
+            return topics
+        return dict.fromkeys((*topics, *(place.topic for place in self.pending.places_of(group_id))))
+
     def count_of(self, group_id: str) -> int:
         return sum(map(len, self._groups.get(group_id, _NO_TOPICS).values()))
 
     def group_ids(self) -> Iterable[str]:
-        """The groups that have offsets; with or without members."""
-        return self._groups.keys()
+        """The groups that have offsets, committed or pending; with or without members."""
+        return dict.fromkeys((*self._groups, *self.pending.group_ids())) if self.pending else self._groups.keys()
 
     def __contains__(self, group_id: object) -> bool:
-        return group_id in self._groups
+        return group_id in self._groups or group_id in self.pending
 
     def statistics(self) -> OffsetStatistics:
-        return OffsetStatistics(len(self._groups), self._offsets, self._bytes)
+        return OffsetStatistics(
+            len(self._groups), self._offsets, self._bytes + self.pending.bytes, pending=len(self.pending)
+        )
 
     def __repr__(self) -> str:
         return f"GroupOffsetsState({len(self._groups)} groups, {self._offsets} offsets)"

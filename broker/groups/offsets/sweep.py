@@ -5,7 +5,8 @@ answering meanwhile. Passes for expiry come every offsets.retention.check.interv
 they changed, and after loading: the image of the metadata that made this broker the leader is at least as new as any
 by which an earlier leader took a commit, so a topic that is not in it was deleted.
 
-A group that has no members when its last offset is gone is deleted in the pass for expiry.
+A group that has no members when its last offset is gone is deleted in the pass for expiry. Where an offset waits for
+its transaction, nothing expires, and its group is kept; the deletion of its topic ends its waiting, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.topic_offsets import StoredOffset
 from broker.groups.records.offset_records import OffsetCommitKey
-from penstock.types import NO_TIMESTAMP
+from penstock.types import NO_TIMESTAMP, TopicPartition
 
 _EXPIRY: Final = ("offsets", "expiry")
 _PORTION: Final = ("offsets", "portion")
@@ -60,7 +61,7 @@ class OffsetSweep:
 
     def loaded(self, turn: Turn) -> None:
         """Begin to look: the state is that of the whole log."""
-        self._changed |= {topic for group_id in self._state.group_ids() for topic in self._state.topics_of(group_id)}
+        self._changed |= {topic for group_id in self._state.group_ids() for topic in self._state.names_of(group_id)}
         self._begin(turn)
         self._set_expiry(turn)
 
@@ -95,7 +96,7 @@ class OffsetSweep:
 
     def _places(self, group_ids: list[str], names: frozenset[str] | None) -> Iterator[tuple[str, str | None]]:
         for group_id in group_ids:
-            topics = self._state.topics_of(group_id).keys()
+            topics = self._state.names_of(group_id)
             for topic in list(topics) if names is None else [name for name in topics if name in names]:
                 yield group_id, topic
             yield group_id, None
@@ -120,20 +121,40 @@ class OffsetSweep:
 
     def _visit(self, turn: Turn, group_id: str, topic: str, expires: bool) -> int:
         """Tombstones of the offsets in one topic of one group; what it cost."""
+        facts = turn.topics.by_name(topic)
+        cost = self._visit_pending(turn, group_id, topic, facts) if group_id in self._state.pending else 0
         offsets = self._state.topics_of(group_id).get(topic)
         if offsets is None:
-            return 1
-        facts = turn.topics.by_name(topic)
+            return cost + 1
         expiry = self._expiry_of(turn, group_id, topic) if expires else None
         if expiry is None and facts is not None and not offsets.has_other_id(facts.topic_id):
-            return 1
-        cost = len(offsets)
+            return cost + 1
+        cost += len(offsets)
         for partition, committed in offsets.items():
-            if _is_gone(committed, facts) or (expiry is not None and self._is_expired(turn, committed, expiry)):
-                turn.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
-                self.removed += 1
+            if self._state.pending.has(group_id, TopicPartition(topic, partition)):
+                continue
+            is_gone = _is_of_another(committed.topic_id, facts)
+            if is_gone or (expiry is not None and self._is_expired(turn, committed, expiry)):
+                self._remove(turn, group_id, topic, partition)
                 cost += _TOMBSTONE_COST
         return cost
+
+    def _visit_pending(self, turn: Turn, group_id: str, topic: str, facts: TopicFacts | None) -> int:
+        """The places where an offset waits: nothing expires there, but that of a deleted topic need not wait."""
+        state, cost = self._state, 0
+        for place in [one for one in state.pending.places_of(group_id) if one.topic == topic]:
+            committed = state.get(group_id, *place)
+            ids = [one.topic_id for one in state.pending.values_at(group_id, place)]
+            ids += [committed.topic_id] if committed is not None else []
+            cost += 1
+            if facts is None or (ids and all(_is_of_another(one, facts) for one in ids)):
+                self._remove(turn, group_id, *place)
+                cost += _TOMBSTONE_COST
+        return cost
+
+    def _remove(self, turn: Turn, group_id: str, topic: str, partition: int) -> None:
+        turn.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+        self.removed += 1
 
     def _end_group(self, turn: Turn, group_id: str) -> None:
         """After its topics."""
@@ -165,5 +186,6 @@ class OffsetSweep:
         return f"OffsetSweep({'at work' if self._pass else 'idle'}, {len(self._changed)} topics wait)"
 
 
-def _is_gone(committed: StoredOffset, facts: TopicFacts | None) -> bool:
-    return facts is None or committed.topic_id not in ("", facts.topic_id)
+def _is_of_another(topic_id: str, facts: TopicFacts | None) -> bool:
+    """True if the topic that has the name now is another one than that of the offset, or there is none."""
+    return facts is None or topic_id not in ("", facts.topic_id)

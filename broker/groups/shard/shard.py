@@ -53,6 +53,7 @@ from penstock.messages.groups.listing import (
     ListGroupsResponse,
 )
 from penstock.messages.groups.offsets import OffsetCommitRequest
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.record.markers import Marker
 
 LOADED_GROUPS: Final = 100
@@ -101,20 +102,25 @@ class Shard:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    def replay_marker(self, marker: Marker) -> None:
-        """Offsets that transactions commit are not kept yet, so their markers end nothing."""
-
     def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
-        """Take a record into the state: of a decision, or of the log. Those of transactions are not kept yet."""
-        if producer is not None:
-            return
+        """Take a record into the state: of a decision, or of the log."""
         kind = type(key)
-        self._replays[kind](key, value)
         if kind is OffsetCommitKey:
-            self._commits += self._is_loaded and value is not None
-        else:
-            self._sizes.replay(key, value)
-            self._epochs += self._is_loaded and kind is ConsumerGroupMetadataKey and value is not None
+            if producer is None:
+                self.offsets.state.replay_offset(key, value)
+                self._commits += self._is_loaded and value is not None
+            else:
+                self.offsets.state.replay_pending(producer.producer_id, key, value)
+            return
+        self._replays[kind](key, value)
+        self._sizes.replay(key, value)
+        self._epochs += self._is_loaded and kind is ConsumerGroupMetadataKey and value is not None
+
+    def replay_marker(self, marker: Marker) -> None:
+        """A transaction has ended: its offsets count from now on, or are forgotten."""
+        committed = self.offsets.state.replay_end(marker.producer_id, marker.is_committed)
+        if self._is_loaded:
+            self._commits += committed
 
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
         """The state is whole: members have their timers, and offsets that nobody needs are looked for. In steps of some
@@ -166,7 +172,7 @@ class Shard:
 
     def _adds(self, request: Any) -> bool:
         """True if the request may add a group, or a member to one, or make a member larger."""
-        if isinstance(request, OffsetCommitRequest):
+        if isinstance(request, OffsetCommitRequest | TxnOffsetCommitRequest):
             return request.group_id not in self.groups and request.group_id not in self.offsets.state
         if not isinstance(request, (JoinGroupRequest, ConsumerGroupHeartbeatRequest)):
             return False

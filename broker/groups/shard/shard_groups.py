@@ -20,6 +20,7 @@ from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from penstock.errors import NonEmptyGroupError
 from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.types import NO_TIMESTAMP
 
 
@@ -45,6 +46,16 @@ class ShardGroups:
             self._consumer.check_commit(turn, group, request)
         else:
             self._classic.check_commit(turn, group, request)
+
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+        """Without a member nothing is checked, whoever is in the group."""
+        if request.member_epoch < 0 and not request.member_id and not request.group_instance_id:
+            return
+        group = self._groups[request.group_id]
+        if isinstance(group, ConsumerGroup):
+            self._consumer.check_transactional_commit(group, request)
+        else:
+            self._classic.check_transactional_commit(group, request)
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:
         """Anybody may read the offsets of a classic group, as in Kafka."""

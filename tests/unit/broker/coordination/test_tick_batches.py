@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.coordination.record_log import Entry, StateRecord, TransactionalRecord, TxnProducer
+from broker.coordination.record_log import StateRecord, TransactionalRecord, TxnProducer, Written
 from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import encode_group_record
@@ -14,7 +14,7 @@ from broker.groups.records.record_log import read_group_records
 from penstock.errors import InvariantViolation
 from penstock.record.batch import iter_headers
 from penstock.record.codecs import Codec
-from penstock.record.markers import Marker, read_marker
+from penstock.record.markers import Marker
 
 NOW_MS = 1_700_000_000_000
 
@@ -24,7 +24,7 @@ def record(name: str, text: int = 0) -> StateRecord:
 
 
 def made(
-    turns: Sequence[Sequence[Entry]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
+    turns: Sequence[Sequence[Written]], batch: int = 1_000, append: int = 1 << 20, codec: Codec = Codec.NONE
 ) -> list[bytes]:
     return tick_batches(turns, encode_group_record, NOW_MS, TickLimits(batch, append, codec))
 
@@ -79,14 +79,13 @@ def transactional(name: str, producer: TxnProducer, text: int = 0) -> Transactio
     return TransactionalRecord(*record(name, text), producer)
 
 
-def test_records_of_a_transaction_and_markers_keep_their_order_each_in_its_own_append() -> None:
+def test_records_of_transactions_keep_their_order_each_in_an_append_of_its_own() -> None:
     one, two = TxnProducer(7, 0), TxnProducer(8, 3)
-    commit, abort = Marker(7, 0, True, 5), Marker(8, 4, False, 5)
-    turns: list[list[Entry]] = [
+    turns: list[list[Written]] = [
         [record("a")],
         [record("b"), transactional("c", one), transactional("d", one)],
         [transactional("e", one), transactional("f", two)],
-        [commit, abort, abort, record("g")],
+        [record("g")],
     ]
     appends = made(turns)
     heads = [[header for _, header in iter_headers(append)] for append in appends]
@@ -94,18 +93,15 @@ def test_records_of_a_transaction_and_markers_keep_their_order_each_in_its_own_a
         [(-1, False, False)],
         [(7, True, False)],
         [(8, True, False)],
-        [(7, True, True)],
-        [(8, True, True)],
-        [(8, True, True)],
         [(-1, False, False)],
     ]
     assert {head.base_sequence for of_one in heads for head in of_one} == {-1}
-    assert [read_marker(append) for append in appends[3:6]] == [commit, abort, abort]
-    read = [read_group_records(append, 0).records for append in appends[:3]]
+    read = [read_group_records(append, 0).records for append in appends]
     assert [[(entry[0].group, *entry[2:]) for entry in of_one if not isinstance(entry, Marker)] for of_one in read] == [
         [("a",), ("b",)],
         [("c", one), ("d", one), ("e", one)],
         [("f", two)],
+        [("g",)],
     ]
 
 

@@ -5,17 +5,12 @@ from random import Random
 import pytest
 
 from broker.coordination.record_codec import MalformedRecordError, RecordType
-from broker.coordination.record_log import Entry, TransactionalRecord, TxnProducer
-from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import RECORD_TYPES, decode_group_record, encode_group_record, encoded_size
 from broker.groups.records.record_log import read_group_records
 from broker.kafka_codec.primitives import EncodeError
 from penstock.base_error import InvariantViolation
-from penstock.record.batch import iter_headers, set_placement
 from penstock.record.builder import build_batch
-from penstock.record.codecs import Codec
-from penstock.record.markers import Marker
 from tests.support.group_log import written_batches
 from tests.support.kafka_messages import drawn
 
@@ -90,30 +85,6 @@ def test_a_type_that_is_not_known_is_no_error_and_counted(number: int) -> None:
     batch = build_batch([b"\0\0", ours[1]], keys=[key, ours[0]], timestamps_ms=1)
     found = read_group_records(batch, 0)
     assert (found.records, found.unknown, found.next_offset) == ([(KEY, None)], 1, 2)
-
-
-def test_a_transactions_offsets_and_its_marker_keep_their_places_among_others() -> None:
-    producer, end = TxnProducer(7, 0), Marker(7, 0, True, 3)
-    turns: list[list[Entry]] = [
-        [(KEY, OffsetCommitValue(offset=1)), (KEY, OffsetCommitValue(offset=2))],
-        [TransactionalRecord(KEY, OffsetCommitValue(offset=3), producer)],
-        [(KEY, OffsetCommitValue(offset=4))],
-        [end, (KEY, OffsetCommitValue(offset=5))],
-    ]
-    log = bytearray(b"".join(tick_batches(turns, encode_group_record, 1, TickLimits(1_000, 10_000, Codec.NONE))))
-    end_offset = 0
-    for at, header in list(iter_headers(log)):
-        set_placement(log, at, end_offset, 0)
-        end_offset += header.record_count
-    found = read_group_records(log, 0)
-    assert [entry if isinstance(entry, Marker) else (entry[1].offset, *entry[2:]) for entry in found.records] == [
-        (2,),
-        (3, producer),
-        (4,),
-        end,
-        (5,),
-    ]
-    assert (found.read, found.transactional, found.next_offset) == (5, 2, 6)
 
 
 def test_a_control_batch_that_is_no_marker_is_passed_over() -> None:
