@@ -6,10 +6,12 @@ announce 2^31 records, or an unpacked size that no reader takes. These must hold
     records       as many as offsets, one at least; each takes 7 bytes of the body, or of its largest unpacked size
     compression   the body begins as the codec's streams do, and announces no more than readers unpack
     attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are a
-                  coordinator's (control), the cleaner's (delete horizon), not supported yet (transactional) or unknown
+                  coordinator's (control), the cleaner's (delete horizon), a producer's with an id (transactional) or
+                  unknown
     producer id,  the id is -1, and the others mean nothing (some clients count sequences without an id), or none of
-    epoch,        them is negative (an idempotent producer; for the log see `producer_state.py`). A coordinator's
-    sequence      control batch has no sequence: it may end a producer's transaction, and is no batch of that producer's
+    epoch,        them is negative (an idempotent producer; for the log see `producer_rules.py`). A coordinator's
+    sequence      control batch has no sequence: it may end a producer's transaction, and is no batch of it.
+                  A coordinator's transactional batch has none either
 
 For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
 records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
@@ -64,14 +66,14 @@ def check_produced_batch(
         or header.producer_epoch != NO_PRODUCER_EPOCH
         or header.base_sequence != NO_SEQUENCE
     ):
-        if header.is_control and origin is COORDINATOR:
-            _check_marker(header, at)
+        if origin is COORDINATOR and header.attributes & (CONTROL_BIT | TRANSACTIONAL_BIT):
+            _check_unnumbered(header, at)
         elif header.producer_id != NO_PRODUCER_ID:
             _check_producer(header, at, len(records))
     attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
     if attributes:
         if attributes & ~CODEC_MASK:
-            _check_attributes(attributes, at, stamps=stamps, origin=origin)
+            _check_attributes(header, at, stamps=stamps, origin=origin)
         _check_body(attributes & CODEC_MASK, records, at, at + header.size_bytes)
         room_bytes = _room(attributes & CODEC_MASK, room_bytes)
     fault = room_fault(header.record_count, room_bytes)
@@ -116,11 +118,12 @@ def _check_producer(header: BatchHeader, at: int, size_bytes: int) -> None:
         )
 
 
-def _check_marker(header: BatchHeader, at: int) -> None:
+def _check_unnumbered(header: BatchHeader, at: int) -> None:
     producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
     if sequence != NO_SEQUENCE or producer_id < 0 or epoch < 0:
+        kind = "control" if header.is_control else "transactional"
         raise InvalidRecordError(
-            f"the control batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: the "
+            f"the {kind} batch at byte {at} has producer id {producer_id}, epoch {epoch} and sequence {sequence}: the "
             "sequence must be -1, and the others both -1 or both not negative"
         )
 
@@ -145,15 +148,15 @@ def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:
         )
 
 
-def _check_attributes(attributes: int, at: int, *, stamps: bool, origin: AppendOrigin) -> None:
-    what = f"the batch at byte {at}"
+def _check_attributes(header: BatchHeader, at: int, *, stamps: bool, origin: AppendOrigin) -> None:
+    what, attributes = f"the batch at byte {at}", header.attributes
     is_control = bool(attributes & CONTROL_BIT)
     if is_control and origin is not COORDINATOR:
         raise InvalidRecordError(f"{what} is a control batch; clients may not write them")
     if attributes & DELETE_HORIZON_BIT:
         raise InvalidRecordError(f"{what} has a delete horizon (attribute bit 6); only the log cleaner sets it")
-    if attributes & TRANSACTIONAL_BIT and not is_control:
-        raise InvalidRecordError(f"{what} is transactional (attribute bit 4); transactions are not supported yet")
+    if attributes & TRANSACTIONAL_BIT and header.producer_id == NO_PRODUCER_ID:
+        raise InvalidRecordError(f"{what} is transactional (attribute bit 4), and has no producer id")
     if attributes & ~(CODEC_MASK | LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT):
         raise InvalidRecordError(f"{what} has attributes {attributes:#x}, of which some bits are not known")
     if attributes & LOG_APPEND_TIME_BIT and not stamps:

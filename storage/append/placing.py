@@ -35,6 +35,23 @@ class Placed(NamedTuple):
     def next_offset(self) -> int:
         return self.headers[-1].next_offset
 
+    def batch_of(self, header: BatchHeader) -> bytes:
+        """The bytes of one of its batches."""
+        at = 0
+        for other in self.headers:
+            if other is header:
+                break
+            at += other.size_bytes
+        begin, end = at, at + header.size_bytes
+        pieces: list[Bytes] = []
+        at = 0
+        for buffer in self.buffers:
+            after = at + len(buffer)
+            if after > begin and at < end:
+                pieces.append(buffer[max(begin - at, 0) : end - at])
+            at = after
+        return b"".join(pieces)
+
 
 def place_as_leader(
     records: Bytes, batches: list[tuple[int, BatchHeader]], first_offset: int, leader_epoch: int, append_time_ms: int

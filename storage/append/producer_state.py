@@ -1,15 +1,11 @@
-"""Remembers the idempotent producers of one log, and judges a leader's next batch by them. Pure.
+"""Remembers the idempotent producers of one log, and their transactions. Pure.
 
 A batch of an idempotent producer carries the producer's id, its epoch, and the sequence number of its first record. The
 log remembers for each producer its epoch and its newest `WINDOW` batches. A client has at most as many in flight, so a
-batch that is sent again is one of these.
+batch that is sent again is one of these. `producer_rules.py` judges a leader's next batch by them.
 
-    the batch is one of them                 a duplicate: answered with the offsets and the time of its first append
-    its epoch is below the known one         INVALID_PRODUCER_EPOCH: an attempt from before the producer's last bump
-    its epoch is above                       its sequence must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
-    its epoch is the same                    its sequence must follow the last one, else OUT_OF_ORDER_SEQUENCE_NUMBER
-    the producer is not known                its sequence must be 0, else UNKNOWN_PRODUCER_ID (Kafka since 2.5 takes
-                                             any; here a lost state must not let a batch in twice, KIP-360)
+A transactional batch opens its producer's transaction, and a marker ends it (`transaction_state.py`). A producer whose
+transaction is open never expires and makes no room.
 
 Sequence numbers count records; after 2^31 - 1 comes 0. A batch has as many as offsets, so its header tells its last
 one, even after the cleaner has taken records out. Followers and recovery take the batches of a log without these
@@ -28,9 +24,10 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from penstock.errors import InvalidProducerEpochError, OutOfOrderSequenceError, UnknownProducerIdError
-from penstock.record.batch import LOG_APPEND_TIME_BIT, BatchHeader
+from penstock.record.batch import LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, BatchHeader
+from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET, NO_TIMESTAMP
+from storage.append.transaction_state import NO_TRANSACTION, Ended, ProducerTransaction, UndecidedTransactions
 
 WINDOW = 5
 """Batches remembered of each producer: as many as its client may have in flight for one partition."""
@@ -60,11 +57,25 @@ class ProducerEntry(NamedTuple):
 
     epoch: int
     batches: tuple[TakenBatch, ...]
-    """The newest of this epoch, oldest first: one to `WINDOW`."""
+    """The newest of this epoch, oldest first: at most `WINDOW`; none if it began with a marker."""
     last_append_ms: int
     """This node's wall time; the append was not later. The records' times do not count."""
     likely_append_ms: int = NO_TIMESTAMP
     """When it probably was, if that is earlier: the batch was read from a log. -1: `last_append_ms`."""
+    transaction: ProducerTransaction | None = None
+    """None: nothing of it was ever transactional."""
+
+    @property
+    def has_open_transaction(self) -> bool:
+        return self.transaction is not None and self.transaction.first_offset != NO_OFFSET
+
+    @property
+    def newest_offset(self) -> int:
+        """No batch of it, and no marker, begins above it."""
+        last = self.batches[-1].last_offset if self.batches else NO_OFFSET
+        if self.transaction is None:
+            return last
+        return max(last, self.transaction.first_offset, self.transaction.unnumbered_offset)
 
     @property
     def silent_since_ms(self) -> int:
@@ -79,48 +90,38 @@ class ProducerEntry(NamedTuple):
         return None
 
     def next_sequence(self) -> int:
+        if not self.batches:
+            return 0
         last = self.batches[-1]
         return (last.base_sequence + last.last_offset_delta + 1) % SEQUENCES
 
     def goes_on_with(self, header: BatchHeader) -> bool:
         """True if the batch is the producer's next one, in the same epoch. It is no duplicate then."""
-        return header.producer_epoch == self.epoch and header.base_sequence == self.next_sequence()
-
-
-def must_fit(header: BatchHeader, known: ProducerEntry | None) -> None:
-    """Raises unless the batch, which is no duplicate, is the producer's next one."""
-    epoch, sequence = header.producer_epoch, header.base_sequence
-    if known is None:
-        if sequence:
-            raise UnknownProducerIdError(
-                f"producer id {header.producer_id} is not known here, and its batch begins with sequence {sequence}, "
-                "not 0: the log has lost or forgotten it; go on with a higher epoch"
-            )
-    elif epoch < known.epoch:
-        raise InvalidProducerEpochError(
-            f"producer id {header.producer_id}: epoch {epoch} is over, epoch {known.epoch} has begun"
-        )
-    else:
-        expected = known.next_sequence() if epoch == known.epoch else 0
-        if sequence != expected:
-            raise OutOfOrderSequenceError(
-                f"producer id {header.producer_id}, epoch {epoch}: the batch begins with sequence {sequence}, the next "
-                f"one is {expected}"
-            )
+        if header.producer_epoch != self.epoch or header.base_sequence != self.next_sequence():
+            return False
+        return self.transaction is None or not self.has_open_transaction or header.is_transactional
 
 
 class KnownProducers:
     """The producers of one log. The values are immutable, so that a copy costs little."""
 
-    __slots__ = ("_before", "_newest_before", "_producers", "newest_offset")
+    __slots__ = ("_before", "_newest_before", "_producers", "newest_offset", "undecided")
 
-    def __init__(self, producers: Mapping[int, ProducerEntry] | None = None) -> None:
-        """`producers`: in the order of their last appends."""
+    def __init__(self, producers: Mapping[int, ProducerEntry] | None = None, ended: Iterable[Ended] = ()) -> None:
+        """`producers`: in the order of their last appends. `ended`: their transactions that ended a short while ago."""
         self._producers: dict[int, ProducerEntry] = dict(producers or {})
+        self.undecided = UndecidedTransactions(
+            {
+                producer_id: known.transaction.first_offset
+                for producer_id, known in self._producers.items()
+                if known.transaction is not None and known.has_open_transaction
+            },
+            ended,
+        )
         self._before: dict[int, ProducerEntry | None] = {}
         """The entries that the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
-        """No producer has a batch above it."""
+        """No producer has a batch or marker above it."""
         self._newest_before = self.newest_offset
 
     def __len__(self) -> int:
@@ -141,13 +142,17 @@ class KnownProducers:
         """As of now, in the order of the last appends."""
         return self._producers.copy()
 
-    def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
-        """Like `take`, for a batch that was read from a log: it was appended at `not_after_ms` or before."""
+    def likely_ms(self, header: BatchHeader, not_after_ms: int) -> int:
+        """When a batch that was read from a log was probably appended, if that was before `not_after_ms`; else -1."""
         newest = next(reversed(self._producers.values()), None)
         likely_ms = newest.silent_since_ms if newest is not None else NO_TIMESTAMP
         if likely_ms < header.max_timestamp_ms <= not_after_ms:  # above it, a clock was ahead: that tells nothing
             likely_ms = header.max_timestamp_ms
-        return self.take(header, not_after_ms, likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP)
+        return likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP
+
+    def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
+        """Like `take`, for a batch that was read from a log: it was appended at `not_after_ms` or before."""
+        return self.take(header, not_after_ms, self.likely_ms(header, not_after_ms))
 
     def take(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
         """The log has this batch of a producer now, at its end. True if the producer was not known."""
@@ -158,7 +163,46 @@ class KnownProducers:
         known = self._producers.pop(producer_id, None)
         self._before.setdefault(producer_id, known)
         older = known.batches[1 - WINDOW :] if known is not None and known.epoch == epoch else ()
-        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms, likely_ms)
+        transaction = known.transaction if known is not None else None
+        if header.attributes & TRANSACTIONAL_BIT:
+            transaction = self._opened(header, transaction or NO_TRANSACTION)
+        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms, likely_ms, transaction)
+        self.newest_offset = header.base_offset + header.last_offset_delta
+        return known is None
+
+    def _opened(self, header: BatchHeader, transaction: ProducerTransaction) -> ProducerTransaction:
+        if transaction.first_offset != NO_OFFSET:
+            return transaction
+        self.undecided.open(header.producer_id, header.base_offset)
+        return transaction._replace(first_offset=header.base_offset)
+
+    def take_unnumbered(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
+        """The log has this transactional batch without a sequence now, at its end. True if the producer was not
+        known."""
+        known = self._producers.get(header.producer_id)
+        transaction = (known.transaction if known is not None else None) or NO_TRANSACTION
+        opened = self._opened(header, transaction)._replace(unnumbered_offset=header.base_offset)
+        return self._put_unnumbered(header, known, ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, opened))
+
+    def take_marker(
+        self, header: BatchHeader, marker: Marker | None, now_ms: int, likely_ms: int = NO_TIMESTAMP
+    ) -> tuple[bool, int]:
+        """The log has this marker now, at its end; without its record if `marker` is None. True if the producer was not
+        known, and the first offset of the transaction that it ended, or -1."""
+        known, first = self._producers.get(header.producer_id), NO_OFFSET
+        transaction = (known.transaction if known is not None else None) or NO_TRANSACTION
+        if transaction.first_offset != NO_OFFSET:
+            first = self.undecided.end(header.producer_id, header.base_offset)
+        coordinator_epoch = transaction.coordinator_epoch if marker is None else marker.coordinator_epoch
+        ended = ProducerTransaction(NO_OFFSET, coordinator_epoch, header.base_offset)
+        entry = ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, ended)
+        return self._put_unnumbered(header, known, entry), first
+
+    def _put_unnumbered(self, header: BatchHeader, known: ProducerEntry | None, entry: ProducerEntry) -> bool:
+        if known is not None and known.epoch == header.producer_epoch:
+            entry = entry._replace(batches=known.batches)
+        self._before.setdefault(header.producer_id, self._producers.pop(header.producer_id, None))
+        self._producers[header.producer_id] = entry
         self.newest_offset = header.base_offset + header.last_offset_delta
         return known is None
 
@@ -166,9 +210,11 @@ class KnownProducers:
         """From now on `take_back` returns to this state."""
         self._newest_before = self.newest_offset
         self._before.clear()
+        self.undecided.begin_append()
 
     def take_back(self) -> None:
         """The append failed: its batches were never there."""
+        self.undecided.take_back()
         evicted: dict[int, ProducerEntry] = {}
         for producer_id, known in self._before.items():
             is_there = self._producers.pop(producer_id, None) is not None
@@ -179,30 +225,43 @@ class KnownProducers:
         self._before, self.newest_offset = {}, self._newest_before
 
     def _find_newest(self) -> int:
-        return max((known.batches[-1].last_offset for known in self._producers.values()), default=NO_OFFSET)
+        return max((known.newest_offset for known in self._producers.values()), default=NO_OFFSET)
 
     def forget(self, producer_ids: Iterable[int]) -> None:
         for producer_id in producer_ids:
             del self._producers[producer_id]
 
-    def forget_oldest(self) -> None:
-        """The producer that was silent longest; a failed append brings it back."""
-        producer_id = next(iter(self._producers))
+    def _idle(self) -> Iterator[tuple[int, ProducerEntry]]:
+        """Those without an open transaction, the longest silent first."""
+        return (one for one in self._producers.items() if not one[1].has_open_transaction)
+
+    @property
+    def longest_silent(self) -> int | None:
+        """The producer that may make room first; None if there is none: one whose transaction is open makes none."""
+        return next((producer_id for producer_id, _ in self._idle()), None)
+
+    def forget_oldest(self) -> bool:
+        """The `longest_silent`; a failed append brings it back. False if there is none."""
+        producer_id = self.longest_silent
+        if producer_id is None:
+            return False
         self._before.setdefault(producer_id, self._producers.pop(producer_id))
+        return True
 
     @property
     def silent_since_ms(self) -> int | None:
-        """The last append of the producer that was silent longest, as far as is known; None if there is none."""
-        return next((producer.silent_since_ms for producer in self._producers.values()), None)
+        """The last append of the `longest_silent`, as far as is known; None if there is none."""
+        return next((producer.silent_since_ms for _, producer in self._idle()), None)
 
     @property
     def surely_silent_since_ms(self) -> int | None:
         """That producer's last append was not later, whatever the times of its records; None if there is none."""
-        return next((producer.last_append_ms for producer in self._producers.values()), None)
+        return next((producer.last_append_ms for _, producer in self._idle()), None)
 
     def silent_before(self, time_ms: int) -> list[int]:
-        """The ids of those whose last append is older. All are looked at: a clock may have been set back."""
-        return [producer_id for producer_id, known in self._producers.items() if known.last_append_ms < time_ms]
+        """The ids of those whose last append is older, and whose transactions are over. All are looked at: a clock may
+        have been set back."""
+        return [producer_id for producer_id, known in self._idle() if known.last_append_ms < time_ms]
 
     def count_as_appended(self, now_ms: int) -> None:
         """Now, what was appended at a later time: the clock was ahead. Else nobody there would be silent until then."""
@@ -212,8 +271,10 @@ class KnownProducers:
                 self._producers[producer_id] = known._replace(last_append_ms=now_ms, likely_append_ms=likely_ms)
 
     def window_offsets(self) -> frozenset[int]:
-        """The base offsets of all remembered batches."""
-        return frozenset(batch.base_offset for known in self._producers.values() for batch in known.batches)
+        """The base offsets of all remembered batches, and of the newest marker of each producer."""
+        numbered = {batch.base_offset for known in self._producers.values() for batch in known.batches}
+        transactions = (known.transaction for known in self._producers.values())
+        return frozenset(numbered.union(one.unnumbered_offset for one in transactions if one is not None) - {NO_OFFSET})
 
     def __repr__(self) -> str:
         return f"KnownProducers({len(self)}, up to offset {self.newest_offset})"

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.record.batch import BatchHeader
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 
 
 class AbortedBatches:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import EpochEntry, TopicPartition
-from storage.log.log_types import AbortedRange
 from storage.log_config import LogConfig
+from storage.segment.transaction_index import AbortedRange
 
 MIB = 1024 * 1024
 NO_LIMIT = 2**63 - 1

@@ -20,7 +20,7 @@ from functools import partial
 from penstock import epochs
 from penstock.errors import ApiError, InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
-from storage.append.append_origin import PRODUCER, AppendOrigin
+from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_fetched
 from storage.append.placing import Placed, fetched_runs, place_as_leader
 from storage.append.recompression import prepared
@@ -64,9 +64,10 @@ class Log:
         self._epochs, self._health = recovered.epoch_cache, LogHealth(directory)
         self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
+        self.transactions = LogTransactions(self.producers, self._health)
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end, options.probe)
         self._flush_schedule, self._changes = FlushSchedule(), FileChanges(fs, directory, options.threads.lock())
-        self._span, self.transactions = LogSpan(recovered.log_start_offset, end), LogTransactions()
+        self._span = LogSpan(recovered.log_start_offset, end)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)
@@ -169,6 +170,8 @@ class Log:
             return self.producers.answer_refused(records, refusal)
         if batches[0][1].is_numbered and (answer := self.producers.answer(batches[0][1])) is not None:
             return answer
+        if origin is COORDINATOR:
+            self.producers.check_coordinators(records, batches)
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
@@ -318,6 +321,7 @@ class Log:
             self.producers.leaving(removed[-1].next_offset, self.flushed_offset, self._changes)
         self._changes.remove(removed)  # BEFORE the list changes: another thread may read both
         self._segments.take(removed)
+        self.producers.aborted.forget_below(self._segments.oldest.base_offset)
         self._counters.removed_segments += len(removed)
         self._flushing.segments_left()
         self.producers.left(self.flushed_offset, self._changes)
@@ -334,6 +338,7 @@ class Log:
         self._health.must_be_writable()
         with self._health.refusing("open a cleaned segment"):
             new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
+        self.producers.aborted.replace(cleaned.base_offset, cleaned.next_offset, cleaned.aborted)
         self._counters.replaced_segments += len(replaced)
         self._flushing.segments_left()
         self._changes.replace(new, replaced)

@@ -16,6 +16,7 @@ from storage.log.producer_ids import ProducerIds
 from storage.log_config import FlushPolicy
 from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
 from storage.segment.open_files import OpenFiles
+from storage.segment.transaction_index import AbortedRange
 
 LowerCheckpoints = Callable[[TopicPartition, int], None]
 """Lowers every checkpoint of the log dir to at most this offset for the partition, durably."""
@@ -68,15 +69,6 @@ class AppendInfo(NamedTuple):
             max_timestamp_ms = max(max_timestamp_ms, header.max_timestamp_ms)
             records += header.record_count
         return cls(first.base_offset, last.last_offset, max_timestamp_ms, log_append_time_ms, records, size_bytes)
-
-
-class AbortedRange(NamedTuple):
-    """An aborted transaction, as the log's index has it."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    """The offset of its marker."""
 
 
 class CleanedSegment(NamedTuple):

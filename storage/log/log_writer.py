@@ -117,7 +117,7 @@ class LogWriter:
                     raise RollAwaitedError(active.log_path)
         active.append(placed.buffers, placed.size_bytes, placed.headers)
         if last.producer_id >= 0 or len(placed.headers) > 1:
-            self._producers.take(placed.headers, old_below)
+            self._producers.take(placed, old_below)
         if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
             self._note_epochs(placed.headers)
         return last.next_offset

@@ -32,8 +32,12 @@ from penstock.errors import (
     OutOfOrderSequenceError,
     UnknownProducerIdError,
 )
-from penstock.record.batch import BatchHeader, read_header, verify_crc
-from storage.append.producer_state import KnownProducers, ProducerEntry, must_fit
+from penstock.record.batch import TRANSACTIONAL_BIT, BatchHeader, read_header, verify_crc
+from penstock.record.markers import read_marker
+from penstock.types import NO_TIMESTAMP
+from storage.append.placing import Placed
+from storage.append.producer_rules import must_fit, must_fit_marker, must_fit_unnumbered
+from storage.append.producer_state import KnownProducers, ProducerEntry
 from storage.disk.file_system import Bytes, FileSystem
 from storage.log.file_changes import FileChanges
 from storage.log.log_health import LogHealth
@@ -42,7 +46,7 @@ from storage.log.producer_cut import PreparedCut
 from storage.log.producer_ids import ProducerIds
 from storage.log.producer_snapshots import ProducerSnapshots
 from storage.log.segment_list import SegmentList
-from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, load_producers
+from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, load_producers, take_unnumbered
 from storage.recovery.producer_snapshot import ProducerSnapshot
 from storage.segment.epoch_cache import EpochCache
 
@@ -60,6 +64,7 @@ class ProducerLog:
         "_known",
         "_prepared",
         "_segments",
+        "aborted",
         "is_changed",
         "is_stale",
         "snapshots",
@@ -76,7 +81,7 @@ class ProducerLog:
     ) -> None:
         self._fs, self._health, self._ids = fs, health, ids
         self._segments, self._epochs = segments, epoch_cache
-        self._known = loaded.known
+        self._known, self.aborted = loaded.known, loaded.aborted
         self._counted = 0
         self.is_changed = True
         """Since the last `begin_append`."""
@@ -162,6 +167,22 @@ class ProducerLog:
                 return self.answer(header) if is_whole else None
         return None
 
+    def check_coordinators(self, records: Bytes, batches: Sequence[tuple[int, BatchHeader]]) -> None:
+        """Raises unless a coordinator's transactional batches and markers fit what was known before them."""
+        ended: set[int] = set()
+        for position, header in batches:
+            if header.producer_id < 0 or header.producer_id in ended:
+                continue
+            known = self._known.get(header.producer_id)
+            if not header.is_control:
+                must_fit_unnumbered(header, known)
+                continue
+            marker = read_marker(records, position)
+            if marker is None:
+                raise InvalidRecordError(f"the control batch at byte {position} has a producer id, and is no marker")
+            must_fit_marker(marker, known, 1)
+            ended.add(header.producer_id)
+
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def begin_append(self) -> None:
@@ -169,22 +190,29 @@ class ProducerLog:
         self._known.begin_append()
         self.is_changed = False
 
-    def take(self, headers: Sequence[BatchHeader], old_below: int = 0) -> None:
+    def take(self, placed: Placed, old_below: int = 0) -> None:
         """These batches were written. Those below `old_below` were not sent just now, but read from a log."""
         ids, known = self._ids, self._known
         if ids is None:
             return
-        for header in headers:
+        for header in placed.headers:
             if header.is_numbered:
                 self.is_changed, self._is_saved = True, False
                 take = known.take_read if header.base_offset < old_below else known.take
                 if take(header, ids.clock.wall_ms()):
                     self._keep_bounds(ids)
+            elif header.attributes & TRANSACTIONAL_BIT and header.producer_id >= 0:
+                self.is_changed, self._is_saved = True, False
+                now_ms = ids.clock.wall_ms()
+                likely_ms = known.likely_ms(header, now_ms) if header.base_offset < old_below else NO_TIMESTAMP
+                batch = partial(placed.batch_of, header)
+                if take_unnumbered(known, self.aborted, header, batch, (now_ms, likely_ms)):
+                    self._keep_bounds(ids)
 
     def _keep_bounds(self, ids: ProducerIds) -> None:
         known, count = self._known, len(self._known)
-        while len(known) > ids.config.max_per_partition:
-            known.forget_oldest()
+        while len(known) > ids.config.max_per_partition and known.forget_oldest():
+            pass
         self._recount()
         for _ in range(min(ids.above_bound, len(known))):
             if not ids.is_silent(known.surely_silent_since_ms):
@@ -212,6 +240,7 @@ class ProducerLog:
     def take_back(self, log_end_offset: int) -> None:
         """The append failed."""
         self._known.take_back()
+        self.aborted.cut(log_end_offset)
         self.snapshots.forget_above(log_end_offset)
         self._recount()
 
@@ -253,6 +282,7 @@ class ProducerLog:
         """The log was cut. Cut batches are forgotten at once. The producers of the rest were found out before, or
         `reload` finds them."""
         prepared, self._prepared = self._prepared, None
+        self.aborted.cut(0 if all_of_it else log_end_offset)
         if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
             self._known, self.is_changed = KnownProducers() if left is None else left, True
@@ -298,7 +328,9 @@ class ProducerLog:
 
     def forget_oldest(self) -> None:
         """The producer that was silent longest: for good, as `forget` frees the memory of a log that is idle, too."""
-        self._known.forget((next(iter(self._known)),))
+        producer_id = self._known.longest_silent
+        if producer_id is not None:
+            self._known.forget((producer_id,))
         self.is_changed, self._is_saved = True, False
         self._recount()
 

@@ -21,17 +21,20 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
-from penstock.types import EpochEntry
+from penstock.record.markers import read_marker
+from penstock.types import NO_OFFSET, EpochEntry
 from storage.append.producer_state import KnownProducers
 from storage.disk.file_names import parse_snapshot_file
 from storage.disk.file_system import FileSystem
 from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
 from storage.segment.batch_scan import scan_headers
 from storage.segment.segment import Segment
+from storage.segment.transaction_index import AbortedRange, AbortedTransactions
 
 _log = logging.getLogger(__name__)
 _NO_LIMIT = 2**63
@@ -46,19 +49,54 @@ class ProducerReplay:
     producers_max: int
     """Above it, the producer that was silent longest is forgotten. Its leader has forgotten it before."""
 
-    def take(self, known: KnownProducers, header: BatchHeader, not_after_ms: int) -> None:
-        """A batch of a producer that is in the log; `not_after_ms`: when it was there."""
+    def take(
+        self,
+        known: KnownProducers,
+        header: BatchHeader,
+        not_after_ms: int,
+        batch: Callable[[], bytes] = bytes,
+        aborted: AbortedTransactions | None = None,
+    ) -> None:
+        """A batch of a producer that is in the log; `not_after_ms`: when it was there. `batch` reads its bytes; aborted
+        transactions are added to `aborted`."""
+        if not (header.is_numbered or header.is_transactional):
+            return
+        known.begin_append()  # what is in the log is not taken back: memory stays bounded by the producers known
         if header.is_numbered:
-            known.begin_append()  # what is in the log is not taken back: memory stays bounded by the producers known
             known.take_read(header, not_after_ms)
-            while len(known) > self.producers_max:
-                known.forget_oldest()
+        else:
+            times_ms = not_after_ms, known.likely_ms(header, not_after_ms)
+            take_unnumbered(known, aborted, header, batch, times_ms)
+        while len(known) > self.producers_max and known.forget_oldest():
+            pass
+
+
+def take_unnumbered(
+    known: KnownProducers,
+    aborted: AbortedTransactions | None,
+    header: BatchHeader,
+    batch: Callable[[], bytes],
+    times_ms: tuple[int, int],
+) -> bool:
+    """The log has this transactional batch without a sequence now: a marker, or a coordinator's batch. `batch` gives a
+    marker's bytes; the times are a bound and a guess. True if the producer was not known."""
+    if not header.is_control:
+        return known.take_unnumbered(header, *times_ms)
+    marker = read_marker(batch()) if header.record_count else None
+    if marker is None and header.record_count:
+        return False
+    is_new, first_offset = known.take_marker(header, marker, *times_ms)
+    if aborted is not None and marker is not None and not marker.is_committed and first_offset != NO_OFFSET:
+        ended = AbortedRange(header.producer_id, first_offset, header.base_offset)
+        aborted.add(ended, known.undecided.stable_after(header.base_offset))
+    return is_new
 
 
 class LoadedProducers(NamedTuple):
     """The producers that a log knows, and its snapshots."""
 
     known: KnownProducers
+    aborted: AbortedTransactions
     snapshots: tuple[int, ...] = ()
     """The offsets of the files that are there, ascending; only the newest was looked into."""
     batches_read: int = 0
@@ -84,10 +122,10 @@ def load_producers(
     snapshot = newest_good(fs, directory, offsets, first, end, entries)
     left = [offset for offset in offsets if offset < first or (snapshot is not None and offset <= snapshot.offset)]
     remove_snapshots(fs, directory, offsets[len(left) :])
-    known = KnownProducers(snapshot.producers if snapshot is not None else None)
+    known, aborted = KnownProducers(snapshot.producers if snapshot is not None else None), AbortedTransactions()
     begin = snapshot.offset if snapshot is not None else first
-    count, _ = replay_batches(known, segments, begin, replay)
-    return LoadedProducers(known, tuple(left), count)
+    count, _ = replay_batches(known, segments, begin, replay, aborted=aborted)
+    return LoadedProducers(known, aborted, tuple(left), count)
 
 
 def newest_good(
@@ -134,6 +172,7 @@ def replay_batches(
     replay: ProducerReplay,
     below: int = _NO_LIMIT,
     is_wanted: Callable[[], bool] = lambda: True,
+    aborted: AbortedTransactions | None = None,
 ) -> tuple[int, int]:
     """Take every batch from `begin` on that ends at or below `below`, while it is wanted; returns how many headers were
     read, and where the last batch ended."""
@@ -141,12 +180,13 @@ def replay_batches(
     segments = [segment for segment in segments if segment.next_offset > begin and segment.size_bytes]
     for segment, written_ms in zip(segments, _last_writes(segments, replay.now_ms), strict=True):
         position = segment.place_of(begin).position if begin > segment.base_offset else 0
-        for _, header in scan_headers(segment.file(), position):
+        file = segment.file()
+        for at, header in scan_headers(file, position):
             if header.next_offset > below or not is_wanted():
                 return count, end
             count, end = count + 1, max(end, header.next_offset)
             if header.producer_id >= 0 and header.base_offset >= begin:
-                replay.take(known, header, written_ms)
+                replay.take(known, header, written_ms, partial(file.read, header.size_bytes, at), aborted)
         if segment is not segments[-1]:
             segment.release()
     known.begin_append()

@@ -49,6 +49,7 @@ from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Place, Segment
 from storage.segment.segment_files import find_segments, tidy
+from storage.segment.transaction_index import AbortedTransactions
 
 _log = logging.getLogger(__name__)
 
@@ -285,5 +286,5 @@ class _Recovery:
     def _load_producers(self, snapshots: tuple[int, ...], cache: EpochCache) -> LoadedProducers:
         replay = self._options.replay
         if replay is None or (self._needs_no_replay and not snapshots):
-            return LoadedProducers(KnownProducers())
+            return LoadedProducers(KnownProducers(), AbortedTransactions())
         return load_producers(self._fs, self._directory, snapshots, self._segments, cache.entries, replay)

@@ -29,7 +29,8 @@ from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
 from penstock.record.batch import NO_PRODUCER_ID, PLACEMENT_BYTES, iter_headers, placement, read_header
 from penstock.types import Endpoint, EpochEntry, TopicPartition
-from storage.append.producer_state import KnownProducers, must_fit
+from storage.append.producer_rules import must_fit
+from storage.append.producer_state import KnownProducers
 from tests.support.fake_coordinator import FakeCoordinator
 from tests.support.fake_groups import FakeGroups
 from tests.support.fake_network import FakeNetwork, Service

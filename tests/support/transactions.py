@@ -10,7 +10,7 @@ from random import Random
 from penstock.record.batch import BatchHeader, iter_headers, read_header, set_placement
 from penstock.record.builder import build_batch
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, RecordColumns, batch_body, columns_of_batch
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 from tests.support.storage import NOW_MS
 
 ABORT, COMMIT = 0, 1

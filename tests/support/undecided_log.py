@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from broker.replication.partition import Partition
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from penstock.errors import ApiError, InvalidProducerEpochError, OutOfOrderSequenceError, UnknownProducerIdError
 from penstock.record.batch import BatchHeader, read_header
 from penstock.record.builder import build_batch
-from storage.append.producer_state import KnownProducers, must_fit
+from storage.append.producer_rules import must_fit
+from storage.append.producer_state import KnownProducers
 
 MAX = 2**31 - 1
 TEMPLATE = read_header(build_batch([b"v"], timestamps_ms=0))

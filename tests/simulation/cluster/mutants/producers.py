@@ -6,7 +6,8 @@ from broker.jobs.log_upkeep import LogUpkeep
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
-from storage.append.producer_state import KnownProducers, must_fit
+from storage.append.producer_rules import must_fit
+from storage.append.producer_state import KnownProducers
 from storage.cleaner.segment_cleaning import Cleaning
 from storage.log import producer_ids
 from storage.log.log import Log

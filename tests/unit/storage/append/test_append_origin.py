@@ -42,8 +42,8 @@ BATCHES: dict[str, tuple[bytes, str | None, str | None]] = {
     ),
     "transactional records": (
         made(batch(b"value"), attributes=0x10),
-        r"is transactional \(attribute bit 4\); transactions are not supported yet",
-        r"is transactional \(attribute bit 4\); transactions are not supported yet",
+        r"is transactional \(attribute bit 4\), and has no producer id",
+        r"is transactional \(attribute bit 4\), and has no producer id",
     ),
     "a control batch with a delete horizon": (
         made(attributes=0x60),

@@ -7,7 +7,8 @@ import pytest
 from penstock.errors import ApiError, InvalidProducerEpochError, OutOfOrderSequenceError, UnknownProducerIdError
 from penstock.record.batch import BatchHeader, read_header
 from penstock.record.builder import build_batch
-from storage.append.producer_state import SEQUENCES, WINDOW, KnownProducers, TakenBatch, must_fit
+from storage.append.producer_rules import must_fit
+from storage.append.producer_state import SEQUENCES, WINDOW, KnownProducers, TakenBatch
 
 ME = 7
 NOW_MS = 1_700_000_000_000

@@ -16,7 +16,7 @@ from storage.cleaner.cleaned_transactions import AbortedBatches
 from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, Reason, SegmentFile
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.segment_cleaning import Cleaning, Surroundings
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 from tests.support.compaction import COMPACT, RETENTION_MS
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, TP

@@ -11,7 +11,7 @@ from broker.replication.partition import Partition
 from penstock.errors import OffsetOutOfRangeError
 from penstock.messages.fetch import AbortedTransaction
 from penstock.record.batch import iter_headers
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 from tests.support.fetchers import Fetcher, at, produce, run
 from tests.support.partitions import flush
 from tests.support.undecided_log import said_transactions

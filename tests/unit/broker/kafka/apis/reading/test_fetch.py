@@ -26,7 +26,7 @@ from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
 from penstock.record.batch import iter_headers
 from penstock.types import TopicPartition
-from storage.log.log_types import AbortedRange
+from storage.segment.transaction_index import AbortedRange
 from tests.support.memory import unlimited
 from tests.support.undecided_log import said_transactions
 from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, Exchange, ReadingNode

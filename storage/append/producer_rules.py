@@ -1,0 +1,109 @@
+"""Judges a leader's next batch or marker of a producer by what its log remembers. Pure.
+
+    the batch is one of them                 a duplicate: answered with the offsets and the time of its first append
+    its epoch is below the known one         INVALID_PRODUCER_EPOCH: an attempt from before the producer's last bump
+    its epoch is above                       its sequence must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
+    its epoch is the same                    its sequence must follow the last one, else OUT_OF_ORDER_SEQUENCE_NUMBER
+    the producer is not known                its sequence must be 0, else UNKNOWN_PRODUCER_ID (Kafka since 2.5 takes
+                                             any; here a lost state must not let a batch in twice, KIP-360)
+    a transaction is open                    INVALID_TXN_STATE for a batch that is not transactional. Or has a higher
+                                             epoch: it would be committed or aborted with batches that nobody ended
+
+A marker of a lower coordinator epoch is TRANSACTION_COORDINATOR_FENCED: that coordinator has lost its partition. One of
+a lower epoch than the producer's is INVALID_PRODUCER_EPOCH. One that is there already, with nothing open behind it, is
+not written again, whoever asks for it once more. With transaction version 2 a marker has the epoch above that of its
+batches (KIP-890): a transaction that is open with the marker's own epoch is a later one, which it must not end.
+
+Not here: whether a transactional batch may come in at all (the broker asks the coordinator).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+    UnknownProducerIdError,
+)
+from penstock.record.batch import BatchHeader
+from penstock.record.markers import Marker
+from penstock.types import NO_OFFSET
+from storage.append.producer_state import ProducerEntry
+from storage.append.transaction_state import NO_TRANSACTION
+
+BUMPING_VERSION = 2
+"""The transaction version from which every marker bumps the producer's epoch."""
+
+
+def must_fit(header: BatchHeader, known: ProducerEntry | None) -> None:
+    """Raises unless the batch, which is no duplicate, is the producer's next one."""
+    epoch, sequence = header.producer_epoch, header.base_sequence
+    if known is None:
+        if sequence:
+            raise UnknownProducerIdError(
+                f"producer id {header.producer_id} is not known here, and its batch begins with sequence {sequence}, "
+                "not 0: the log has lost or forgotten it; go on with a higher epoch"
+            )
+    elif epoch < known.epoch:
+        raise _epoch_is_over(header.producer_id, epoch, known.epoch)
+    else:
+        expected = known.next_sequence() if epoch == known.epoch else 0
+        if sequence != expected:
+            raise OutOfOrderSequenceError(
+                f"producer id {header.producer_id}, epoch {epoch}: the batch begins with sequence {sequence}, the next "
+                f"one is {expected}"
+            )
+        must_fit_transaction(header, known)
+
+
+def must_fit_transaction(header: BatchHeader, known: ProducerEntry) -> None:
+    """Raises for a data batch that cannot be part of the producer's open transaction."""
+    transaction = known.transaction
+    if transaction is None or transaction.first_offset == NO_OFFSET:
+        return
+    what = f"producer id {header.producer_id}: its transaction of epoch {known.epoch} that began at offset "
+    if not header.is_transactional:
+        raise InvalidTxnStateError(f"{what}{transaction.first_offset} is open, and the batch is not transactional")
+    if header.producer_epoch > known.epoch:
+        raise InvalidTxnStateError(
+            f"{what}{transaction.first_offset} was never ended, and the batch has epoch {header.producer_epoch}: abort "
+            "the transaction that hangs (penstock transactions)"
+        )
+
+
+def must_fit_unnumbered(header: BatchHeader, known: ProducerEntry | None) -> None:
+    """Raises unless a coordinator's transactional batch without a sequence fits."""
+    if known is None:
+        return
+    if header.producer_epoch < known.epoch:
+        raise _epoch_is_over(header.producer_id, header.producer_epoch, known.epoch)
+    must_fit_transaction(header, known)
+
+
+def must_fit_marker(marker: Marker, known: ProducerEntry | None, transaction_version: int) -> int | None:
+    """Raises unless the marker may be written; the offset of the marker that is there already if it is the same."""
+    if known is None:
+        return None
+    transaction = known.transaction or NO_TRANSACTION
+    if marker.coordinator_epoch < transaction.coordinator_epoch:
+        raise TransactionCoordinatorFencedError(
+            f"producer id {marker.producer_id}: coordinator epoch {marker.coordinator_epoch} is over, epoch "
+            f"{transaction.coordinator_epoch} has written a marker"
+        )
+    is_open = transaction.first_offset != NO_OFFSET
+    if marker.producer_epoch < known.epoch:
+        raise _epoch_is_over(marker.producer_id, marker.producer_epoch, known.epoch)
+    if marker.producer_epoch == known.epoch:
+        if is_open and transaction_version >= BUMPING_VERSION:
+            raise InvalidProducerEpochError(
+                f"producer id {marker.producer_id}: the transaction of epoch {known.epoch} is the one after that of "
+                "the marker, which was ended"
+            )
+        if not is_open and marker.coordinator_epoch == transaction.coordinator_epoch:
+            return transaction.unnumbered_offset
+    return None
+
+
+def _epoch_is_over(producer_id: int, epoch: int, known_epoch: int) -> InvalidProducerEpochError:
+    return InvalidProducerEpochError(f"producer id {producer_id}: epoch {epoch} is over, epoch {known_epoch} has begun")
