@@ -27,7 +27,7 @@ from typing import NamedTuple
 from penstock.record.batch import LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET, NO_TIMESTAMP
-from storage.append.transaction_state import NO_TRANSACTION, Ended, ProducerTransaction, UndecidedTransactions
+from storage.append.transaction_state import NO_TRANSACTION, EndedRange, ProducerTransaction, UndecidedTransactions
 
 WINDOW = 5
 """Batches remembered of each producer: as many as its client may have in flight for one partition."""
@@ -107,7 +107,7 @@ class KnownProducers:
 
     __slots__ = ("_before", "_newest_before", "_producers", "newest_offset", "undecided")
 
-    def __init__(self, producers: Mapping[int, ProducerEntry] | None = None, ended: Iterable[Ended] = ()) -> None:
+    def __init__(self, producers: Mapping[int, ProducerEntry] | None = None, ended: Iterable[EndedRange] = ()) -> None:
         """`producers`: in the order of their last appends. `ended`: their transactions that ended a short while ago."""
         self._producers: dict[int, ProducerEntry] = dict(producers or {})
         self.undecided = UndecidedTransactions(
@@ -232,7 +232,7 @@ class KnownProducers:
             del self._producers[producer_id]
 
     def _idle(self) -> Iterator[tuple[int, ProducerEntry]]:
-        """Those without an open transaction, the longest silent first."""
+        """The producers without an open transaction, the longest silent first."""
         return (one for one in self._producers.items() if not one[1].has_open_transaction)
 
     @property

@@ -27,12 +27,12 @@ SAVED_MAX = 64
 
 
 class ProducerTransaction(NamedTuple):
-    """What a log knows of a transactional producer beside its numbered batches."""
+    """A transactional producer in one log, beside its numbered batches."""
 
     first_offset: int = NO_OFFSET
-    """Of its open transaction; -1: none is open."""
+    """The first offset of its open transaction; -1: none is open."""
     coordinator_epoch: int = NO_EPOCH
-    """Of its newest marker; -1: none is known."""
+    """The coordinator epoch of its newest marker; -1: none is known."""
     unnumbered_offset: int = NO_OFFSET
     """The base offset of its newest batch without a sequence: a marker, or a coordinator's batch; -1: none is known."""
 
@@ -40,7 +40,7 @@ class ProducerTransaction(NamedTuple):
 NO_TRANSACTION = ProducerTransaction()
 
 
-class Ended(NamedTuple):
+class EndedRange(NamedTuple):
     """A transaction that is over: it is decided once its marker is below the high watermark."""
 
     first_offset: int
@@ -52,14 +52,14 @@ class UndecidedTransactions:
 
     __slots__ = ("_ended", "_open", "_undo")
 
-    def __init__(self, opened: Mapping[int, int] | None = None, ended: Iterable[Ended] = ()) -> None:
+    def __init__(self, opened: Mapping[int, int] | None = None, ended: Iterable[EndedRange] = ()) -> None:
         """`opened`: producer ids and first offsets, in any order; `ended`: as `saved_ended` told it."""
         self._open: dict[int, int] = dict(sorted((opened or {}).items(), key=lambda one: one[1]))
         """By producer id, ascending by first offset: what opens is at the log end."""
         self._ended = deque(ended)
-        self._undo: list[tuple[int, int, tuple[Ended, ...]] | int] = []
-        """Of the append under way: the producer id of each opened one; for an ended one its producer id, its first
-        offset, and the pairs that it has replaced."""
+        self._undo: list[tuple[int, int, tuple[EndedRange, ...]] | int] = []
+        """The append under way: the producer id of each that it opened; for each that it ended the producer id, the
+        first offset, and the pairs that it has replaced."""
 
     def open(self, producer_id: int, offset: int) -> None:
         self._open[producer_id] = offset
@@ -68,10 +68,10 @@ class UndecidedTransactions:
     def end(self, producer_id: int, marker_offset: int) -> int:
         """The first offset of the transaction; it is open."""
         first = self._open.pop(producer_id)
-        replaced: list[Ended] = []
+        replaced: list[EndedRange] = []
         while self._ended and self._ended[-1].first_offset >= first:
             replaced.append(self._ended.pop())
-        self._ended.append(Ended(first, marker_offset))
+        self._ended.append(EndedRange(first, marker_offset))
         self._undo.append((producer_id, first, tuple(reversed(replaced))))
         return first
 
@@ -123,7 +123,7 @@ class UndecidedTransactions:
             self._open = dict(behind)
         self._undo.clear()
 
-    def saved_ended(self) -> tuple[Ended, ...]:
+    def saved_ended(self) -> tuple[EndedRange, ...]:
         """For a snapshot; at most `SAVED_MAX`."""
         ended = list(self._ended)
         while len(ended) > SAVED_MAX:
@@ -134,8 +134,8 @@ class UndecidedTransactions:
         return f"UndecidedTransactions({len(self._open)} open, {len(self._ended)} ended)"
 
 
-def _merged(ended: Iterable[Ended]) -> list[Ended]:
+def _merged(ended: Iterable[EndedRange]) -> list[EndedRange]:
     """Half as many."""
     found = list(ended)
     pairs = [found[at : at + 2] for at in range(0, len(found), 2)]
-    return [Ended(pair[0].first_offset, pair[-1].marker_offset) for pair in pairs]
+    return [EndedRange(pair[0].first_offset, pair[-1].marker_offset) for pair in pairs]

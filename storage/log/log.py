@@ -20,7 +20,7 @@ from functools import partial
 from penstock import epochs
 from penstock.errors import ApiError, InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
-from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
+from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_fetched
 from storage.append.placing import Placed, fetched_runs, place_as_leader
 from storage.append.recompression import prepared
@@ -53,8 +53,7 @@ class Log:
         self, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
     ) -> None:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
-        self._fs, self.directory = fs, directory
-        self.log_dir = os.path.dirname(directory)
+        self._fs, self.directory, self.log_dir = fs, directory, os.path.dirname(directory)
         self.topic_partition, self.topic_id = topic_partition, options.topic_id
         self.config, self.flush_policy = config, options.flush_policy
         names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
@@ -64,10 +63,9 @@ class Log:
         self._epochs, self._health = recovered.epoch_cache, LogHealth(directory)
         self.producers = ProducerLog(fs, self._health, ids, self._segments, self._epochs, recovered.producers)
         snapshots, end = self.producers.snapshots, recovered.log_end_offset
-        self.transactions = LogTransactions(self.producers, self._health)
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, snapshots, end, options.probe)
         self._flush_schedule, self._changes = FlushSchedule(), FileChanges(fs, directory, options.threads.lock())
-        self._span = LogSpan(recovered.log_start_offset, end)
+        self._span, self.transactions = LogSpan(recovered.log_start_offset, end), LogTransactions(self.producers)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         written = (self._segments, self._epochs, self._flushing, self._health, self._counters, self.producers)
@@ -168,10 +166,8 @@ class Log:
             records, batches, _ = prepared(records, self.config, now_ms, origin=origin)
         except ApiError as refusal:
             return self.producers.answer_refused(records, refusal)
-        if batches[0][1].is_numbered and (answer := self.producers.answer(batches[0][1])) is not None:
+        if (answer := self.producers.answer_append(records, batches, origin)) is not None:
             return answer
-        if origin is COORDINATOR:
-            self.producers.check_coordinators(records, batches)
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
@@ -321,7 +317,6 @@ class Log:
             self.producers.leaving(removed[-1].next_offset, self.flushed_offset, self._changes)
         self._changes.remove(removed)  # BEFORE the list changes: another thread may read both
         self._segments.take(removed)
-        self.producers.aborted.forget_below(self._segments.oldest.base_offset)
         self._counters.removed_segments += len(removed)
         self._flushing.segments_left()
         self.producers.left(self.flushed_offset, self._changes)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET, NO_TIMESTAMP
 from storage.append.producer_rules import must_fit_marker
-from storage.log.log_health import LogHealth
 from storage.log.log_types import AppendInfo
 from storage.log.producer_log import ProducerLog
 from storage.segment.transaction_index import AbortedRange
@@ -22,10 +21,10 @@ from storage.segment.transaction_index import AbortedRange
 class LogTransactions:
     """See the module."""
 
-    __slots__ = ("_health", "_producers")
+    __slots__ = ("_producers",)
 
-    def __init__(self, producers: ProducerLog, health: LogHealth) -> None:
-        self._producers, self._health = producers, health
+    def __init__(self, producers: ProducerLog) -> None:
+        self._producers = producers
 
     def first_undecided(self, high_watermark: int) -> int | None:
         """The lowest first offset of all transactions that are open, or whose marker is not below the high watermark;
@@ -53,7 +52,7 @@ class LogTransactions:
 
         INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if it is of an earlier producer epoch or coordinator.
         """
-        self._health.must_be_writable()
+        self._producers.must_be_writable()
         known = self._producers.known_now().get(marker.producer_id)
         at = must_fit_marker(marker, known, transaction_version)
         if at is None or at == NO_OFFSET:

@@ -35,6 +35,7 @@ from penstock.errors import (
 from penstock.record.batch import TRANSACTIONAL_BIT, BatchHeader, read_header, verify_crc
 from penstock.record.markers import read_marker
 from penstock.types import NO_TIMESTAMP
+from storage.append.append_origin import COORDINATOR, AppendOrigin
 from storage.append.placing import Placed
 from storage.append.producer_rules import must_fit, must_fit_marker, must_fit_unnumbered
 from storage.append.producer_state import KnownProducers, ProducerEntry
@@ -116,9 +117,22 @@ class ProducerLog:
 
     def answer_duplicate(self, records: Bytes) -> AppendInfo | None:
         """The answer to records that were refused before an append, if they are a duplicate; None if they are not."""
-        self._health.must_be_writable()
+        self.must_be_writable()
         self.known_now()
         return self._answer_again(records)
+
+    def must_be_writable(self) -> None:
+        """KafkaStorageError if the log is closed or has failed."""
+        self._health.must_be_writable()
+
+    def answer_append(
+        self, records: Bytes, batches: Sequence[tuple[int, BatchHeader]], origin: AppendOrigin
+    ) -> AppendInfo | None:
+        """The answer to checked batches if they are a duplicate; None if they are to be written. Raises if they do not
+        fit."""
+        if origin is COORDINATOR:
+            self._check_coordinators(records, batches)
+        return self.answer(batches[0][1]) if batches[0][1].is_numbered else None
 
     def answer_refused(self, records: Bytes, refusal: ApiError) -> AppendInfo:
         """The answer to records that an append refuses, if they are a duplicate; else it raises the refusal."""
@@ -167,7 +181,7 @@ class ProducerLog:
                 return self.answer(header) if is_whole else None
         return None
 
-    def check_coordinators(self, records: Bytes, batches: Sequence[tuple[int, BatchHeader]]) -> None:
+    def _check_coordinators(self, records: Bytes, batches: Sequence[tuple[int, BatchHeader]]) -> None:
         """Raises unless a coordinator's transactional batches and markers fit what was known before them."""
         ended: set[int] = set()
         for position, header in batches:
@@ -315,6 +329,7 @@ class ProducerLog:
     def left(self, flushed_offset: int, changes: FileChanges) -> None:
         """Segments were removed or replaced. Snapshots that are not needed any more go AFTER these changes: until then
         a crash brings the old segments back."""
+        self.aborted.forget_below(self._segments.oldest.base_offset)
         if self._ids is not None and self.snapshots.offsets:
             bases = frozenset(segment.base_offset for segment in self._segments)
             first_offset = self._segments.oldest.base_offset

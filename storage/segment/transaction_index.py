@@ -56,7 +56,7 @@ class AbortedTransactions:
         self._stables.append(last_stable_offset)
 
     def overlapping(self, from_offset: int, to_offset: int) -> list[AbortedRange]:
-        """Those that may have records in `from_offset <= offset < to_offset`, by their markers."""
+        """The transactions that may have records in `from_offset <= offset < to_offset`, by their markers."""
         found: list[AbortedRange] = []
         for at in range(bisect_left(self._lasts, from_offset), len(self._lasts)):
             if self._firsts[at] < to_offset:
@@ -77,7 +77,7 @@ class AbortedTransactions:
         self._keep(slice(bisect_left(self._lasts, offset), None))
 
     def replace(self, base_offset: int, next_offset: int, left: Iterable[AbortedRange]) -> None:
-        """Of the markers in `base_offset <= offset < next_offset`, only these are left."""
+        """Only these are left of the markers in `base_offset <= offset < next_offset`."""
         kept = set(left)
         rows = range(bisect_left(self._lasts, base_offset), bisect_left(self._lasts, next_offset))
         for at in reversed([at for at in rows if self._at(at) not in kept]):
@@ -114,7 +114,7 @@ class AbortedTransactions:
         return f"AbortedTransactions({len(self)} entries)"
 
 
-class IndexEntry(NamedTuple):
+class AbortedEntry(NamedTuple):
     """One entry of a file."""
 
     version: int
@@ -122,8 +122,8 @@ class IndexEntry(NamedTuple):
     last_stable_offset: int
 
 
-def iter_entries(content: bytes) -> Iterator[IndexEntry]:
+def iter_entries(content: bytes) -> Iterator[AbortedEntry]:
     """The whole entries of a file's bytes, unchecked; bytes that are left over are not looked at."""
     whole = len(content) // ENTRY_BYTES * ENTRY_BYTES
     for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
-        yield IndexEntry(version, AbortedRange(producer_id, first, last), stable)
+        yield AbortedEntry(version, AbortedRange(producer_id, first, last), stable)
