@@ -68,6 +68,7 @@ from penstock.wire_errors.transactions import ConcurrentTransactionsError as Con
 from penstock.wire_errors.transactions import InvalidProducerIdMappingError as InvalidProducerIdMappingError
 from penstock.wire_errors.transactions import InvalidTransactionTimeoutError as InvalidTransactionTimeoutError
 from penstock.wire_errors.transactions import InvalidTxnStateError as InvalidTxnStateError
+from penstock.wire_errors.transactions import OperationNotAttemptedError as OperationNotAttemptedError
 from penstock.wire_errors.transactions import ProducerFencedError as ProducerFencedError
 from penstock.wire_errors.transactions import TransactionAbortableError as TransactionAbortableError
 from penstock.wire_errors.transactions import TransactionalIdNotFoundError as TransactionalIdNotFoundError

@@ -26,7 +26,7 @@ from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
 from penstock.pb import groups_pb2 as penstock_dot_v1_dot_groups__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epenstock/v1/transactions.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x18penstock/v1/groups.proto\"U\n\x19\x41\x64\x64PartitionsToTxnRequest\x12\x38\n\x0ctransactions\x18\x01 \x03(\x0b\x32\".penstock.v1.TransactionPartitions\"\xa4\x01\n\x15TransactionPartitions\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12/\n\npartitions\x18\x04 \x03(\x0b\x32\x1b.penstock.v1.TopicPartition\x12\x13\n\x0bverify_only\x18\x05 \x01(\x08\"\\\n\x1a\x41\x64\x64PartitionsToTxnResponse\x12>\n\x0ctransactions\x18\x01 \x03(\x0b\x32(.penstock.v1.TransactionPartitionResults\"t\n\x1bTransactionPartitionResults\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.penstock.v1.TransactionPartitionResult\"a\n\x1aTransactionPartitionResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"q\n\x16\x41\x64\x64OffsetsToTxnRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12\x10\n\x08group_id\x18\x04 \x01(\t\"\x19\n\x17\x41\x64\x64OffsetsToTxnResponse\"\x81\x02\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x11\x12\x36\n\npartitions\x18\x05 \x03(\x0b\x32\".penstock.v1.OffsetCommitPartition\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x11\x12\x19\n\x11group_instance_id\x18\x08 \x01(\t\x12\x12\n\nadds_group\x18\t \x01(\x08\"N\n\x17TxnOffsetCommitResponse\x12\x33\n\npartitions\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.OffsetCommitResult\"\x81\x01\n\rEndTxnRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12\x14\n\x0cis_committed\x18\x04 \x01(\x08\x12\x13\n\x0b\x62umps_epoch\x18\x05 \x01(\x08\"=\n\x0e\x45ndTxnResponse\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x11\"8\n\x1b\x44\x65scribeTransactionsRequest\x12\x19\n\x11transactional_ids\x18\x01 \x03(\t\"Y\n\x1c\x44\x65scribeTransactionsResponse\x12\x39\n\x0ctransactions\x18\x01 \x03(\x0b\x32#.penstock.v1.TransactionDescription\"\xe8\x01\n\x16TransactionDescription\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12!\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.penstock.v1.Error\x12\r\n\x05state\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x05\x12\x10\n\x08start_ms\x18\x05 \x01(\x12\x12\x13\n\x0bproducer_id\x18\x06 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x07 \x01(\x11\x12/\n\npartitions\x18\x08 \x03(\x0b\x32\x1b.penstock.v1.TopicPartition\"e\n\x17ListTransactionsRequest\x12\x0e\n\x06states\x18\x01 \x03(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x12\x12\x0f\n\x07pattern\x18\x04 \x01(\t\"i\n\x18ListTransactionsResponse\x12\x35\n\x0ctransactions\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.TransactionListing\x12\x16\n\x0eunknown_states\x18\x02 \x03(\t\"R\n\x12TransactionListing\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\r\n\x05state\x18\x03 \x01(\t\"A\n\x16WriteTxnMarkersRequest\x12\'\n\x07markers\x18\x01 \x03(\x0b\x32\x16.penstock.v1.TxnMarker\"\xb8\x01\n\tTxnMarker\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x11\x12\x14\n\x0cis_committed\x18\x03 \x01(\x08\x12\x19\n\x11\x63oordinator_epoch\x18\x04 \x01(\x11\x12\x30\n\npartitions\x18\x05 \x03(\x0b\x32\x1c.penstock.v1.MarkedPartition\x12\x1b\n\x13transaction_version\x18\x06 \x01(\x11\"E\n\x0fMarkedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x10\n\x08topic_id\x18\x03 \x01(\t\"H\n\x17WriteTxnMarkersResponse\x12-\n\x07markers\x18\x01 \x03(\x0b\x32\x1c.penstock.v1.TxnMarkerResult\"^\n\x0fTxnMarkerResult\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x36\n\npartitions\x18\x02 \x03(\x0b\x32\".penstock.v1.MarkedPartitionResult\"\\\n\x15MarkedPartitionResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Errorb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epenstock/v1/transactions.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x18penstock/v1/groups.proto\"U\n\x19\x41\x64\x64PartitionsToTxnRequest\x12\x38\n\x0ctransactions\x18\x01 \x03(\x0b\x32\".penstock.v1.TransactionPartitions\"\xb9\x01\n\x15TransactionPartitions\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12/\n\npartitions\x18\x04 \x03(\x0b\x32\x1b.penstock.v1.TopicPartition\x12\x13\n\x0bverify_only\x18\x05 \x01(\x08\x12\x13\n\x0b\x62umps_epoch\x18\x06 \x01(\x08\"\\\n\x1a\x41\x64\x64PartitionsToTxnResponse\x12>\n\x0ctransactions\x18\x01 \x03(\x0b\x32(.penstock.v1.TransactionPartitionResults\"t\n\x1bTransactionPartitionResults\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12;\n\npartitions\x18\x02 \x03(\x0b\x32\'.penstock.v1.TransactionPartitionResult\"a\n\x1aTransactionPartitionResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"q\n\x16\x41\x64\x64OffsetsToTxnRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12\x10\n\x08group_id\x18\x04 \x01(\t\"\x19\n\x17\x41\x64\x64OffsetsToTxnResponse\"\x81\x02\n\x16TxnOffsetCommitRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x13\n\x0bproducer_id\x18\x03 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x04 \x01(\x11\x12\x36\n\npartitions\x18\x05 \x03(\x0b\x32\".penstock.v1.OffsetCommitPartition\x12\x11\n\tmember_id\x18\x06 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x07 \x01(\x11\x12\x19\n\x11group_instance_id\x18\x08 \x01(\t\x12\x12\n\nadds_group\x18\t \x01(\x08\"N\n\x17TxnOffsetCommitResponse\x12\x33\n\npartitions\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.OffsetCommitResult\"\x81\x01\n\rEndTxnRequest\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x11\x12\x14\n\x0cis_committed\x18\x04 \x01(\x08\x12\x13\n\x0b\x62umps_epoch\x18\x05 \x01(\x08\"=\n\x0e\x45ndTxnResponse\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x11\"8\n\x1b\x44\x65scribeTransactionsRequest\x12\x19\n\x11transactional_ids\x18\x01 \x03(\t\"Y\n\x1c\x44\x65scribeTransactionsResponse\x12\x39\n\x0ctransactions\x18\x01 \x03(\x0b\x32#.penstock.v1.TransactionDescription\"\xe8\x01\n\x16TransactionDescription\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12!\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.penstock.v1.Error\x12\r\n\x05state\x18\x03 \x01(\t\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x05\x12\x10\n\x08start_ms\x18\x05 \x01(\x12\x12\x13\n\x0bproducer_id\x18\x06 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x07 \x01(\x11\x12/\n\npartitions\x18\x08 \x03(\x0b\x32\x1b.penstock.v1.TopicPartition\"e\n\x17ListTransactionsRequest\x12\x0e\n\x06states\x18\x01 \x03(\t\x12\x14\n\x0cproducer_ids\x18\x02 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x12\x12\x0f\n\x07pattern\x18\x04 \x01(\t\"i\n\x18ListTransactionsResponse\x12\x35\n\x0ctransactions\x18\x01 \x03(\x0b\x32\x1f.penstock.v1.TransactionListing\x12\x16\n\x0eunknown_states\x18\x02 \x03(\t\"R\n\x12TransactionListing\x12\x18\n\x10transactional_id\x18\x01 \x01(\t\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x12\x12\r\n\x05state\x18\x03 \x01(\t\"A\n\x16WriteTxnMarkersRequest\x12\'\n\x07markers\x18\x01 \x03(\x0b\x32\x16.penstock.v1.TxnMarker\"\xb8\x01\n\tTxnMarker\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x11\x12\x14\n\x0cis_committed\x18\x03 \x01(\x08\x12\x19\n\x11\x63oordinator_epoch\x18\x04 \x01(\x11\x12\x30\n\npartitions\x18\x05 \x03(\x0b\x32\x1c.penstock.v1.MarkedPartition\x12\x1b\n\x13transaction_version\x18\x06 \x01(\x11\"E\n\x0fMarkedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x10\n\x08topic_id\x18\x03 \x01(\t\"H\n\x17WriteTxnMarkersResponse\x12-\n\x07markers\x18\x01 \x03(\x0b\x32\x1c.penstock.v1.TxnMarkerResult\"^\n\x0fTxnMarkerResult\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x12\x12\x36\n\npartitions\x18\x02 \x03(\x0b\x32\".penstock.v1.MarkedPartitionResult\"\\\n\x15MarkedPartitionResult\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Errorb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,47 +36,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADDPARTITIONSTOTXNREQUEST']._serialized_start=99
   _globals['_ADDPARTITIONSTOTXNREQUEST']._serialized_end=184
   _globals['_TRANSACTIONPARTITIONS']._serialized_start=187
-  _globals['_TRANSACTIONPARTITIONS']._serialized_end=351
-  _globals['_ADDPARTITIONSTOTXNRESPONSE']._serialized_start=353
-  _globals['_ADDPARTITIONSTOTXNRESPONSE']._serialized_end=445
-  _globals['_TRANSACTIONPARTITIONRESULTS']._serialized_start=447
-  _globals['_TRANSACTIONPARTITIONRESULTS']._serialized_end=563
-  _globals['_TRANSACTIONPARTITIONRESULT']._serialized_start=565
-  _globals['_TRANSACTIONPARTITIONRESULT']._serialized_end=662
-  _globals['_ADDOFFSETSTOTXNREQUEST']._serialized_start=664
-  _globals['_ADDOFFSETSTOTXNREQUEST']._serialized_end=777
-  _globals['_ADDOFFSETSTOTXNRESPONSE']._serialized_start=779
-  _globals['_ADDOFFSETSTOTXNRESPONSE']._serialized_end=804
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=807
-  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=1064
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=1066
-  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=1144
-  _globals['_ENDTXNREQUEST']._serialized_start=1147
-  _globals['_ENDTXNREQUEST']._serialized_end=1276
-  _globals['_ENDTXNRESPONSE']._serialized_start=1278
-  _globals['_ENDTXNRESPONSE']._serialized_end=1339
-  _globals['_DESCRIBETRANSACTIONSREQUEST']._serialized_start=1341
-  _globals['_DESCRIBETRANSACTIONSREQUEST']._serialized_end=1397
-  _globals['_DESCRIBETRANSACTIONSRESPONSE']._serialized_start=1399
-  _globals['_DESCRIBETRANSACTIONSRESPONSE']._serialized_end=1488
-  _globals['_TRANSACTIONDESCRIPTION']._serialized_start=1491
-  _globals['_TRANSACTIONDESCRIPTION']._serialized_end=1723
-  _globals['_LISTTRANSACTIONSREQUEST']._serialized_start=1725
-  _globals['_LISTTRANSACTIONSREQUEST']._serialized_end=1826
-  _globals['_LISTTRANSACTIONSRESPONSE']._serialized_start=1828
-  _globals['_LISTTRANSACTIONSRESPONSE']._serialized_end=1933
-  _globals['_TRANSACTIONLISTING']._serialized_start=1935
-  _globals['_TRANSACTIONLISTING']._serialized_end=2017
-  _globals['_WRITETXNMARKERSREQUEST']._serialized_start=2019
-  _globals['_WRITETXNMARKERSREQUEST']._serialized_end=2084
-  _globals['_TXNMARKER']._serialized_start=2087
-  _globals['_TXNMARKER']._serialized_end=2271
-  _globals['_MARKEDPARTITION']._serialized_start=2273
-  _globals['_MARKEDPARTITION']._serialized_end=2342
-  _globals['_WRITETXNMARKERSRESPONSE']._serialized_start=2344
-  _globals['_WRITETXNMARKERSRESPONSE']._serialized_end=2416
-  _globals['_TXNMARKERRESULT']._serialized_start=2418
-  _globals['_TXNMARKERRESULT']._serialized_end=2512
-  _globals['_MARKEDPARTITIONRESULT']._serialized_start=2514
-  _globals['_MARKEDPARTITIONRESULT']._serialized_end=2606
+  _globals['_TRANSACTIONPARTITIONS']._serialized_end=372
+  _globals['_ADDPARTITIONSTOTXNRESPONSE']._serialized_start=374
+  _globals['_ADDPARTITIONSTOTXNRESPONSE']._serialized_end=466
+  _globals['_TRANSACTIONPARTITIONRESULTS']._serialized_start=468
+  _globals['_TRANSACTIONPARTITIONRESULTS']._serialized_end=584
+  _globals['_TRANSACTIONPARTITIONRESULT']._serialized_start=586
+  _globals['_TRANSACTIONPARTITIONRESULT']._serialized_end=683
+  _globals['_ADDOFFSETSTOTXNREQUEST']._serialized_start=685
+  _globals['_ADDOFFSETSTOTXNREQUEST']._serialized_end=798
+  _globals['_ADDOFFSETSTOTXNRESPONSE']._serialized_start=800
+  _globals['_ADDOFFSETSTOTXNRESPONSE']._serialized_end=825
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_start=828
+  _globals['_TXNOFFSETCOMMITREQUEST']._serialized_end=1085
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_start=1087
+  _globals['_TXNOFFSETCOMMITRESPONSE']._serialized_end=1165
+  _globals['_ENDTXNREQUEST']._serialized_start=1168
+  _globals['_ENDTXNREQUEST']._serialized_end=1297
+  _globals['_ENDTXNRESPONSE']._serialized_start=1299
+  _globals['_ENDTXNRESPONSE']._serialized_end=1360
+  _globals['_DESCRIBETRANSACTIONSREQUEST']._serialized_start=1362
+  _globals['_DESCRIBETRANSACTIONSREQUEST']._serialized_end=1418
+  _globals['_DESCRIBETRANSACTIONSRESPONSE']._serialized_start=1420
+  _globals['_DESCRIBETRANSACTIONSRESPONSE']._serialized_end=1509
+  _globals['_TRANSACTIONDESCRIPTION']._serialized_start=1512
+  _globals['_TRANSACTIONDESCRIPTION']._serialized_end=1744
+  _globals['_LISTTRANSACTIONSREQUEST']._serialized_start=1746
+  _globals['_LISTTRANSACTIONSREQUEST']._serialized_end=1847
+  _globals['_LISTTRANSACTIONSRESPONSE']._serialized_start=1849
+  _globals['_LISTTRANSACTIONSRESPONSE']._serialized_end=1954
+  _globals['_TRANSACTIONLISTING']._serialized_start=1956
+  _globals['_TRANSACTIONLISTING']._serialized_end=2038
+  _globals['_WRITETXNMARKERSREQUEST']._serialized_start=2040
+  _globals['_WRITETXNMARKERSREQUEST']._serialized_end=2105
+  _globals['_TXNMARKER']._serialized_start=2108
+  _globals['_TXNMARKER']._serialized_end=2292
+  _globals['_MARKEDPARTITION']._serialized_start=2294
+  _globals['_MARKEDPARTITION']._serialized_end=2363
+  _globals['_WRITETXNMARKERSRESPONSE']._serialized_start=2365
+  _globals['_WRITETXNMARKERSRESPONSE']._serialized_end=2437
+  _globals['_TXNMARKERRESULT']._serialized_start=2439
+  _globals['_TXNMARKERRESULT']._serialized_end=2533
+  _globals['_MARKEDPARTITIONRESULT']._serialized_start=2535
+  _globals['_MARKEDPARTITIONRESULT']._serialized_end=2627
 # @@protoc_insertion_point(module_scope)

@@ -15,18 +15,20 @@ class AddPartitionsToTxnRequest(_message.Message):
     def __init__(self, transactions: _Optional[_Iterable[_Union[TransactionPartitions, _Mapping]]] = ...) -> None: ...
 
 class TransactionPartitions(_message.Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "partitions", "verify_only")
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "partitions", "verify_only", "bumps_epoch")
     TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     VERIFY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    BUMPS_EPOCH_FIELD_NUMBER: _ClassVar[int]
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[_groups_pb2.TopicPartition]
     verify_only: bool
-    def __init__(self, transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[_groups_pb2.TopicPartition, _Mapping]]] = ..., verify_only: _Optional[bool] = ...) -> None: ...
+    bumps_epoch: bool
+    def __init__(self, transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[_groups_pb2.TopicPartition, _Mapping]]] = ..., verify_only: _Optional[bool] = ..., bumps_epoch: _Optional[bool] = ...) -> None: ...
 
 class AddPartitionsToTxnResponse(_message.Message):
     __slots__ = ("transactions",)

@@ -32,6 +32,10 @@ class TransactionCoordinatorFencedError(ApiError, code=52, name="TRANSACTION_COO
     """A newer coordinator has written to the partition."""
 
 
+class OperationNotAttemptedError(ApiError, code=55, name="OPERATION_NOT_ATTEMPTED", nothing_written=True):
+    """Nothing was done for this part of the request, because another part of it failed."""
+
+
 class ProducerFencedError(ApiError, FatalProducerError, code=90, name="PRODUCER_FENCED", nothing_written=True):
     """A newer producer of the transactional id has begun, or the transaction took longer than its time-out."""
 

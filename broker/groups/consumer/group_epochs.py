@@ -13,12 +13,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from broker.coordination.regex import matching
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Turn
 from broker.groups.consumer import changes, targets
 from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
 from broker.groups.consumer.record_room import names_fit, targets_fit
-from broker.groups.consumer.regex import matching
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.group_config import GroupConfig
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from broker.coordination.regex import matching
 from broker.coordination.turn import Client, Turn
 from broker.groups.consumer import changes, record_forms
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, Upgrade, upgrade
@@ -24,7 +25,6 @@ from broker.groups.consumer.member import Member, assignment_of, session_timeout
 from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
-from broker.groups.consumer.regex import matching
 from broker.groups.group_config import GroupConfig
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.consumer_protocol import (

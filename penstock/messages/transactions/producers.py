@@ -16,13 +16,15 @@ from penstock.types import NO_EPOCH, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class TransactionPartitions:
-    """Partitions of one transaction: to be added to it, or only looked up in it."""
+    """Partitions of one transaction: to be added to it, or only looked up in it. `bumps_epoch`: transaction version 2,
+    a leader adds the partition."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: tuple[TopicPartition, ...]
     verify_only: bool = False
+    bumps_epoch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from broker.groups.consumer.regex import PROGRAM_SIZE_MAX, matching
+from broker.coordination.regex import PROGRAM_SIZE_MAX, matching
 from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
 from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere, settle

@@ -1,4 +1,4 @@
-"""Patterns of subscriptions, in RE2's syntax (KIP-848): a topic is meant if its whole name matches.
+"""Patterns of topics (KIP-848) and of transactional ids (KIP-1152), in RE2's syntax: the whole name must match.
 
 RE2 takes time linear in a name's length, whatever the pattern. The factor is the size of the compiled program, so that
 is bounded too: a pattern that a client wrote holds the coordinator for milliseconds at most. Pure.
@@ -21,11 +21,12 @@ _MEMORY_BYTES_MAX: Final = 1 << 20
 
 
 def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
-    fullmatch = _compiled(pattern).fullmatch
+    fullmatch = compiled_pattern(pattern).fullmatch
     return frozenset(name for name in names if fullmatch(name.encode()))
 
 
-def _compiled(pattern: str) -> Any:
+def compiled_pattern(pattern: str) -> Any:
+    """InvalidRegularExpressionError for one that is none, or too large. Names are matched as bytes."""
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise _invalid(pattern[:100] + "...", f"it has {len(pattern)} characters; {PATTERN_CHARACTERS_MAX} at most")
     options = re2.Options()
@@ -40,7 +41,7 @@ def _compiled(pattern: str) -> Any:
     except UnicodeEncodeError:
         raise _invalid(ascii(pattern), "it is not UTF-8") from None
     if compiled.programsize > PROGRAM_SIZE_MAX:
-        raise _invalid(pattern, "its compiled form is too large: repeat less, or name the topics")
+        raise _invalid(pattern, "its compiled form is too large: repeat less, or give names")
     return compiled
 
 

@@ -1,0 +1,180 @@
+"""The end of a transaction: decided once, told to its partitions, and then whole.
+
+    EndTxn of its producer      in both versions; one that is repeated gets the same answer again
+    its time-out, or a newer    an abort with an epoch above the producer's, which is fenced by that
+    producer
+    the markers are written     Complete*; with version 2, and where the epochs are used up, a new producer id
+
+A decision is never changed: whoever wants the other end is told INVALID_TXN_STATE, a time-out finds nothing open. With
+version 2 each end gives the producer its next epoch, which its markers have, too. The markers' ticket (marker_port.py)
+is answered with the decision, so they leave after its commit. Pure.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Ticket, Turn
+from broker.transactions.end_checks import check_end
+from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
+from broker.transactions.marker_port import (
+    MarkerPort,
+    MarkersTicket,
+    MarkersWritten,
+    SendMarkersAgain,
+    TransactionEnd,
+)
+from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
+from broker.transactions.transaction_metadata import (
+    EPOCH_MAX,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    VERSION_2,
+    TransactionMetadata,
+)
+from broker.transactions.transaction_records import TransactionLogKey
+from penstock.messages.transactions.listing import TransactionState
+from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
+
+_COMPLETE = {
+    TransactionState.PREPARE_COMMIT: TransactionState.COMPLETE_COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionState.COMPLETE_ABORT,
+}
+
+
+class TransactionEnding:
+    """See the module."""
+
+    def __init__(
+        self, held: HeldTransactions, timers: Timers[Turn], markers: MarkerPort, counters: TransactionCounters
+    ) -> None:
+        self._held, self._timers, self._markers, self._counters = held, timers, markers, counters
+
+    # -- of a producer -------------------------------------------------------------------------------------------------
+
+    def end(self, turn: Turn, ticket: Ticket, request: EndTxnRequest, fresh: int | None) -> None:
+        """`fresh` is a producer id that nobody has, if one was handed in."""
+        transaction = check_end(self._held.by_id.get(request.transactional_id), request)
+        if transaction is None:
+            ended = self._held.by_id[request.transactional_id]
+            turn.answer(ticket, _next_producer(ended, request.bumps_epoch))
+            return
+        if not request.bumps_epoch:
+            prepared = self._prepare(turn, transaction, request.is_committed, transaction.producer_epoch)
+        elif transaction.is_exhausted and fresh is None:
+            turn.answer(ticket, NEEDS_PRODUCER_ID)
+            return
+        else:
+            prepared = self._prepare(
+                turn,
+                transaction,
+                request.is_committed,
+                transaction.producer_epoch + 1,
+                last_producer_epoch=transaction.producer_epoch,
+                next_producer_id=fresh if transaction.is_exhausted and fresh is not None else NO_PRODUCER_ID,
+                version=VERSION_2,
+            )
+        turn.answer(ticket, _next_producer(prepared, request.bumps_epoch))
+
+    # -- of the coordinator itself -------------------------------------------------------------------------------------
+
+    def opened(self, turn: Turn, transaction: TransactionMetadata) -> None:
+        """It is open from now, or was loaded so: its time runs, by the calendar since it began."""
+        left_ms = transaction.start_ms + transaction.timeout_ms - turn.wall_ms
+        left_ms = min(max(left_ms, 0), transaction.timeout_ms)  # the calendar may have been set
+        name = transaction.transactional_id
+        self._timers.set(name, turn.now_ms + left_ms, partial(self._time_up, name))
+
+    def _time_up(self, transactional_id: str, turn: Turn) -> None:
+        transaction = self._held.by_id.get(transactional_id)
+        if transaction is not None and transaction.state is TransactionState.ONGOING:
+            self._abort(turn, transaction)
+            self._counters.timed_out += 1
+
+    def fence(self, turn: Turn, transaction: TransactionMetadata) -> None:
+        """A newer producer has come: the open transaction is aborted, and its producer fenced."""
+        self._abort(turn, transaction)
+        self._counters.fenced += 1
+
+    def _abort(self, turn: Turn, transaction: TransactionMetadata) -> None:
+        """As in Kafka, two epochs above that of a producer of version 2: one above is what the producer itself has by
+        its own abort, and would go on with. There may be no second one, but nobody is given the last epoch."""
+        steps = 2 if transaction.version >= VERSION_2 else 1
+        epoch = min(transaction.producer_epoch + steps, EPOCH_MAX)
+        self._prepare(turn, transaction, False, epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
+
+    # -- markers -------------------------------------------------------------------------------------------------------
+
+    def send_again(self, turn: Turn, transaction: TransactionMetadata) -> None:
+        """The markers of a transaction that is prepared leave (again), behind all that the log has."""
+        end = TransactionEnd(
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            tuple(sorted(transaction.partitions)),
+            max(transaction.version, 1),
+        )
+        turn.answer(MarkersTicket(self._markers, end), end)
+
+    def asked_again(self, turn: Turn, ticket: Ticket, request: SendMarkersAgain) -> None:
+        transaction = self._prepared(request)
+        if transaction is not None:
+            self.send_again(turn, transaction)
+        turn.answer(ticket, None)
+
+    def written(self, turn: Turn, ticket: Ticket, request: MarkersWritten) -> None:
+        transaction = self._prepared(request)
+        if transaction is not None:
+            self._complete(turn, transaction, _COMPLETE[transaction.state])
+        turn.answer(ticket, None)
+
+    def _prepared(self, of: MarkersWritten | SendMarkersAgain) -> TransactionMetadata | None:
+        """The transaction that is meant; None if it is whole by now."""
+        found = self._held.by_id.get(of.transactional_id)
+        if found is None or not found.is_prepared:
+            return None
+        return found if (found.producer_id, found.producer_epoch) == (of.producer_id, of.producer_epoch) else None
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def _prepare(
+        self, turn: Turn, transaction: TransactionMetadata, is_committed: bool, epoch: int, **changes: Any
+    ) -> TransactionMetadata:
+        """The decision; whole at once if no partition must hear of it."""
+        if not transaction.partitions:
+            ended = transaction._replace(producer_epoch=epoch, start_ms=turn.wall_ms, **changes)
+            self._complete(turn, ended, TransactionState.COMPLETE_ABORT)
+            return ended
+        state = TransactionState.PREPARE_COMMIT if is_committed else TransactionState.PREPARE_ABORT
+        prepared = transaction.moved(state, turn.wall_ms, producer_epoch=epoch, **changes)
+        turn.write(TransactionLogKey(transactional_id=prepared.transactional_id), prepared)
+        self._timers.cancel(prepared.transactional_id)
+        if is_committed:
+            self._counters.committed += 1
+        else:
+            self._counters.aborted += 1
+        self.send_again(turn, prepared)
+        return prepared
+
+    def _complete(self, turn: Turn, transaction: TransactionMetadata, state: TransactionState) -> None:
+        changes: dict[str, int] = {}
+        if transaction.next_producer_id != NO_PRODUCER_ID:
+            changes = {
+                "producer_id": transaction.next_producer_id,
+                "producer_epoch": 0,
+                "next_producer_id": NO_PRODUCER_ID,
+            }
+        complete = transaction.moved(state, turn.wall_ms, partitions=frozenset(), **changes)
+        turn.write(TransactionLogKey(transactional_id=complete.transactional_id), complete)
+
+
+def _next_producer(transaction: TransactionMetadata, bumps_epoch: bool) -> EndTxnResponse:
+    """The producer of the next transaction, of one that is decided."""
+    if not bumps_epoch:
+        return EndTxnResponse()
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        return EndTxnResponse(transaction.next_producer_id, 0)
+    return EndTxnResponse(transaction.producer_id, transaction.producer_epoch)

@@ -1,0 +1,177 @@
+"""The partitions of a transaction: added by its producer, or by the leader that got the first batch, or looked up.
+
+The first partition begins the transaction. Either all partitions of a request are added or none; one that does not
+exist gets UNKNOWN_TOPIC_OR_PARTITION, and the others OPERATION_NOT_ATTEMPTED. To add what is there already changes
+nothing. A group is added as the partition of `__consumer_offsets` that holds its offsets. Pure. Not here: what a leader
+does about an answer (verification/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from broker.coordination.partition_of import partition_of
+from broker.coordination.turn import Ticket, Turn
+from broker.transactions.ending import TransactionEnding
+from broker.transactions.transaction_config import TransactionConfig
+from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
+from broker.transactions.transaction_metadata import NO_PRODUCER_EPOCH, VERSION_1, VERSION_2, TransactionMetadata
+from broker.transactions.transaction_records import RECORDS, TransactionLogKey, log_value
+from broker.transactions.transactional_ids import check_transactional_id
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.errors import (
+    ApiError,
+    ConcurrentTransactionsError,
+    CoordinatorNotAvailableError,
+    InvalidGroupIdError,
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    OperationNotAttemptedError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.messages.transactions.listing import TransactionState
+from penstock.messages.transactions.producers import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TransactionPartitionResult,
+    TransactionPartitionResults,
+    TransactionPartitions,
+)
+from penstock.types import TopicPartition
+
+PARTITIONS_MAX: Final = 20_000
+"""A transaction has at most so many: each add writes the whole list."""
+_PARTITION_RECORD_BYTES_MAX: Final = 280
+"""A partition in a record, with the longest name of a topic: where so many fit nothing needs to be measured."""
+_DECISION_BYTES_MAX: Final = 64
+"""By so much the record of the decision may be larger: it must fit, or the transaction could not be ended."""
+
+
+class TransactionsPartitions:
+    """See the module."""
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        held: HeldTransactions,
+        ending: TransactionEnding,
+        counters: TransactionCounters,
+    ) -> None:
+        self._config, self._held, self._ending, self._counters = config, held, ending, counters
+
+    def add(self, turn: Turn, ticket: Ticket, request: AddPartitionsToTxnRequest) -> None:
+        results = (self._results(turn, one) for one in request.transactions)
+        turn.answer(ticket, AddPartitionsToTxnResponse(tuple(results)))
+
+    def add_group(self, turn: Turn, ticket: Ticket, request: AddOffsetsToTxnRequest) -> None:
+        transaction = self._known(request.transactional_id, request.producer_id, request.producer_epoch)
+        if not request.group_id:
+            raise InvalidGroupIdError("the group id is empty; a group without a name has no offsets to commit")
+        topic = turn.topics.by_name(CONSUMER_OFFSETS)
+        if topic is None:
+            raise CoordinatorNotAvailableError(f"{CONSUMER_OFFSETS} is not there yet; ask again")
+        partition = TopicPartition(CONSUMER_OFFSETS, partition_of(request.group_id, topic.partitions))
+        self._add(turn, transaction, (partition,), VERSION_1)
+        turn.answer(ticket, AddOffsetsToTxnResponse())
+
+    def _results(self, turn: Turn, asked: TransactionPartitions) -> TransactionPartitionResults:
+        try:
+            errors = self._errors(turn, asked)
+        except ApiError as error:
+            errors = dict.fromkeys(asked.partitions, error.with_traceback(None))
+        results = (TransactionPartitionResult(partition, errors.get(partition)) for partition in asked.partitions)
+        return TransactionPartitionResults(asked.transactional_id, tuple(results))
+
+    def _errors(self, turn: Turn, asked: TransactionPartitions) -> dict[TopicPartition, ApiError]:
+        """The errors of partitions that have one; an error that is raised is that of all."""
+        check_transactional_id(asked.transactional_id)
+        unknown = {one for one in asked.partitions if not _exists(turn, one)}
+        if unknown:
+            return {one: _unknown(one) if one in unknown else _not_attempted(asked) for one in asked.partitions}
+        transaction = self._known(asked.transactional_id, asked.producer_id, asked.producer_epoch)
+        if asked.verify_only:
+            return {one: _absent(transaction, one) for one in asked.partitions if one not in transaction.partitions}
+        self._add(turn, transaction, asked.partitions, VERSION_2 if asked.bumps_epoch else VERSION_1)
+        return {}
+
+    def _known(self, transactional_id: str, producer_id: int, producer_epoch: int) -> TransactionMetadata:
+        """The transaction that this producer may work on now."""
+        check_transactional_id(transactional_id)
+        found = self._held.by_id.get(transactional_id)
+        if found is not None and found.is_prepared and producer_id in (found.producer_id, found.next_producer_id):
+            raise ConcurrentTransactionsError(
+                f"the last transaction of {transactional_id!r} is still being ended; ask again"
+            )
+        if found is None or found.producer_id != producer_id:
+            raise InvalidProducerIdMappingError(
+                f"transactional id {transactional_id!r} does not belong to producer {producer_id}"
+            )
+        if found.producer_epoch != producer_epoch:
+            raise ProducerFencedError(
+                f"producer {producer_id} has epoch {producer_epoch}, and that of {transactional_id!r} is"
+                f" {found.producer_epoch} now"
+            )
+        return found
+
+    def _add(
+        self, turn: Turn, transaction: TransactionMetadata, partitions: Collection[TopicPartition], version: int
+    ) -> None:
+        is_open = transaction.state is TransactionState.ONGOING
+        wanted = transaction.partitions.union(partitions) if is_open else frozenset(partitions)
+        if not wanted or (is_open and len(wanted) == len(transaction.partitions)):
+            return
+        added = transaction.moved(
+            TransactionState.ONGOING,
+            turn.wall_ms,
+            partitions=wanted,
+            start_ms=transaction.start_ms if is_open else turn.wall_ms,
+            last_producer_epoch=NO_PRODUCER_EPOCH,  # its producer has the answer that gave it this epoch
+            version=version,
+        )
+        key = TransactionLogKey(transactional_id=transaction.transactional_id)
+        self._check_size(key, added)
+        turn.write(key, added)
+        if not is_open:
+            self._counters.begun += 1
+            self._ending.opened(turn, added)
+
+    def _check_size(self, key: TransactionLogKey, added: TransactionMetadata) -> None:
+        """InvalidRequestError for a transaction that is too large, or whose record would be."""
+        count, bytes_max = len(added.partitions), self._config.record_bytes_max
+        if count > PARTITIONS_MAX:
+            raise InvalidRequestError(
+                f"a transaction has at most {PARTITIONS_MAX} partitions, and {added.transactional_id!r} would have"
+                f" {count}; end it sooner"
+            )
+        is_near = (count + 4) * _PARTITION_RECORD_BYTES_MAX > bytes_max
+        if is_near and RECORDS.size(key, log_value(added)) + _DECISION_BYTES_MAX > bytes_max:
+            raise InvalidRequestError(
+                f"the record of {added.transactional_id!r} with {count} partitions has more than {bytes_max} bytes;"
+                " end the transaction sooner"
+            )
+
+
+def _exists(turn: Turn, partition: TopicPartition) -> bool:
+    topic = turn.topics.by_name(partition.topic)
+    return topic is not None and 0 <= partition.partition < topic.partitions
+
+
+def _unknown(partition: TopicPartition) -> ApiError:
+    return UnknownTopicOrPartitionError(f"there is no partition {partition}; a transaction cannot have it")
+
+
+def _not_attempted(asked: TransactionPartitions) -> ApiError:
+    return OperationNotAttemptedError(
+        f"nothing was added to {asked.transactional_id!r}, because another partition of the request does not exist"
+    )
+
+
+def _absent(transaction: TransactionMetadata, partition: TopicPartition) -> ApiError:
+    return TransactionAbortableError(
+        f"{partition} is not part of a transaction of {transaction.transactional_id!r}; abort, and begin again"
+    )

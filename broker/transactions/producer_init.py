@@ -1,0 +1,157 @@
+"""InitProducerId of a transactional id: who is its producer from now on, and by which id and epoch.
+
+    nothing is open      the next epoch; a new producer id if the epochs of this one are used up
+    a transaction is     it is aborted by an epoch above its producer's, which is fenced by that, and the caller is told
+    open                 to ask again: CONCURRENT_TRANSACTIONS
+    one is being ended   CONCURRENT_TRANSACTIONS
+
+A producer that goes on (KIP-360) names the id and epoch that it has. It gets the next epoch if they are the newest, and
+the same answer again if it repeats the request whose answer was lost. If another producer has begun meanwhile it is
+fenced, and, other than by Kafka, before it can abort what that one has open. Pure.
+"""
+
+from __future__ import annotations
+
+from broker.coordination.turn import Ticket, Turn
+from broker.transactions.ending import TransactionEnding
+from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
+from broker.transactions.transaction_config import TransactionConfig
+from broker.transactions.transaction_figures import HeldTransactions
+from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_metadata import EPOCH_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata
+from broker.transactions.transaction_records import TransactionLogKey
+from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
+from penstock.errors import (
+    ConcurrentTransactionsError,
+    InvalidRequestError,
+    InvalidTransactionTimeoutError,
+    ProducerFencedError,
+)
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from penstock.messages.transactions.listing import TransactionState
+
+
+class ProducerInit:
+    """See the module."""
+
+    def __init__(
+        self, config: TransactionConfig, held: HeldTransactions, memory: TransactionMemory, ending: TransactionEnding
+    ) -> None:
+        self._config, self._held, self._memory, self._ending = config, held, memory, ending
+
+    def init(self, turn: Turn, ticket: Ticket, request: InitProducerIdRequest, fresh: int | None) -> None:
+        """`fresh` is a producer id that nobody has, if one was handed in."""
+        self._check(request)
+        transactional_id = request.transactional_id or ""
+        found = self._held.by_id.get(transactional_id)
+        if found is None:
+            self._memory.must_have_room()
+            before = TransactionMetadata(
+                transactional_id, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, TransactionState.EMPTY, turn.wall_ms
+            )
+            self._give_new_id(turn, ticket, before, request, fresh)
+            return
+        self._check_named(found, request)
+        if found.is_prepared:
+            raise ConcurrentTransactionsError(
+                f"the last transaction of {transactional_id!r} is still being ended; ask again"
+            )
+        if found.state is TransactionState.ONGOING:
+            self._ending.fence(turn, found)
+            turn.answer(
+                ticket,
+                ConcurrentTransactionsError(
+                    f"the open transaction of {transactional_id!r} is aborted first; ask again"
+                ),
+            )
+        elif _is_repeated(found, request):
+            turn.answer(ticket, InitProducerIdResponse(found.producer_id, found.producer_epoch))
+        elif found.is_exhausted:
+            self._give_new_id(turn, ticket, found, request, fresh)
+        else:
+            last = found.producer_epoch if _is_named(request) else NO_PRODUCER_EPOCH
+            self._give(turn, ticket, found, request, found.producer_id, found.producer_epoch + 1, last)
+
+    def _check(self, request: InitProducerIdRequest) -> None:
+        transactional_id, timeout_ms = request.transactional_id or "", request.transaction_timeout_ms
+        check_transactional_id(transactional_id)
+        check_not_reserved(transactional_id)
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+            raise InvalidRequestError(
+                f"producer id {request.producer_id} with epoch {request.producer_epoch}: name both, or neither by -1"
+            )
+        if request.producer_id < NO_PRODUCER_ID or not NO_PRODUCER_EPOCH <= request.producer_epoch <= EPOCH_MAX:
+            raise InvalidRequestError(f"there is no producer {request.producer_id} with epoch {request.producer_epoch}")
+        timeout_max = self._config.transaction_max_timeout_ms
+        if not 0 < timeout_ms <= timeout_max:
+            raise InvalidTransactionTimeoutError(
+                f"a transaction's time-out of {timeout_ms} ms is not within 1 and {timeout_max} ms"
+                " (transaction.max.timeout.ms)"
+            )
+
+    def _check_named(self, found: TransactionMetadata, request: InitProducerIdRequest) -> None:
+        """ProducerFencedError if the producer that goes on is not the newest."""
+        if not _is_named(request) or _is_repeated(found, request):
+            return
+        named = request.producer_id, request.producer_epoch
+        is_newest = named == (found.producer_id, found.producer_epoch)
+        may_be_newest = found.is_prepared and named in _of_prepared(found)
+        if not is_newest and not may_be_newest:
+            raise ProducerFencedError(
+                f"producer {named[0]} with epoch {named[1]} is not the newest of {found.transactional_id!r}, which is"
+                f" {found.producer_id} with epoch {found.producer_epoch}"
+            )
+
+    def _give_new_id(
+        self, turn: Turn, ticket: Ticket, before: TransactionMetadata, request: InitProducerIdRequest, fresh: int | None
+    ) -> None:
+        if fresh is None:
+            turn.answer(ticket, NEEDS_PRODUCER_ID)
+            return
+        is_next = _is_named(request) and before.producer_id != NO_PRODUCER_ID
+        self._give(turn, ticket, before, request, fresh, 0, before.producer_epoch if is_next else NO_PRODUCER_EPOCH)
+
+    def _give(
+        self,
+        turn: Turn,
+        ticket: Ticket,
+        before: TransactionMetadata,
+        request: InitProducerIdRequest,
+        producer_id: int,
+        epoch: int,
+        last_epoch: int,
+    ) -> None:
+        given = before.moved(
+            TransactionState.EMPTY,
+            turn.wall_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            last_producer_epoch=last_epoch,
+            timeout_ms=request.transaction_timeout_ms,
+            start_ms=-1,
+        )
+        turn.write(TransactionLogKey(transactional_id=given.transactional_id), given)
+        turn.answer(ticket, InitProducerIdResponse(producer_id, epoch))
+
+
+def _is_named(request: InitProducerIdRequest) -> bool:
+    return request.producer_id != NO_PRODUCER_ID
+
+
+def _is_repeated(found: TransactionMetadata, request: InitProducerIdRequest) -> bool:
+    """True if the producer has had its next epoch by such a request, and nobody came since."""
+    if request.producer_epoch == NO_PRODUCER_EPOCH or request.producer_epoch != found.last_producer_epoch:
+        return False
+    if found.state is TransactionState.ONGOING or found.is_prepared:
+        return False
+    return request.producer_id == (found.producer_id if found.producer_epoch > 0 else found.previous_producer_id)
+
+
+def _of_prepared(found: TransactionMetadata) -> tuple[tuple[int, int], ...]:
+    """The producers that may go on when the end of this transaction is whole: by the epoch that it had, by that of the
+    markers, and by its next id."""
+    return (
+        (found.producer_id, found.producer_epoch),
+        (found.producer_id, found.last_producer_epoch),
+        (found.next_producer_id, 0),
+    )

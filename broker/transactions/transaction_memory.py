@@ -1,0 +1,45 @@
+"""The memory that the transactions of this broker take, estimated, and the share of the node's that they may have.
+
+Above the share no transactional id is added; those that are there go on, and expire. Not here: who is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.transactions.transaction_metadata import TransactionMetadata
+from penstock.errors import ResourceExhaustedError
+
+TRANSACTION_BYTES: Final = 700
+PARTITION_BYTES: Final = 180
+
+
+def transaction_bytes(transaction: TransactionMetadata | None) -> int:
+    """An estimate: its id, its numbers and its timer, and its partitions."""
+    if transaction is None:
+        return 0
+    return TRANSACTION_BYTES + 2 * len(transaction.transactional_id) + PARTITION_BYTES * len(transaction.partitions)
+
+
+class TransactionMemory:
+    """One per broker, shared by its shards."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.used = 0
+
+    def changed(self, by: int) -> None:
+        """Some state came (`by` is positive) or went."""
+        self.used += by
+
+    def must_have_room(self) -> None:
+        """ResourceExhaustedError if nothing may be added."""
+        if self.used >= self.bytes_max:
+            raise ResourceExhaustedError(
+                f"the transactions of this broker take about {self.used} bytes of memory, and"
+                f" transaction.coordinator.memory.max.bytes is {self.bytes_max}: raise it, use fewer transactional ids,"
+                " or let them expire sooner (transactional.id.expiration.ms)"
+            )
+
+    def __repr__(self) -> str:
+        return f"TransactionMemory({self.used} of {self.bytes_max})"

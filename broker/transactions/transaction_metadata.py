@@ -1,0 +1,58 @@
+"""One transactional id, as its last record has it. The state of the coordinator is these, and nothing else.
+
+`previous_producer_id` is the producer id before the last change. It differs from `producer_id` only where that change
+gave the producer a new id because its epochs were used up: then a request that is repeated still names the old one.
+`last_producer_epoch` is the epoch that the same producer had before it was given this one, -1 if it had none. Not
+here: decisions (producer_init.py, partitions.py, ending.py), bytes (transaction_records.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from broker.transactions.transaction_states import MOVES, PREPARED
+from penstock.errors import InvariantViolation
+from penstock.messages.transactions.listing import TransactionState
+from penstock.types import NO_TIMESTAMP, TopicPartition
+
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+EPOCH_MAX: Final = (1 << 15) - 1
+"""Only a marker has it: no producer is ever given it, or the marker of its transaction would have no epoch."""
+VERSION_1: Final = 0
+"""Kafka's number in the log for every version before 2."""
+VERSION_2: Final = 2
+
+
+class TransactionMetadata(NamedTuple):
+    """See the module. `start_ms` and `update_ms` are the calendar's."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    update_ms: int
+    start_ms: int = NO_TIMESTAMP
+    partitions: frozenset[TopicPartition] = frozenset()
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    """The producer goes on with this id when the end is whole; -1 where it keeps its own."""
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    version: int = VERSION_1
+    """The transaction version of the producer, as far as it is known."""
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.state in PREPARED
+
+    @property
+    def is_exhausted(self) -> bool:
+        """The next epoch is not for a producer."""
+        return self.producer_epoch >= EPOCH_MAX - 1
+
+    def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
+        """As the next record has it."""
+        if state not in MOVES[self.state]:
+            raise InvariantViolation(f"{self} cannot become {state.value}")
+        return self._replace(state=state, update_ms=wall_ms, previous_producer_id=self.producer_id, **changes)

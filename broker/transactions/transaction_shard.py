@@ -1,0 +1,137 @@
+"""The core of one partition of `__transaction_state`: takes its records, and gives each request to whoever decides it.
+
+    InitProducerId                          producer_init.py
+    AddPartitionsToTxn, AddOffsetsToTxn     partitions.py
+    EndTxn, time-outs, markers              ending.py
+    DescribeTransactions, ListTransactions  listing.py
+
+After a load every open transaction has its time-out again, and every prepared one sends its markers again. Pure: no
+I/O, no time of its own. Not here: the driver, which appends and answers (coordination/led_shard.py, coordinator/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from broker.coordination.timers import Timers
+from broker.coordination.turn import Client, Ticket, Turn
+from broker.transactions.ending import TransactionEnding
+from broker.transactions.expiry import TransactionalIdExpiry
+from broker.transactions.fresh_ids import WithProducerId
+from broker.transactions.listing import TransactionListings
+from broker.transactions.marker_port import MarkerPort, MarkersWritten, SendMarkersAgain
+from broker.transactions.partitions import TransactionsPartitions
+from broker.transactions.producer_init import ProducerInit
+from broker.transactions.transaction_config import TransactionConfig
+from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters, TransactionStatistics
+from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_metadata import TransactionMetadata
+from broker.transactions.transaction_states import CLOSED
+from penstock.errors import ApiError, UnsupportedVersionError
+from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.listing import (
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+    TransactionState,
+)
+from penstock.messages.transactions.producers import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+)
+
+LOADED_TRANSACTIONS: Final = 500
+"""Transactions that are looked at in one step after the load."""
+
+
+class TransactionShard:
+    """See the module."""
+
+    def __init__(
+        self, config: TransactionConfig, markers: MarkerPort, memory: TransactionMemory, counters: TransactionCounters
+    ) -> None:
+        """`markers` is this lead's; `memory` and `counters` are the broker's."""
+        self.timers: Timers[Turn] = Timers()
+        self._held = held = HeldTransactions(memory)
+        self._ending = TransactionEnding(held, self.timers, markers, counters)
+        self._partitions = TransactionsPartitions(config, held, self._ending, counters)
+        self._listings = TransactionListings(held)
+        self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
+        self._init = ProducerInit(config, held, memory, self._ending)
+        self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
+            InitProducerIdRequest: self._init.init,
+            EndTxnRequest: self._ending.end,
+        }
+        """Requests that may need a fresh producer id."""
+        self._handlers: Mapping[type[Any], Callable[[Turn, Ticket, Any], None]] = {
+            AddPartitionsToTxnRequest: self._partitions.add,
+            AddOffsetsToTxnRequest: self._partitions.add_group,
+            MarkersWritten: self._ending.written,
+            SendMarkersAgain: self._ending.asked_again,
+            DescribeTransactionsRequest: self._listings.describe,
+            ListTransactionsRequest: self._listings.list,
+        }
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def replay(self, key: Any, value: Any | None) -> None:
+        """Take a record into the state: of a decision, or of the log."""
+        self._held.put(key.transactional_id, value)
+
+    def loaded(self) -> Sequence[Callable[[Turn], None]]:
+        """The state is whole: in steps of some transactions; the shard takes requests in between."""
+        found = [one.transactional_id for one in self._held.by_id.values() if one.state not in CLOSED]
+        ids = iter(found)
+        parts = iter(lambda: list(islice(ids, LOADED_TRANSACTIONS)), [])
+        return (*(partial(self._loaded, part) for part in parts), self._expiry.look)
+
+    def _loaded(self, transactional_ids: Sequence[str], turn: Turn) -> None:
+        """Requests may have come since the load: each transaction is looked at as it is now. To set a time-out again or
+        to send an end twice does no harm."""
+        for transactional_id in transactional_ids:
+            transaction = self._held.by_id.get(transactional_id)
+            if transaction is None:
+                continue
+            if transaction.state is TransactionState.ONGOING:
+                self._ending.opened(turn, transaction)
+            elif transaction.is_prepared:
+                self._ending.send_again(turn, transaction)
+
+    def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
+        """No request waits here. The state is used no more."""
+        self._held.give_up()
+        return ()
+
+    def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
+        """Nothing: the sender of markers passes over partitions that are gone."""
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def handle(self, turn: Turn, ticket: Ticket, request: Any, client: Client) -> None:
+        """Decide on a request. An ApiError is raised before anything is written. `NEEDS_PRODUCER_ID` as an answer: the
+        request must come again, as `WithProducerId`."""
+        fresh: int | None = None
+        if isinstance(request, WithProducerId):
+            request, fresh = request.request, request.producer_id
+        kind = type(request)
+        if (with_id := self._with_id.get(kind)) is not None:
+            with_id(turn, ticket, request, fresh)
+        elif (handler := self._handlers.get(kind)) is not None:
+            handler(turn, ticket, request)
+        else:
+            raise UnsupportedVersionError(f"{kind.__name__} is no request about transactions")
+
+    # -- figures -------------------------------------------------------------------------------------------------------
+
+    def transaction(self, transactional_id: str) -> TransactionMetadata | None:
+        return self._held.by_id.get(transactional_id)
+
+    def statistics(self) -> TransactionStatistics:
+        """May be called in any thread."""
+        return self._held.statistics()
+
+    def __repr__(self) -> str:
+        return f"TransactionShard({self._held!r})"
