@@ -12,15 +12,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from broker.network.request_channel import Request
-from broker.replication.leader.purgatory import OffsetWaiters, Waiter
+from broker.replication.leader.purgatory import Waiter
 from penstock.errors import ApiError, RequestTimedOutError
 from penstock.messages.produce import PartitionProduceResult, ProduceRequest, ProduceResponse
 from penstock.types import TopicPartition
 
 PART_AFTER_MS = 200
 """Longer than a commit takes on disks that are well, and much less than anybody waits for one that is not."""
+
+
+class Waiters(Protocol):
+    """Waiters for what happens to records: `purgatory.OffsetWaiters`, or a batch that is held."""
+
+    def discard(self, waiter: Waiter) -> None:
+        """The waiter waits no more."""
+        ...
 
 
 class DelayedProduce:
@@ -34,22 +43,22 @@ class DelayedProduce:
         "_all_added",
         "_in_parts",
         "_known",
-        "_left_ms",
         "_request",
         "_timeout_ms",
         "_timer",
         "_untold",
         "_waiting",
+        "left_ms",
     )
 
     def __init__(self, request: Request, body: ProduceRequest, left_ms: float) -> None:
         """`left_ms` of the request's time."""
         self._request = request
         self._timeout_ms = body.timeout_ms
-        self._in_parts, self._left_ms = body.answer_in_parts, left_ms
+        self._in_parts, self.left_ms = body.answer_in_parts, left_ms
         self._untold: dict[int, PartitionProduceResult] = {}
         """By the partition's place in the request."""
-        self._waiting: dict[int, tuple[OffsetWaiters, Waiter]] = {}
+        self._waiting: dict[int, tuple[Waiters, Waiter]] = {}
         """The waiters of the results that are not known."""
         self._known: list[int] | None = None
         """Results to tell, once the answer is given in parts."""
@@ -61,12 +70,20 @@ class DelayedProduce:
         result = self._untold[len(self._untold)] = PartitionProduceResult(partition)
         return result
 
-    def wait(self, waiters: OffsetWaiters) -> Waiter:
+    def result(self, index: int) -> PartitionProduceResult:
+        """The one that was added at this place."""
+        return self._untold[index]
+
+    def wait(self, waiters: Waiters) -> Waiter:
         """The partition that was added last is done when the waiter is told; it will be one of `waiters`."""
         index = len(self._untold) - 1
         waiter = partial(self._done, index)
         self._waiting[index] = waiters, waiter
         return waiter
+
+    def waits_on(self, index: int, waiters: Waiters) -> None:
+        """The waiter of this place has moved to these waiters."""
+        self._waiting[index] = waiters, self._waiting[index][1]
 
     def all_added(self, acks: int) -> None:
         """No other partition follows. With acks=0 no result is sent, but its errors are counted."""
@@ -76,16 +93,16 @@ class DelayedProduce:
             self._request.complete(ProduceResponse(untold=untold), untold)
         elif not self._waiting:
             self._complete()
-        elif self._in_parts and self._left_ms > PART_AFTER_MS:
+        elif self._in_parts and self.left_ms > PART_AFTER_MS:
             self._set_timer(PART_AFTER_MS, self._step_aside)
         else:
-            self._set_timer(self._left_ms, self._expire)
+            self._set_timer(self.left_ms, self._expire)
 
     def _set_timer(self, wait_ms: float, then: Callable[[], None]) -> None:
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, then)
 
     def _step_aside(self) -> None:
-        self._set_timer(self._left_ms - PART_AFTER_MS, self._expire)
+        self._set_timer(self.left_ms - PART_AFTER_MS, self._expire)
         self._known = [index for index in self._untold if index not in self._waiting]
         self._request.answer_in_parts(self)
 

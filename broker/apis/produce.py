@@ -9,6 +9,9 @@ A request that its client has given up is not appended: the client may have sent
 would come first in the log. A request counts as given up when its stream is gone, or when its time-out passed while it
 was queued. Time that its bytes waited in the connection before they were read is not counted.
 
+A batch of a transaction may have to wait for its coordinator before it is appended (apis/transactional/); the other
+partitions of its request are appended meanwhile.
+
 A duplicate of an idempotent producer's batch is not appended. It is answered with the offsets of that batch, as if that
 had just been appended: it waits for the same acks. Not here: appending, and acks (leader_appends.py).
 """
@@ -18,11 +21,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.apis.delayed_produce import DelayedProduce
+from broker.apis.transactional.transactional_produce import (
+    TransactionalProduce,
+    check_producers,
+    is_transactional,
+    note_append,
+)
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import ACKS_ALL, Flushes, LeaderAppends, waiters_of
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.verification.held_batches import HeldBatches
 from metadata.internal_topics import check_write
 from penstock.clock import Clock
 from penstock.errors import (
@@ -44,14 +54,20 @@ TIMEOUT_MS_MAX = 600_000
 class ProduceApi:
     """Handles produce requests."""
 
-    def __init__(self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
+    def __init__(
+        self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock, held: HeldBatches
+    ) -> None:
+        """`held` has the batches that wait for the coordinators of their transactions."""
         self._partitions, self._logs = partitions, LeaderAppends(flushes, traffic, clock)
+        self._transactional = TransactionalProduce(held, self._logs)
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
         if body.acks not in (0, 1, ACKS_ALL):
             raise InvalidRequiredAcksError(f"acks is {body.acks}; it must be 0, 1 or -1 (all)")
         if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
+        if body.transactional_id:
+            check_producers(body)
         refused: Mapping[int, ApiError] = request.prepared or {}  # type: ignore[assignment]
         answer = DelayedProduce(request, body, _check_is_wanted(request, body))
         for index, (key, topic_id, records) in enumerate(body.partitions):
@@ -60,8 +76,14 @@ class ProduceApi:
                 check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
                 result.log_start_offset = partition.log.log_start_offset
+                if (
+                    is_transactional(records)
+                    and index not in refused
+                    and self._transactional.holds(partition, records, index, request, answer)
+                ):
+                    continue
                 info = self._appended(partition, records, body, index, refused)
-                result.base_offset, result.log_append_time_ms = info.first_offset, info.log_append_time_ms
+                note_append(result, info)
                 told = answer.wait(waiters_of(partition, body.acks)) if body.acks else None
                 self._logs.when_acked(partition, info, body.acks, told)
             except ApiError as error:

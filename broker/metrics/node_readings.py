@@ -96,6 +96,8 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     held = "Times that such a copy was held by {}.replication.throttled.rate."
     yield Reading("penstock_follower_throttled_copies", held.format("follower"), into.holds, True)
     yield Reading("penstock_leader_throttled_copies", held.format("leader"), out.holds, True)
+    yield from readings(broker.stable_offsets.statistics())
+    yield from readings(broker.verifier.statistics())
     yield from labelled("topic", broker.replicas.traffic.by_topic.statistics())
     yield from _fetchers(broker)
 

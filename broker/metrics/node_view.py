@@ -16,6 +16,7 @@ from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
+from broker.jobs.stable_offsets import StableOffsets
 from broker.load.node_load import NodeLoad
 from broker.network.doors import BrokerListeners
 from broker.network.io_threads import IoThreads
@@ -30,6 +31,7 @@ from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.move_throttle import MoveThrottle
+from broker.transactions.verification.verifier import Verifier
 from raft.driver.driver import RaftDriver
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -59,6 +61,12 @@ class BrokerView(Protocol):
 
     @property
     def group_lag(self) -> LagWatch: ...
+
+    @property
+    def verifier(self) -> Verifier: ...
+
+    @property
+    def stable_offsets(self) -> StableOffsets: ...
 
     @property
     def fetchers(self) -> FetcherManager: ...

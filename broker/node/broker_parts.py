@@ -13,6 +13,7 @@ from typing import Protocol
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
+from broker.jobs.stable_offsets import StableOffsets
 from broker.load.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
 from broker.network.request_channel import Request
@@ -76,9 +77,11 @@ class BrokerParts:
         self.leader_throttle, self.follower_throttle = replication.leader_throttle, replication.follower_throttle
         self.fetchers, self.replicas = replication.fetchers, replication.replicas
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
-        self.groups = replication.groups
+        self.groups, self.verifier = replication.groups, replication.verifier
         self.group_figures, self.group_lag = self.groups.figures, self.groups.lag
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
+        self.stable_offsets = StableOffsets(self.replicas.hosted.all, environment.clock)
+        self.stable_offsets.schedule(disks.scheduler)
 
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
@@ -152,6 +155,7 @@ class BrokerParts:
         self.publisher.reconfiguration.stop()
         self._apis.describe_metadata.close()
         await self.groups.stop()  # BEFORE the doors close: requests that wait are answered
+        await self.verifier.stop()
         await self.listeners.stop()
         self.converter.close()
         await self.dispatcher.stop()

@@ -34,6 +34,7 @@ KAFKA_NAMES = {
     "penstock_leader_elections_total": "LeaderElectionRateAndTimeMs",
     "penstock_leaders": "LeaderCount",
     "penstock_metadata_snapshot_bytes": "LatestSnapshotGeneratedBytes",
+    "penstock_transaction_verifications_failed_total": "VerificationFailureRate",
     "penstock_log_dir_disk_bytes": "totalBytes (DescribeLogDirs)",
     "penstock_log_dir_free_bytes": "usableBytes (DescribeLogDirs)",
     "penstock_log_flush_seconds": "LogFlushRateAndTimeMs",

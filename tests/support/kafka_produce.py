@@ -22,6 +22,7 @@ from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
 from tests.support.sinks import WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
+from tests.support.verification import Coordinators, held_by
 
 VERSION: Final = 12
 UNPACKED_BYTES_MAX: Final = 64 << 20
@@ -63,7 +64,7 @@ class Door:
     async def _handle(self, request: Request) -> None:
         parts, sink = self.at.replicas.parts, request.sink
         assert isinstance(sink, WaitedSink)
-        api = ProduceApi(parts.hosted, parts.durability, parts.traffic, self.at.clock)
+        api = ProduceApi(parts.hosted, parts.durability, parts.traffic, self.at.clock, held_by(Coordinators()))
         try:
             api.handle(request, request.body)  # type: ignore[arg-type]
         except ApiError as error:

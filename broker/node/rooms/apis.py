@@ -32,6 +32,7 @@ from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.own_standing import own_standing
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
+from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
 from storage.log_dirs.log_manager import LogManager
 
@@ -75,10 +76,11 @@ def make_apis(
     forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
     fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
+    held = HeldBatches(replication.verifier)
     views = TopicViews(config.node_id, replicas.lost.why_offline)
     router = Router(
         {
-            "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock).handle,
+            "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock, held).handle,
             "FetchConsumer": fetch,
             "FetchFollower": fetch,
             "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail).handle,

@@ -11,11 +11,13 @@ from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.load.busy_time import BusyTimes
+from broker.network.request_channel import Request
 from broker.node.configuration.told_parts import tell_parts
 from broker.node.environment import Environment
 from broker.node.rooms.disk_work import DiskWork
 from broker.node.rooms.groups import GroupParts, make_groups
 from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.verification import make_verifier
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_config import fetcher_config
@@ -28,6 +30,8 @@ from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.verification.verifier import Verifier
+from penstock.errors import UnsupportedVersionError
 from penstock.types import TopicPartition
 from storage.log_dirs.log_manager import LogManager
 
@@ -45,6 +49,7 @@ class Replication:
     log_dir_moves: LogDirMoves
     publisher: MetadataPublisher
     groups: GroupParts
+    verifier: Verifier
 
 
 def make_replication(
@@ -91,6 +96,7 @@ def make_replication(
 
     traffic = Traffic()
     groups = make_groups(config, environment, quorum, durability, traffic, known.hosted, broker_epoch, on_fatal)
+    verifier = make_verifier(config, environment, quorum, _no_coordinator, on_fatal)
     told = on_log_gone, on_fatal, (groups.coordinator,)
     ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
     replicas = replica_parts(known, log_manager, clock, threads, ports)
@@ -102,5 +108,9 @@ def make_replication(
     quorum.loader.subscribe(publisher.publish)
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
     quorum.loader.subscribe(groups.coordinator.published)
-    serving = replicas, moves, publisher, groups
+    serving = replicas, moves, publisher, groups, verifier
     return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)
+
+
+def _no_coordinator(request: Request) -> None:
+    raise UnsupportedVersionError(f"{request.api} is not an API of this broker")

@@ -27,6 +27,7 @@ from penstock.wire.streams import produce_response_to_bytes
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 from tests.support.sinks import submit
+from tests.support.verification import Coordinators, held_by
 from tests.support.virtual_time import run_virtual
 
 KEYS = HUNG, WELL, SLOW = tuple(TopicPartition("t", number) for number in range(3))
@@ -45,7 +46,7 @@ class Stage:
         fake: Any = SimpleNamespace(
             get=lambda key, topic_id: self.partitions[key], request_flush=lambda partition: None
         )
-        self.api = ProduceApi(fake, fake, Traffic(), ManualClock())
+        self.api = ProduceApi(fake, fake, Traffic(), ManualClock(), held_by(Coordinators()))
         self.channel = RequestChannel(100, BusyTimes(NOW_NS), NOW_NS)
         self.processor = Processor(self.channel, Caller(Endpoint("client", 1), listener), 4)
         self.asked = 0

@@ -18,6 +18,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 from tests.support.sinks import CALLER, Sink
+from tests.support.verification import Coordinators, held_by
 
 FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
 
@@ -43,7 +44,7 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
     async def scenario() -> None:
         body = ProduceRequest(-1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
         request = Request("Produce", body, Sink(), CALLER, NOW_NS)
-        ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
+        ProduceApi(fake, fake, Traffic(), ManualClock(), held_by(Coordinators())).handle(request, body)
         assert not request.is_complete, "the third partition's disk has nothing yet"
         flush(partitions[THIRD])
         assert isinstance(request.response, ProduceResponse)

@@ -48,6 +48,7 @@ from storage.append.key_validation import KeyedRecords
 from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
 from tests.support.sinks import CALLER, Sink
+from tests.support.verification import Coordinators, held_by
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
 CODECS = {PLAIN: "producer", ZSTD: "zstd", SNAPPY: "snappy"}
@@ -225,7 +226,7 @@ def handled(
     request.prepared = refused
 
     async def scenario() -> None:
-        ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
+        ProduceApi(fake, fake, Traffic(), ManualClock(), held_by(Coordinators())).handle(request, body)
         for partition in partitions.values():
             partition.log.flush()
             partition.flushed(partition.log.flushed_offset)

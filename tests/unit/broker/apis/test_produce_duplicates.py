@@ -20,6 +20,7 @@ from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
 from tests.support.sinks import CALLER, WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
+from tests.support.verification import Coordinators, held_by
 
 BOTH = (ME, 2)
 
@@ -39,7 +40,7 @@ def asked(records: bytes, acks: int = -1, refused: ApiError | None = None) -> Re
 def produce(at: Stage, request: Request) -> Request:
     body: Any = request.body
     parts = at.replicas.parts
-    ProduceApi(parts.hosted, parts.durability, parts.traffic, at.clock).handle(request, body)
+    ProduceApi(parts.hosted, parts.durability, parts.traffic, at.clock, held_by(Coordinators())).handle(request, body)
     return request
 
 

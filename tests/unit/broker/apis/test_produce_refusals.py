@@ -24,6 +24,7 @@ from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 from tests.support.sinks import CALLER, WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
+from tests.support.verification import Coordinators, held_by
 
 BOTH = (ME, 2)
 
@@ -38,7 +39,7 @@ def asked(
 def handle(at: Stage, request: Request) -> None:
     body: Any = request.body
     parts = at.replicas.parts
-    ProduceApi(parts.hosted, parts.durability, parts.traffic, at.clock).handle(request, body)
+    ProduceApi(parts.hosted, parts.durability, parts.traffic, at.clock, held_by(Coordinators())).handle(request, body)
 
 
 async def error_of(request: Request) -> ApiError:

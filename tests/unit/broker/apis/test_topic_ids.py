@@ -39,6 +39,7 @@ from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
 from tests.support.sinks import CALLER, WaitedSink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import ME, Stage, stage
+from tests.support.verification import Coordinators, held_by
 
 FOLLOWER = 2
 
@@ -53,7 +54,7 @@ def fetch(topic_id: str, replica_id: int) -> FetchRequest:
 
 REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] = {
     "produce": (
-        lambda parts: ProduceApi(parts.hosted, parts.durability, parts.traffic, ManualClock()),
+        lambda parts: ProduceApi(parts.hosted, parts.durability, parts.traffic, ManualClock(), held_by(Coordinators())),
         lambda id_: ProduceRequest(1, 0, [PartitionRecords(PARTITION, id_, batch())]),
     ),
     "fetch": (lambda parts: FetchApi(lambda: parts.isrs.registered_epochs, "cluster"), lambda id_: fetch(id_, -1)),

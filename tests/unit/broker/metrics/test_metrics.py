@@ -23,6 +23,7 @@ from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
 from tests.support.sinks import CALLER, Sink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import Stage, stage
+from tests.support.verification import Coordinators, held_by
 
 ELSEWHERE = TopicPartition("t", 7)
 
@@ -53,7 +54,9 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
             parts = [PartitionRecords(key, TOPIC_ID, batch()) for key in (PARTITION, ELSEWHERE, ELSEWHERE)]
             parts.append(PartitionRecords(PARTITION, TOPIC_ID, b"no batch"))
             replicas = at.replicas.parts
-            produce = ProduceApi(replicas.hosted, replicas.durability, replicas.traffic, at.clock)
+            produce = ProduceApi(
+                replicas.hosted, replicas.durability, replicas.traffic, at.clock, held_by(Coordinators())
+            )
             answered(metrics, at, produce, "Produce", ProduceRequest(acks, 60_000, parts))
             asked = (ListOffsetsPartition(ELSEWHERE, "", LATEST_TIMESTAMP),)
             list_offsets = ListOffsetsApi(replicas.hosted, SteppedIo(), FailedRequests(pytest.fail).fail)

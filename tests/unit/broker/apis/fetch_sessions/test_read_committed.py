@@ -11,9 +11,13 @@ from broker.replication.partition import Partition
 from penstock.errors import OffsetOutOfRangeError
 from penstock.messages.fetch import AbortedTransaction
 from penstock.record.batch import iter_headers
+from penstock.record.builder import build_batch
+from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.segment.transaction_index import AbortedRange
 from tests.support.fetchers import Fetcher, at, produce, run
 from tests.support.partitions import flush
+from tests.support.storage import NOW_MS
+from tests.support.transactions import ABORT, COMMIT, marker_bytes
 from tests.support.undecided_log import said_transactions
 
 OPEN = 2**60
@@ -153,3 +157,33 @@ def test_a_stable_end_that_rose_is_news(tmp_path: Path, is_stream: bool) -> None
         assert stream.answers[1].partitions[0].last_stable_offset == 2
 
     run(tmp_path, scenario, is_stream=is_stream)
+
+
+def test_the_transactions_of_a_log_from_its_first_batch_to_the_markers(tmp_path: Path) -> None:
+    """Two producers: the one that began first is committed last, and the other one is aborted."""
+
+    def append(partition: Partition, records: bytes, origin: AppendOrigin = PRODUCER) -> None:
+        partition.append_as_leader(records, -1, 0, NOW_MS, origin)
+        flush(partition)
+
+    def data(producer_id: int, sequence: int = 0) -> bytes:
+        fields: dict[str, int] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        return build_batch([b"v"], timestamps_ms=NOW_MS, is_transactional=True, **fields)  # type: ignore[arg-type]
+
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
+        produce(partition, b"plain")
+        append(partition, data(1))
+        append(partition, data(2))
+        append(partition, marker_bytes(2, 1, ABORT), COORDINATOR)
+        append(partition, data(1, 1))
+        stream.ask(at(0), read_committed=True)
+        (found,) = stream.answers[0].partitions
+        assert (offsets(found.records), found.last_stable_offset, list(found.aborted)) == ([0], 1, [])
+        stream.ask(at(1), read_committed=True)
+        append(partition, marker_bytes(1, 1, COMMIT), COORDINATOR)
+        await asyncio.sleep(0)
+        (found,) = stream.answers[1].partitions
+        assert (offsets(found.records), found.last_stable_offset) == ([1, 2, 3, 4, 5], 6)
+        assert list(found.aborted) == [AbortedTransaction(2, 2)]
+
+    run(tmp_path, scenario)

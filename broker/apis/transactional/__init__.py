@@ -1,0 +1,1 @@
+"""The part of transactions in what leaders of partitions are asked."""

@@ -1,0 +1,140 @@
+"""Batches of transactions that wait at a leader for the coordinators of their transactions, in order.
+
+The first batch of a transaction in a partition waits for the answer to a question (verifier.py). Batches that the same
+producer sends to the same partition meanwhile wait behind it, and are appended after it, in the order in which they
+came: their sequences follow each other. One of another transaction of the producer has its own question, when it is the
+first. The batches together are bounded, in number and in bytes, because their requests' memory is free by then.
+
+Not here: the append itself (`apis/transactional/transactional_produce.py`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Protocol
+
+from broker.replication.partition import Partition
+from broker.transactions.verification.questions import InTransaction, Question
+from broker.transactions.verification.verifier import Verifier
+from penstock.errors import ApiError, ResourceExhaustedError
+
+BATCHES_MAX: Final = 20_000
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""Limit for the batches of one broker. A transaction waits for its coordinator once, a few milliseconds."""
+QUEUE_MAX: Final = 100
+"""Batches of one producer for one partition. Clients have five in flight."""
+
+
+class HeldBatch(Protocol):
+    """A batch that waits."""
+
+    @property
+    def in_transaction(self) -> InTransaction: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def wait_ms(self) -> float:
+        """How long it may wait as the first one."""
+        ...
+
+    def release(self, error: ApiError | None) -> None:
+        """Append it now, or tell the error: nothing is written then. Must not raise."""
+        ...
+
+
+class _Queue:
+    """The batches of one producer for one partition. The first one waits for the question."""
+
+    __slots__ = ("batches", "question")
+
+    def __init__(self) -> None:
+        self.batches: deque[HeldBatch] = deque()
+        self.question: Question | None = None
+
+
+class HeldBatches:
+    """One per broker, on the event loop."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._queues: dict[tuple[Partition, int], _Queue] = {}
+        self._count = self._bytes = 0
+
+    def holds(self, partition: Partition, producer_id: int) -> bool:
+        """Batches of the producer for the partition wait: the next one must wait behind them."""
+        return (partition, producer_id) in self._queues
+
+    def hold(self, partition: Partition, batch: HeldBatch) -> None:
+        """`batch.release` is called later, once; ResourceExhaustedError if there is no room for it."""
+        key = partition, batch.in_transaction.producer_id
+        queue = self._queues.get(key)
+        self._must_have_room(partition, batch, 0 if queue is None else len(queue.batches))
+        if queue is None:
+            queue = _Queue()
+            self._ask(key, queue, batch)  # BEFORE it is known: this may raise
+            self._queues[key] = queue
+        queue.batches.append(batch)
+        self._count += 1
+        self._bytes += batch.size_bytes
+
+    def discard(self, partition: Partition, batch: HeldBatch) -> None:
+        """Nobody wants it any more; it is not released."""
+        key = partition, batch.in_transaction.producer_id
+        queue = self._queues.get(key)
+        if queue is None or batch not in queue.batches:
+            return
+        was_first = queue.batches[0] is batch
+        queue.batches.remove(batch)
+        self._left(batch)
+        if was_first:
+            if queue.question is not None:
+                self._verifier.withdraw(queue.question)
+                queue.question = None
+            self._go_on(key, queue)
+
+    def _must_have_room(self, partition: Partition, batch: HeldBatch, queued: int) -> None:
+        if self._count >= BATCHES_MAX or self._bytes + batch.size_bytes > BYTES_MAX or queued >= QUEUE_MAX:
+            raise ResourceExhaustedError(
+                f"{self._count} batches with {self._bytes} bytes wait on this broker for the coordinators of their"
+                f" transactions, {queued} of them for {partition.topic_partition} from the same producer; nothing was"
+                " written, send it again"
+            )
+
+    def _ask(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch) -> None:
+        queue.question = self._verifier.ask(
+            key[0], first.in_transaction, first.wait_ms, lambda error: self._told(key, queue, first, error)
+        )
+
+    def _told(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch, error: ApiError | None) -> None:
+        """The answer for the first batch, and for those of its transaction behind it."""
+        queue.question = None
+        transaction = first.in_transaction
+        while queue.batches and queue.batches[0].in_transaction == transaction:
+            self._release(queue, error)
+        self._go_on(key, queue)
+
+    def _go_on(self, key: tuple[Partition, int], queue: _Queue) -> None:
+        """Another batch is the first one now, if there is any."""
+        while queue.batches:
+            first = queue.batches[0]
+            try:
+                self._ask(key, queue, first)
+            except ApiError as error:
+                self._release(queue, error)
+                continue
+            return
+        del self._queues[key]
+
+    def _release(self, queue: _Queue, error: ApiError | None) -> None:
+        batch = queue.batches.popleft()
+        self._left(batch)
+        batch.release(error)
+
+    def _left(self, batch: HeldBatch) -> None:
+        self._count -= 1
+        self._bytes -= batch.size_bytes
+
+    def __repr__(self) -> str:
+        return f"HeldBatches({self._count} batches, {self._bytes} bytes)"
