@@ -1,9 +1,10 @@
-"""DescribeProducers: the idempotent producers that the partitions led here know, each with its last batch (KIP-664).
+"""DescribeProducers: the idempotent producers that the partitions led here know, each with its last batch, and with the
+first offset of its open transaction (KIP-664).
 
-For whoever looks for the producer that is fenced, or whose sequences have a gap. Only leaders answer: what a follower
-knows may be older. A partition knows 5,000 producers at most (`producer.id.max.per.partition`), and an answer has
-PRODUCERS_MAX. The partitions that have no room in it are to be asked for again. Not here: who is remembered for how
-long (storage/append/producer_state.py).
+For whoever looks for the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Only leaders
+answer: what a follower knows may be older. A partition knows 5,000 producers at most (`producer.id.max.per.partition`),
+and an answer has PRODUCERS_MAX. The partitions that have no room in it are to be asked for again. Not here: who is
+remembered for how long (storage/append/producer_state.py).
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from penstock.messages.produce import (
     PartitionProducers,
     ProducerState,
 )
+from penstock.record.batch import NO_SEQUENCE
 from penstock.tracebacks import without_frames
+from penstock.types import NO_EPOCH, NO_OFFSET
 from storage.append.producer_state import KnownProducers
+from storage.append.transaction_state import NO_TRANSACTION
 
 PRODUCERS_MAX: Final = 20_000
 """A handler works 2 µs for each before the next request has its turn, and the answer has less than 1 MiB."""
@@ -59,4 +63,13 @@ class DescribeProducersApi:
 
 def _states(known: KnownProducers) -> Iterator[ProducerState]:
     for producer_id, entry in known.items():
-        yield ProducerState(producer_id, entry.epoch, entry.batches[-1].last_sequence, entry.silent_since_ms)
+        last_sequence = entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE
+        transaction = entry.transaction or NO_TRANSACTION
+        yield ProducerState(
+            producer_id,
+            entry.epoch,
+            last_sequence,
+            entry.silent_since_ms,
+            transaction.coordinator_epoch if transaction.coordinator_epoch != NO_EPOCH else None,
+            transaction.first_offset if transaction.first_offset != NO_OFFSET else None,
+        )

@@ -19,7 +19,10 @@ from penstock.messages.produce import (
     DescribeProducersResponse,
     PartitionProducers,
 )
+from penstock.record.builder import build_batch
+from penstock.record.markers import Marker, build_marker
 from penstock.types import TopicPartition
+from storage.append.append_origin import COORDINATOR
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, TOPIC_ID, flush, make_partition, state
 from tests.support.producer_node import sent
@@ -54,6 +57,23 @@ def test_each_producer_is_told_with_its_epoch_and_its_last_sequence(tmp_path: Pa
     found = [(one.producer_id, one.producer_epoch, one.last_sequence) for one in told.producers]
     assert found == [(8, 2, 2), (7, 2, 3)], "the longest silent first"
     assert all(one.last_append_ms > 0 for one in told.producers)
+
+
+def test_a_transaction_is_told_from_its_first_offset_until_its_marker(tmp_path: Path) -> None:
+    partition = leading(tmp_path, 7)
+    data = build_batch(
+        [b"v"], timestamps_ms=WALL_MS, is_transactional=True, producer_id=8, producer_epoch=2, base_sequence=0
+    )
+    partition.append_as_leader(data, 1, 0, WALL_MS)
+    plain, writer = asked(partition)[0].producers
+    assert (plain.transaction_start_offset, plain.coordinator_epoch) == (None, None)
+    assert (writer.last_sequence, writer.transaction_start_offset, writer.coordinator_epoch) == (0, 3, None)
+
+    marker = build_marker(Marker(8, 3, is_committed=False, coordinator_epoch=5), WALL_MS)
+    partition.log.append_as_leader(marker, partition.log.latest_epoch, WALL_MS, COORDINATOR)
+    writer = asked(partition)[0].producers[-1]
+    assert (writer.producer_epoch, writer.last_sequence) == (3, -1)
+    assert (writer.transaction_start_offset, writer.coordinator_epoch) == (None, 5)
 
 
 def test_a_truncation_is_in_the_answer(tmp_path: Path) -> None:
