@@ -24,8 +24,17 @@ class Candidate(NamedTuple):
     checkpoint: CleanerCheckpoint
     """The cleaner's checkpoint of the log's log dir."""
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Every transaction that has a record below it is decided."""
+        undecided = self.log.transactions.first_undecided(self.high_watermark)
+        return self.high_watermark if undecided is None else min(undecided, self.high_watermark)
+
+    def cleanable_segments(self) -> tuple[Segment, ...]:
+        return self.log.cleanable_segments(self.last_stable_offset)
+
     def facts(self, horizon: KnownHorizon | None) -> LogFacts:
-        log, cleanable = self.log, self.log.cleanable_segments(self.high_watermark)
+        log, cleanable = self.log, self.cleanable_segments()
         return LogFacts(
             segments=[_facts(segment) for segment in cleanable],
             begin_offset=log.segments[0].base_offset,
@@ -41,6 +50,9 @@ class Candidate(NamedTuple):
         flushed, end = self.log.recovery_point, self.log.segments[-1].base_offset
         if flushed < min(self.high_watermark, end):
             return f"its full segments end at {end}, and it is flushed up to {flushed} only"
+        stable = self.last_stable_offset
+        if stable < min(self.high_watermark, end):
+            return f"its full segments end at {end}, and a transaction is not decided from offset {stable} on"
         return f"its full segments end at {end}, and it is committed up to {self.high_watermark} only"
 
 
@@ -70,8 +82,9 @@ class LogToClean:
     @classmethod
     def of(cls, candidate: Candidate, assessment: Assessment, reason: Reason) -> LogToClean:
         log = candidate.log
-        cleanable = log.cleanable_segments(candidate.high_watermark)
+        cleanable = candidate.cleanable_segments()
         segments = {s.base_offset: s for s in cleanable if s.base_offset < assessment.end_offset}
+        first, end = cleanable[0].base_offset, cleanable[-1].next_offset
         files = [SegmentFile(s.log_path, s.base_offset, s.next_offset, s.size_bytes) for s in segments.values()]
         plan = CleaningPlan(
             topic_partition=log.topic_partition,
@@ -83,6 +96,7 @@ class LogToClean:
             config=log.config,
             epoch_entries=log.epoch_entries,
             kept_offsets=log.producers.known.window_offsets(),
+            aborted=tuple(log.transactions.aborted(first, end)),
         )
         generation = candidate.checkpoint.generation(log.topic_partition)
         return cls(log, candidate.checkpoint, plan, generation, assessment.warning, segments)

@@ -1,9 +1,9 @@
 """Decides which log is cleaned next, which offsets a pass covers, and which segments are merged. Pure.
 
 A log is *clean* below its first dirty offset and *dirty* from there on. The first dirty offset is the cleaner's
-checkpoint: the end of the last pass. A segment can be cleaned if it is full, flushed and below the high watermark;
-`facts.segments` holds these. Of the dirty ones, a pass takes those before the first segment that has a record younger
-than min.compaction.lag.ms.
+checkpoint: the end of the last pass. A segment can be cleaned if it is full, flushed and below the last stable offset,
+which is the high watermark or the first record of an undecided transaction; `facts.segments` holds these. Of the dirty
+ones, a pass takes those before the first segment that has a record younger than min.compaction.lag.ms.
 
     dirty ratio = dirty bytes / (clean bytes + dirty bytes)
 
@@ -56,7 +56,7 @@ class LogFacts(NamedTuple):
     """The state of one compacted log."""
 
     segments: Sequence[CleanableSegment]
-    """The segments that can be cleaned (full, flushed, below the high watermark), oldest first."""
+    """The segments that can be cleaned (full, flushed, below the last stable offset), oldest first."""
     begin_offset: int
     """The base offset of the log's first segment."""
     log_end_offset: int
@@ -64,7 +64,7 @@ class LogFacts(NamedTuple):
     horizon: KnownHorizon | None
     config: LogConfig
     held_up_bytes: int = 0
-    """Bytes of the full segments behind `segments`: they are not flushed or not committed yet."""
+    """Bytes of the full segments behind `segments`: not flushed, not committed, or of undecided transactions."""
 
     @property
     def cleanable_end_offset(self) -> int:

@@ -1,8 +1,9 @@
 """Notes the logs whose full segments cannot be cleaned yet, and says so where that lasts.
 
-A pass takes full segments that are flushed and below the high watermark. Each roll leaves one for a moment that is not.
-If it stays so (the ISR is too small to commit, a disk takes no flush), the log grows without bound, and nothing else
-tells. A line is written once the log has been dirty enough for `PATIENCE_MS`, and again each `AGAIN_MS`.
+A pass takes full segments that are flushed and below the last stable offset. Each roll leaves one for a moment that is
+not. If it stays so (the ISR is too small to commit, a disk takes no flush, a transaction hangs), the log grows without
+bound, and nothing else tells. A line is written once the log has been dirty enough for `PATIENCE_MS`, and again each
+`AGAIN_MS`.
 
 Not here: the share that is not cleaned (`Assessment.uncleaned_ratio`), and who flushes (`group_commit.py`).
 """
