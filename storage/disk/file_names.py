@@ -27,6 +27,7 @@ from penstock.types import EpochEndOffset, TopicPartition
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 METADATA_SNAPSHOT_SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"

@@ -1,4 +1,4 @@
-"""Decodes the records of one batch in a file, within the cap on the unpacked size.
+"""Decodes the records of one batch in a file, within the cap on the unpacked size; and markers of transactions.
 
 Control batches too, which readers never see. Not here: checksums (`batch_walk.py`).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader
+from penstock.record.markers import Marker, read_marker
 from penstock.record.reader import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     NO_RECORDS,
@@ -17,6 +18,9 @@ from penstock.record.reader import (
 from storage.segment.batch_scan import LogFile
 from storage.segment.undecodable import DECODING_ERRORS
 
+MAX_MARKER_BYTES = 4096
+"""More than any version of a marker has."""
+
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:
     """The records of the batch that begins at `position`; one of DECODING_ERRORS when they are none."""
@@ -26,6 +30,13 @@ def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColum
         return NO_RECORDS
     data = file.read(header.size_bytes, position)
     return columns_of_batch(*batch_body(data, 0, header, DEFAULT_MAX_DECOMPRESSED_BYTES), header)
+
+
+def marker_at(file: LogFile, position: int, header: BatchHeader) -> Marker | None:
+    """The marker in the good batch that begins at `position`; None if that is no marker."""
+    if not header.is_control or header.size_bytes > MAX_MARKER_BYTES:
+        return None
+    return read_marker(file.read(header.size_bytes, position))
 
 
 def decoding_problem(file: LogFile, position: int, header: BatchHeader) -> str:

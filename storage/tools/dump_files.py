@@ -20,6 +20,7 @@ from storage.disk.file_names import (
     META_PROPERTIES,
     PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     parse_metadata_snapshot,
     parse_snapshot_file,
 )
@@ -29,7 +30,16 @@ from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.producer_recovery import found_snapshots
 from storage.recovery.producer_snapshot import read_snapshot, snapshot_path
-from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
+from storage.tools.dump_log import (
+    DumpOptions,
+    Row,
+    dump_aborted,
+    dump_index,
+    dump_indexes,
+    dump_segment,
+    plain_name,
+    segment_paths,
+)
 from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
 from storage.tools.verify.verify_files import QUORUM_STATE, QUORUM_VOTER
 
@@ -65,11 +75,13 @@ def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]
         return dump_indexes(fs, path) if options.what == "index" else dump_segment(fs, path, options)
     if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX)):
         return dump_index(fs, path)
+    if name.endswith(TXN_INDEX_SUFFIX):
+        return dump_aborted(fs, path)
     if parse_snapshot_file(name) is not None:
         return dump_producers(fs, path)
     small = _SMALL_FILES.get(name)
     if small is None:
-        known = ", ".join(("*.log", "*.index", "*.timeindex", "*.snapshot", "*.checkpoint", *_SMALL_FILES))
+        known = ", ".join((*_BY_SUFFIX, *_SMALL_FILES))
         raise ConfigError(f"{path}: not a file that can be dumped; these can: {known}")
     return small(fs, path)
 
@@ -181,6 +193,7 @@ def _problem(damage: CorruptFileError) -> Row:
     return {"type": "problem", "file": damage.path, "position": damage.position, "problem": damage.why}
 
 
+_BY_SUFFIX = ("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot", "*.checkpoint")
 _SMALL_FILES: dict[str, Dump] = {
     **dict.fromkeys(OFFSET_CHECKPOINTS, dump_offsets),
     LEADER_EPOCH_CHECKPOINT: dump_epochs,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker
 from penstock.record.reader import RecordColumns
 from storage.disk.file_names import (
     CLEANED_SUFFIX,
@@ -24,14 +25,15 @@ from storage.disk.file_names import (
     LOG_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     parse_segment_file,
 )
 from storage.disk.file_system import FileSystem
-from storage.segment import offset_index, time_index
+from storage.segment import offset_index, time_index, transaction_index
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile
 from storage.segment.undecodable import DECODING_ERRORS
 from storage.tools.batch_walk import walk
-from storage.tools.decode import read_batch
+from storage.tools.decode import marker_at, read_batch
 
 Row = dict[str, object]
 
@@ -80,7 +82,8 @@ def dump_segment(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Ro
                 if options.what == "records" and not problem:
                     yield from _records(file, position, header, options)
                 else:
-                    yield _batch(path, position, header, problem)
+                    marker = None if problem else marker_at(file, position, header)
+                    yield _batch(path, position, header, problem) | _marker_fields(marker)
     finally:
         fs.close(fd)
 
@@ -102,6 +105,7 @@ def _batch(path: str, position: int, header: BatchHeader, problem: str) -> Row:
         "producer_id": header.producer_id,
         "producer_epoch": header.producer_epoch,
         "base_sequence": header.base_sequence,
+        "kind": _kind(header),
         "is_transactional": header.is_transactional,
         "is_control": header.is_control,
         "attributes": header.attributes,
@@ -110,17 +114,31 @@ def _batch(path: str, position: int, header: BatchHeader, problem: str) -> Row:
     return {**row, "type": "problem", "problem": problem} if problem else row
 
 
+def _kind(header: BatchHeader) -> str:
+    if header.is_control:
+        return "control"
+    return "transactional" if header.is_transactional else "data"
+
+
+def _marker_fields(marker: Marker | None) -> Row:
+    """The fields of a marker, instead of those of another control batch."""
+    if marker is None:
+        return {}
+    return {"kind": "commit" if marker.is_committed else "abort", "coordinator_epoch": marker.coordinator_epoch}
+
+
 def _records(file: LogFile, position: int, header: BatchHeader, options: DumpOptions) -> Iterator[Row]:
     try:
         columns = read_batch(file, position, header)
     except DECODING_ERRORS as error:
         yield {"type": "problem", "file": file.path, "position": position, "problem": str(error)}
         return
+    marker = marker_at(file, position, header)
     for at, offset in enumerate(columns.offsets):
         if offset >= options.from_offset:
             row: Row = {"type": "record", "file": file.path, "position": position, "offset": offset}
             if header.is_control:
-                row["is_control"] = True
+                row |= {"is_control": True, **_marker_fields(marker)}
             yield row | _record(columns, at, options.max_bytes)
 
 
@@ -172,11 +190,27 @@ def _entries(entry: struct.Struct, content: bytes) -> Iterator[tuple[int, int]]:
     return ((first, second) for first, second in entry.iter_unpack(content[: len(content) // entry.size * entry.size]))
 
 
+def dump_aborted(fs: FileSystem, path: str) -> Iterator[Row]:
+    """The entries of a .txnindex file, as they are."""
+    content = fs.read_file(path)
+    for at, entry in enumerate(transaction_index.iter_entries(content)):
+        row: Row = {"type": "txnindex", "file": path, "position": at * transaction_index.ENTRY_BYTES}
+        if entry.version != transaction_index.VERSION:
+            yield row | {"type": "problem", "problem": f"version {entry.version}, not {transaction_index.VERSION}"}
+        yield row | {**entry.aborted._asdict(), "last_stable_offset": entry.last_stable_offset}
+    left = len(content) % transaction_index.ENTRY_BYTES
+    if left:
+        what = f"{left} bytes that are no whole entry"
+        yield {"type": "problem", "file": path, "position": len(content) - left, "problem": what}
+
+
 def dump_indexes(fs: FileSystem, log_path: str) -> Iterator[Row]:
-    """Both indexes of one .log file; a row of type `note` where it has none yet."""
+    """The indexes of one .log file; a row of type `note` where it has none by offset and time yet."""
     stem = log_path.removesuffix(LOG_SUFFIX)
     paths = [stem + suffix for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) if fs.exists(stem + suffix)]
     if not paths:
         yield {"type": "note", "file": log_path, "note": NO_INDEX}
     for path in paths:
         yield from dump_index(fs, path)
+    if fs.exists(stem + TXN_INDEX_SUFFIX):
+        yield from dump_aborted(fs, stem + TXN_INDEX_SUFFIX)

@@ -28,10 +28,22 @@ _COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
         ("bytes", 8),
         ("codec", 7),
         ("max_timestamp_ms", 16),
+        ("kind", 13),
+        ("producer_id", 11),
+        ("producer_epoch", 14),
+        ("base_sequence", 13),
     ),
     "record": (("offset", 12), ("timestamp_ms", 14), ("key", 16), ("value", 40), ("headers", 0)),
     "index": (("file", 26), ("position", 9), ("offset", 12), ("log_position", 12)),
     "timeindex": (("file", 30), ("position", 9), ("timestamp_ms", 14), ("offset", 12)),
+    "txnindex": (
+        ("file", 30),
+        ("position", 9),
+        ("producer_id", 11),
+        ("first_offset", 12),
+        ("last_offset", 12),
+        ("last_stable_offset", 18),
+    ),
     "epoch": (("file", 26), ("epoch", 8), ("start_offset", 12)),
     "snapshot": (("file", 30), ("offset", 12), ("leader_epoch", 12), ("producers", 9)),
     "producer": (("producer_id", 12), ("epoch", 5), ("last_append_ms", 14), ("batches", 0)),
@@ -77,6 +89,8 @@ class DumpText:
     def _cell(self, row: Row, name: str) -> str:
         if name == "file":
             return self._names.short(row[name])
+        if name in ("key", "value") and "coordinator_epoch" in row:
+            return f"{row['kind']} marker" if name == "key" else f"coordinator epoch {row['coordinator_epoch']}"
         if name in ("key", "value"):
             return _bytes_cell(row, name)
         if name == "headers":

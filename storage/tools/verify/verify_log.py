@@ -23,13 +23,14 @@ from storage.segment.segment import Segment
 from storage.segment.segment_files import find_segments, tidy
 from storage.tools.batch_walk import walk
 from storage.tools.damage import BadBytes, DamageJudge
-from storage.tools.decode import decoding_problem
+from storage.tools.decode import decoding_problem, marker_at
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import LogPath
 from storage.tools.verify import verify_files
 from storage.tools.verify.findings import Finding, LogReport, remedy_for_damage
 from storage.tools.verify.verify_indexes import IndexCheck
 from storage.tools.verify.verify_producers import ProducerCheck
+from storage.tools.verify.verify_transactions import TransactionCheck
 
 UNDECODABLE = "the bytes are as they were produced: the producer is at fault, and readers must go past this batch"
 
@@ -82,6 +83,7 @@ class _LogCheck:
         self._epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
         self._producers = ProducerCheck(fs, log.directory, self._first)
+        self._transactions = TransactionCheck(fs)
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""
         self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
@@ -126,7 +128,8 @@ class _LogCheck:
 
     def _segment(self, segment: Segment) -> Iterator[Finding]:
         file = segment.file()
-        indexes = self._index_check(segment)
+        must_exist, is_final = self._must_have_indexes(segment)
+        indexes = IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
         was_bad, is_sound = False, True
         for position, header, problem, is_cut_off in walk(file, self._options.on_read):
             if header is None:
@@ -150,18 +153,21 @@ class _LogCheck:
             if is_sound:  # behind damage the entries would only repeat the finding
                 indexes.note(position, header)
             yield from self._producers.note(header)
+            if header.is_transactional:
+                self._transactions.note(header, marker_at(file, position, header))
             found = self._good(segment, file, position, header)
             if found is not None:
                 yield found
-        yield from indexes.finish(walked_to_end=is_sound and not self._judge.is_torn)
+        walked_to_end = is_sound and not self._judge.is_torn
+        yield from indexes.finish(walked_to_end=walked_to_end)
+        yield from self._transactions.finish(segment, walked_to_end=walked_to_end, must_exist=must_exist)
 
-    def _index_check(self, segment: Segment) -> IndexCheck:
-        """The check of a segment's indexes. Those of a full segment are durable before the recovery point passes it,
-        all of them after a clean stop."""
+    def _must_have_indexes(self, segment: Segment) -> tuple[bool, bool]:
+        """True if the segment's indexes must exist, and if they are final. Those of a full segment are durable before
+        the recovery point passes it, all of them after a clean stop."""
         point, is_newest = self._last_known.recovery_point, segment is self._segments[-1]
         is_final = not is_newest and (point is None or segment.next_offset <= point)
-        must_exist = is_final or self._last_known.clean
-        return IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
+        return is_final or self._last_known.clean, is_final
 
     def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
         """The fault that the checksum cannot see: a batch must stand where its offsets belong."""

@@ -9,11 +9,14 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.record.markers import Marker, build_marker
+from storage.segment.transaction_index import ENTRY
 from storage.tools.dump_files import dump
 from storage.tools.dump_log import DumpOptions, Row, cut_bytes_fields
 from storage.tools.overlay import OverlayFileSystem
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, THIRD, flip, make_log_dir
 from tests.support.storage import CLUSTER_ID, NOW_MS, TOPIC_ID
+from tests.support.transactions import placed
 
 
 @pytest.fixture
@@ -44,6 +47,7 @@ def test_batches_of_a_partition_in_order(data: Path) -> None:
         "producer_id": -1,
         "producer_epoch": -1,
         "base_sequence": -1,
+        "kind": "data",
         "is_transactional": False,
         "is_control": False,
         "attributes": 0,
@@ -163,6 +167,37 @@ def test_small_files_one_by_one(data: Path) -> None:
 def test_a_damaged_small_file_is_a_row(data: Path, name: str) -> None:
     flip(data / name, 14)
     assert [row["type"] for row in rows(data / name)] == ["problem"]
+
+
+def test_markers_are_told_with_their_kind_and_coordinator_epoch(tmp_path: Path) -> None:
+    segment = tmp_path / FIRST
+    data = build_batch([b"v"], timestamps_ms=5, is_transactional=True, producer_id=7, producer_epoch=2, base_sequence=0)
+    ends = [placed(build_marker(Marker(7, 3, commits, 9), 6), 1 + commits) for commits in (False, True)]
+    other = build_batch([b"v"], timestamps_ms=9, base_offset=3, is_control=True)
+    segment.write_bytes(data + b"".join(ends) + other)
+
+    found = rows(segment)
+    assert [row["kind"] for row in found] == ["transactional", "abort", "commit", "control"]
+    assert [row.get("coordinator_epoch") for row in found] == [None, 9, 9, None]
+    assert [(row["producer_id"], row["producer_epoch"]) for row in found[:3]] == [(7, 2), (7, 3), (7, 3)]
+    records = rows(segment, "records")
+    assert [row.get("kind") for row in records] == [None, "abort", "commit", None]
+    assert [row.get("is_control", False) for row in records] == [False, True, True, True]
+
+
+def test_entries_of_an_index_of_aborted_transactions(tmp_path: Path) -> None:
+    path = (tmp_path / FIRST).with_suffix(".txnindex")
+    path.write_bytes(ENTRY.pack(0, 7, 3, 9, 10) + ENTRY.pack(0, 8, 4, 11, 12) + b"123")
+    entry = {"type": "txnindex", "file": str(path), "position": 0, "producer_id": 7, "first_offset": 3}
+    assert rows(path) == [
+        entry | {"last_offset": 9, "last_stable_offset": 10},
+        entry | {"position": 34, "producer_id": 8, "first_offset": 4, "last_offset": 11, "last_stable_offset": 12},
+        {"type": "problem", "file": str(path), "position": 68, "problem": "3 bytes that are no whole entry"},
+    ]
+    (tmp_path / FIRST).touch()
+    assert [row["type"] for row in rows(tmp_path / FIRST, "index")] == ["note", "txnindex", "txnindex", "problem"]
+    path.write_bytes(ENTRY.pack(1, 7, 3, 9, 10))
+    assert rows(path)[0]["problem"] == "version 1, not 0"
 
 
 def test_a_file_of_no_known_kind_is_refused(data: Path) -> None:
