@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.kafka.errors import Code, code_of
+from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.transactions import (
@@ -28,7 +28,7 @@ from broker.kafka.schemas.transactions import (
     AddPartitionsToTxnTopicResult,
 )
 from metadata.image import MetadataImage
-from penstock.errors import ApiError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, OperationNotAttemptedError, UnknownTopicOrPartitionError
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.transactions import producers as messages
 from penstock.messages.transactions.transaction_apis import ADD_PARTITIONS_TO_TXN
@@ -117,7 +117,9 @@ def _refuses_unknown(image: MetadataImage, one: _Named) -> bool:
     if not any(missing):
         return False
     for place, is_missing in zip(one.places, missing, strict=True):
-        place.partition_error_code = UnknownTopicOrPartitionError.code if is_missing else Code.OPERATION_NOT_ATTEMPTED
+        place.partition_error_code = (
+            UnknownTopicOrPartitionError.code if is_missing else OperationNotAttemptedError.code
+        )
     return True
 
 
