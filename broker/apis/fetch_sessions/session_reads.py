@@ -93,10 +93,11 @@ class SessionReads:
             raise watched.error
         source = watched.watch(self._get, self._watcher)
         leading = source.leader_state(wanted.current_leader_epoch)
-        result.high_watermark, result.last_stable_offset = source.high_watermark, source.last_stable_offset
+        result.high_watermark = source.high_watermark
         result.log_start_offset = source.log.log_start_offset
         diverging = watched.diverging
         if not self.is_replica:
+            result.last_stable_offset = source.last_stable_offset
             diverging = divergence(source.log, OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
         result.diverging_epoch = diverging
         return source, leading

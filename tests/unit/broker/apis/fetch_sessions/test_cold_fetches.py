@@ -28,14 +28,22 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
-from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetchResult,
+)
 from penstock.record.batch import iter_headers
 from penstock.types import TopicPartition
+from storage.segment.transaction_index import AbortedRange
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, TOPIC_ID, batch, flush, state
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
+from tests.support.undecided_log import said_transactions
 from tests.support.virtual_time import run_virtual
 
 WALL_MS = 1_700_000_000_000
@@ -92,9 +100,16 @@ class Broker:
         self.answers.append(request.response)
 
     def ask(
-        self, *wanted: FetchPartition, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1, replica_id: int = -1
+        self,
+        *wanted: FetchPartition,
+        wait_ms: int = LONG_WAIT_MS,
+        min_bytes: int = 1,
+        replica_id: int = -1,
+        read_committed: bool = False,
     ) -> None:
-        body = FetchRequest(replica_id, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        body = FetchRequest(
+            replica_id, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [], read_committed=read_committed
+        )
         self.session.handle(Request("Fetch", body, self, CALLER, NOW_NS), body)
 
     async def step(self, between: Callable[[], object] = lambda: None) -> None:
@@ -139,6 +154,20 @@ def test_a_cold_partition_is_read_in_a_thread_and_answered_then() -> None:
         await broker.step()
         (answer,) = broker.answers
         assert offsets(answer.partitions[0]) == list(range(3, 10)) and broker.fs.waited == ["io"]
+
+    run(scenario)
+
+
+def test_a_cold_reader_of_committed_records_gets_no_undecided_ones_and_the_list_of_aborted_ones() -> None:
+    async def scenario(broker: Broker) -> None:
+        said = said_transactions(broker[0])
+        said.undecided[7], said.ended = 2**60, [AbortedRange(1, 0, 2), AbortedRange(2, 4, 5), AbortedRange(3, 6, 9)]
+        broker.fs.go_cold()
+        broker.ask(at(0, 3), read_committed=True)
+        await broker.step()
+        (found,) = broker.answers[0].partitions
+        assert offsets(found) == [3, 4, 5, 6] and broker.fs.waited == ["io"]
+        assert list(found.aborted) == [AbortedTransaction(2, 4), AbortedTransaction(3, 6)]
 
     run(scenario)
 
