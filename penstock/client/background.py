@@ -110,8 +110,10 @@ class LoopThread:
             work.close()
             raise CalledInCallbackError(IN_CALLBACK)
         call = _Call(work)
-        self.loop.call_soon_threadsafe(call.begin)
         try:
+            self.loop.call_soon_threadsafe(
+                call.begin
+            )  # within: whatever interrupts the caller, it does not go on alone
             return call.result(timeout)
         except (KeyboardInterrupt, concurrent.futures.TimeoutError):
             self.call_soon(call.cancel)

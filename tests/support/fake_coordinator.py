@@ -228,13 +228,17 @@ class FakeCoordinator:
                 raise StaleMemberEpochError(f"epoch {member.epoch}")
             parts = []
             for tp in group.partitions:
-                found = self.offsets.get(tp)
-                told = OffsetFetchResult(tp)
-                if found is not None:
-                    told = OffsetFetchResult(tp, None, found.offset, found.leader_epoch, found.metadata, 7)
-                parts.append(told)
+                found = self.answer_offset(tp, require_stable=request.require_stable)
+                parts.append(OffsetFetchResult(tp, found) if isinstance(found, ApiError) else found)
             groups.append(GroupOffsets(group.group_id, None, tuple(parts)))
         return OffsetFetchResponse(tuple(groups))
+
+    def answer_offset(self, tp: TopicPartition, *, require_stable: bool) -> OffsetFetchResult | ApiError:
+        """The answer about one partition; a test may put another one in its place."""
+        found = self.offsets.get(tp)
+        if found is None:
+            return OffsetFetchResult(tp)
+        return OffsetFetchResult(tp, None, found.offset, found.leader_epoch, found.metadata, 7)
 
 
 def _reads(member: FakeMember, topic: str) -> bool:

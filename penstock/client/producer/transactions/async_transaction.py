@@ -102,10 +102,10 @@ class AsyncTransaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        if self._made_in != forks.generation():
-            return
-        self._is_open = False
         try:
+            self._is_open = False
+            if self._made_in != forks.generation():
+                return
             if error is None:
                 await self._commit()
             else:

@@ -105,10 +105,10 @@ class Transaction:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._made_in != forks.generation():
-            return
-        self._is_open = False
         try:
+            self._is_open = False
+            if self._made_in != forks.generation():
+                return
             if error is None:
                 self._commit()
             else:
