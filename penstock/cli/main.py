@@ -33,6 +33,7 @@ from penstock.cli.edge.run import run_command
 from penstock.cli.files import log, metadata
 from penstock.cli.groups import command as groups
 from penstock.cli.moves import balance, reassignments
+from penstock.cli.transactions import command as transactions
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.add_typer(topics.app, name="topics")
 app.add_typer(groups.app, name="groups")
+app.add_typer(transactions.app, name="transactions")
 app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(log_dirs.app, name="log-dirs")
 app.add_typer(configs.app, name="configs")

@@ -62,31 +62,31 @@ def blocking(call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]]) -> Calla
 
 
 def awaited(
-    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[AsyncFace[C], P], Coroutine[Any, Any, R]]:
-    """The same call on the loop of the caller."""
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
+) -> Callable[Concatenate[AsyncFace[Any], P], Coroutine[Any, Any, R]]:
+    """The same call on the loop of the caller; `calls` is the attribute of the face that has it."""
     own = _copy(call)
 
     @functools.wraps(own)
-    async def passed_on(self: AsyncFace[C], /, *args: P.args, **more: P.kwargs) -> R:
+    async def passed_on(self: AsyncFace[Any], /, *args: P.args, **more: P.kwargs) -> R:
         self._bind()
-        return await own(self._calls, *args, **more)
+        return await own(getattr(self, calls), *args, **more)
 
     return passed_on
 
 
 def blocking_awaited(
-    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[PlainFace[AsyncFace[C]], P], R]:
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
+) -> Callable[Concatenate[PlainFace[AsyncFace[Any]], P], R]:
     """`blocking`, for a face whose calls are an async face, which has this one `awaited`."""
     own = _copy(call)
 
-    async def passed_on(face: AsyncFace[C], /, *args: P.args, **more: P.kwargs) -> R:
+    async def passed_on(face: AsyncFace[Any], /, *args: P.args, **more: P.kwargs) -> R:
         face._bind()
-        return await own(face._calls, *args, **more)
+        return await own(getattr(face, calls), *args, **more)
 
     @functools.wraps(own)
-    def blocked(self: PlainFace[AsyncFace[C]], /, *args: P.args, **more: P.kwargs) -> R:
+    def blocked(self: PlainFace[AsyncFace[Any]], /, *args: P.args, **more: P.kwargs) -> R:
         return self._run(passed_on, self._calls, *args, **more)
 
     return blocked

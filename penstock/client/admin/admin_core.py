@@ -51,6 +51,10 @@ class AdminCore:
         """When a call that begins now is out of time."""
         return self._clock.now_ms() + self._timeout_ms
 
+    def wall_ms(self) -> int:
+        """The time of day."""
+        return self._clock.wall_ms()
+
     def left_ms(self, deadline_ms: int) -> int:
         """The time until then, at least 1."""
         return min(max(deadline_ms - self._clock.now_ms(), 1), MAX_INT32)

@@ -1,4 +1,5 @@
-"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum, offsets and groups, for an event loop.
+"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum, offsets, groups and transactions, for
+an event loop.
 
 Each method checks what the user gave, reaches the cluster, and leaves the rest to the module of its subject. A change
 goes to any broker and, where that one says NotController, to the one that it names. It is over when every broker in
@@ -7,11 +8,11 @@ service has heard of it, within the time limit, so that the next command does no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from penstock.client import forks
-from penstock.client.admin import brokers, cluster_views, configs, elections, log_dirs, reassignments, topic_views
+from penstock.client.admin import brokers, cluster_views, configs, elections, reassignments, topic_views
 from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.admin_types import (
     BrokerDescription,
@@ -24,9 +25,11 @@ from penstock.client.admin.delete_records import checked_deletions, delete_recor
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.health.health_check import ClusterHealth
 from penstock.client.admin.health.judge import judge
-from penstock.client.admin.log_dirs import BrokerLogDirs, ReassignmentProgress
+from penstock.client.admin.log_dir_calls import LogDirCalls
+from penstock.client.admin.log_dirs import ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
+from penstock.client.admin.transactions.transaction_calls import TransactionCalls
 from penstock.client.cluster import arguments
 from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
 from penstock.client.cluster.offsets import list_offsets
@@ -57,6 +60,8 @@ class AsyncAdmin:
         self._cluster = self._core.cluster
         self._topics = TopicChanges(self._cluster)
         self._calls = GroupCalls(self._core)
+        self._log_dirs = LogDirCalls(self._core)
+        self._transactions = TransactionCalls(self._core)
         forks.belongs_here(self)
 
     def _bind(self) -> None:
@@ -240,24 +245,6 @@ class AsyncAdmin:
         node = None if node_id is None else arguments.checked_number("node_id", node_id, 0, arguments.MAX_INT32)
         return await content_of_one(self._cluster, offset, node, await self._begin())
 
-    async def describe_log_dirs(
-        self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
-    ) -> dict[int, BrokerLogDirs]:
-        """The contents of brokers' log dirs: of these brokers, or of all; of these topics, or of all."""
-        wanted, named = log_dirs.checked_choice(broker_ids, topics)
-        return await log_dirs.describe_log_dirs(self._cluster, wanted, named, await self._begin())
-
-    async def alter_replica_log_dirs(
-        self, broker_id: int, wanted: Mapping[TopicPartition, str]
-    ) -> dict[TopicPartition, ApiError | None]:
-        """Has a broker move replicas that it has to other log dirs of its own, given by their paths there.
-
-        Each replica's error, or None: its move has begun and goes on by itself, also after a restart of the broker.
-        `describe_log_dirs` tells how far it is. A replica that is in that log dir stays; a move of it ends.
-        """
-        wanted = log_dirs.checked_moves(broker_id, wanted)
-        return await log_dirs.alter_replica_log_dirs(self._cluster, broker_id, wanted, await self._begin())
-
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
@@ -270,6 +257,8 @@ class AsyncAdmin:
         wanted = arguments.checked_partitions(partitions)
         return await ask_known_producers(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
+    describe_log_dirs = awaited(LogDirCalls.describe_log_dirs, "_log_dirs")
+    alter_replica_log_dirs = awaited(LogDirCalls.alter_replica_log_dirs, "_log_dirs")
     list_groups = awaited(GroupCalls.list_groups)
     describe_group = awaited(GroupCalls.describe_group)
     describe_groups = awaited(GroupCalls.describe_groups)
@@ -280,6 +269,12 @@ class AsyncAdmin:
     reset_group_offsets = awaited(GroupCalls.reset_group_offsets)
     delete_groups = awaited(GroupCalls.delete_groups)
     delete_group_offsets = awaited(GroupCalls.delete_group_offsets)
+    list_transactions = awaited(TransactionCalls.list_transactions, "_transactions")
+    describe_transaction = awaited(TransactionCalls.describe_transaction, "_transactions")
+    describe_transactions = awaited(TransactionCalls.describe_transactions, "_transactions")
+    fence_producer = awaited(TransactionCalls.fence_producer, "_transactions")
+    find_hanging_transactions = awaited(TransactionCalls.find_hanging_transactions, "_transactions")
+    abort_hanging_transaction = awaited(TransactionCalls.abort_hanging_transaction, "_transactions")
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them."""

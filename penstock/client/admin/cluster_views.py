@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from penstock.client.admin import changes
 from penstock.client.cluster.cluster import ClusterClient
@@ -15,11 +16,15 @@ from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from penstock.messages.api import Api
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
+from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.types import Endpoint
 
 VIEW_MS = METADATA_ATTEMPT_MS
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +125,37 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
 async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo]:
     """Both at once."""
     return await asyncio.gather(every_view(cluster, deadline_ms), quorum_view(cluster, deadline_ms))
+
+
+async def ask_every_broker(
+    cluster: ClusterClient, api: Api[Any, A], request: Any, deadline_ms: int
+) -> list[tuple[int, A]]:
+    """The answer of each broker in service, with its id: its part of a list. At the deadline the error of one that does
+    not answer.
+
+    They are the answers of one round: while a coordinator loads, or a broker is gone and what it had has not moved yet,
+    all are asked again.
+    """
+
+    async def part_of(broker: BrokerInfo) -> tuple[int, A | ApiError]:
+        if not broker.host:
+            return broker.node_id, not_here(broker.node_id)
+        left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
+        try:
+            return broker.node_id, await cluster.connection_to(broker.endpoint).call(api, request, left_ms)
+        except ApiError as error:
+            return broker.node_id, error
+
+    attempt = 0
+    while True:
+        attempt += 1
+        brokers = [broker for broker in (await newest_view(cluster, deadline_ms)).brokers if not broker.fenced]
+        answers = await asyncio.gather(*(part_of(broker) for broker in brokers))
+        errors = [answer for _, answer in answers if isinstance(answer, ApiError)]
+        if not errors:
+            return [(node_id, answer) for node_id, answer in answers if not isinstance(answer, ApiError)]
+        final = next((error for error in errors if not error.retriable), None)
+        wait_ms = cluster.backoff.wait_ms(attempt)
+        if final is not None or cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            raise final or errors[0]
+        await asyncio.sleep(max(wait_ms, 1) / 1000)

@@ -131,3 +131,14 @@ def _offset_spec(spec: Any) -> int:
             f"offset spec {spec!r} must be 'earliest', 'latest', 'max-timestamp' or a time in ms since 1970"
         )
     return OFFSET_SPECS[spec]
+
+
+def checked_words(name: str, given: Any, known: Sequence[str]) -> tuple[str, ...]:
+    """Words of a list, in their own letters; any letters are understood, as Kafka's tools do."""
+    if isinstance(given, str):
+        raise TypeError(f"{name} must be a list, like [{str(known[0])!r}], not {given!r}")
+    by_letters = {word.lower(): str(word) for word in known}
+    for word in given:
+        if str(word).lower() not in by_letters:
+            raise ValueError(f"{name}: {word!r} is none of {', '.join(map(str, known))}")
+    return tuple(dict.fromkeys(by_letters[str(word).lower()] for word in given))

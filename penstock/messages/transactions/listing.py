@@ -72,3 +72,20 @@ class ListTransactionsResponse:
 
     transactions: tuple[TransactionListing, ...] = ()
     unknown_states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndHangingTransactionRequest:
+    """To the leader of a partition: abort, there alone, the open transaction of this producer that begins at this
+    offset. INVALID_TXN_STATE if there is none. Who asks has made sure that no coordinator has it (KIP-664)."""
+
+    partition: TopicPartition
+    topic_id: str
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndHangingTransactionResponse:
+    """The marker is committed."""

@@ -91,3 +91,13 @@ LIST_TRANSACTIONS: Final = Api(
     Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
+END_HANGING_TRANSACTION: Final = Api(
+    "EndHangingTransaction",
+    listing.EndHangingTransactionRequest,
+    listing.EndHangingTransactionResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.ALTER,
+    Resource.CLUSTER,
+    may_wait=True,
+)

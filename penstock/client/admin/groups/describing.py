@@ -1,15 +1,13 @@
 """Lists groups, and describes them with their members.
 
-Every broker lists the groups that it coordinates. A list is the answer of one round in which every broker in service
-has told its own: while a coordinator loads, or a broker is gone and its groups have not moved yet, it is asked again.
+Every broker lists the groups that it coordinates (`ask_every_broker`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
-from penstock.client.admin.cluster_views import newest_view, not_here
+from penstock.client.admin.cluster_views import ask_every_broker
 from penstock.client.admin.groups.classic_assignment import assigned_partitions, topics_of_subscription
 from penstock.client.admin.groups.group_types import GroupDescription, GroupListing, MemberDescription
 from penstock.client.cluster.cluster import ClusterClient
@@ -24,7 +22,6 @@ from penstock.messages.groups.listing import (
     GroupMember,
     ListGroupsRequest,
 )
-from penstock.messages.metadata import BrokerInfo
 from penstock.types import TopicPartition
 
 
@@ -32,36 +29,13 @@ async def list_groups(
     cluster: ClusterClient, states: Collection[str], types: Collection[str], deadline_ms: int
 ) -> list[GroupListing]:
     """Sorted by id. The error of a broker that does not tell its groups until the deadline."""
-    request, attempt = ListGroupsRequest(tuple(states), tuple(types)), 0
-    while True:
-        attempt += 1
-        brokers = [broker for broker in (await newest_view(cluster, deadline_ms)).brokers if not broker.fenced]
-        answers = await asyncio.gather(*(_groups_of(cluster, broker, request, deadline_ms) for broker in brokers))
-        errors = [answer for answer in answers if isinstance(answer, ApiError)]
-        if not errors:
-            found = {group.group_id: group for answer in answers if isinstance(answer, list) for group in answer}
-            return [found[group_id] for group_id in sorted(found)]
-        final = next((error for error in errors if not error.retriable), None)
-        wait_ms = cluster.backoff.wait_ms(attempt)
-        if final is not None or cluster.clock.now_ms() + wait_ms >= deadline_ms:
-            raise final or errors[0]
-        await asyncio.sleep(max(wait_ms, 1) / 1000)
-
-
-async def _groups_of(
-    cluster: ClusterClient, broker: BrokerInfo, request: ListGroupsRequest, deadline_ms: int
-) -> list[GroupListing] | ApiError:
-    if not broker.host:
-        return not_here(broker.node_id)
-    left_ms = min(max(deadline_ms - cluster.clock.now_ms(), 1), cluster.config.request_timeout_ms)
-    try:
-        answer = await cluster.connection_to(broker.endpoint).call(LIST_GROUPS, request, left_ms)
-    except ApiError as error:
-        return error
-    return [
-        GroupListing(group.group_id, group.state, group.group_type, group.protocol_type, broker.node_id)
+    request = ListGroupsRequest(tuple(states), tuple(types))
+    found = {
+        group.group_id: GroupListing(group.group_id, group.state, group.group_type, group.protocol_type, node_id)
+        for node_id, answer in await ask_every_broker(cluster, LIST_GROUPS, request, deadline_ms)
         for group in answer.groups
-    ]
+    }
+    return [found[group_id] for group_id in sorted(found)]
 
 
 async def describe_groups(

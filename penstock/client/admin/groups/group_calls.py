@@ -52,8 +52,8 @@ class GroupCalls:
         States are Stable, Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling and Dead; types are
         classic and consumer.
         """
-        wanted = _words("states", states, GROUP_STATES)
-        kinds = _words("types", types, tuple(GroupType))
+        wanted = arguments.checked_words("states", states, GROUP_STATES)
+        kinds = arguments.checked_words("types", types, tuple(GroupType))
         return await describing.list_groups(self._core.cluster, wanted, kinds, await self._begin())
 
     async def describe_group(self, group_id: str) -> GroupDescription:
@@ -170,14 +170,3 @@ def _checked_offsets(offsets: Any) -> dict[TopicPartition, CommittedOffset]:
         arguments.checked_number("offset", committed_offset.offset, 0)
         wanted[arguments.checked_partition(tp)] = committed_offset
     return wanted
-
-
-def _words(name: str, given: Any, known: Sequence[str]) -> tuple[str, ...]:
-    """Words of a list, in their own letters; any letters are understood, as Kafka's tools do."""
-    if isinstance(given, str):
-        raise TypeError(f"{name} must be a list, like [{str(known[0])!r}], not {given!r}")
-    by_letters = {word.lower(): str(word) for word in known}
-    for word in given:
-        if str(word).lower() not in by_letters:
-            raise ValueError(f"{name}: {word!r} is none of {', '.join(map(str, known))}")
-    return tuple(dict.fromkeys(by_letters[str(word).lower()] for word in given))

@@ -1,0 +1,153 @@
+"""WriteTxnMarkers: a coordinator of transactions has this leader write how they ended. From brokers only (KIP-98).
+
+A marker is a control batch with acks=all: its result is known AFTER it is committed, or after MARKER_WAIT_MS. The
+coordinator then asks again, which is free: a marker that is there already is not written twice. A partition that fails
+holds up no other. A marker for `__consumer_offsets` also changes the state of the groups there, so the coordinator of
+groups writes it. Not here: which markers a log refuses (storage/append/), and who leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.leader_appends import ACKS_ALL, LeaderAppends
+from broker.replication.leader.purgatory import OffsetWaiters, Waiter
+from broker.replication.partition import Partition
+from metadata.internal_topics import CONSUMER_OFFSETS
+from penstock.clock import Clock
+from penstock.errors import ApiError, RequestTimedOutError
+from penstock.messages.transactions.markers import (
+    MarkedPartition,
+    MarkedPartitionResult,
+    TxnMarker,
+    TxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from penstock.record.markers import Marker, build_marker
+from penstock.tracebacks import without_frames
+from storage.append.append_origin import COORDINATOR
+
+MARKER_WAIT_MS: Final = 10_000
+"""Longer than a commit takes; a follower that hangs leaves the ISR later than that, and the coordinator asks again."""
+
+
+class OffsetsMarkers(Protocol):
+    """The coordinator of groups: what it is to do about a marker in its partition."""
+
+    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
+        """Has it written, and calls `told` once: it is committed, or the error. Or raises."""
+        ...
+
+
+class TransactionMarkersApi:
+    """Handles WriteTxnMarkers."""
+
+    def __init__(self, partitions: PartitionLookup, logs: LeaderAppends, offsets: OffsetsMarkers, clock: Clock) -> None:
+        self._partitions, self._logs, self._offsets, self._clock = partitions, logs, offsets, clock
+
+    def handle(self, request: Request, body: WriteTxnMarkersRequest) -> None:
+        answer = _Answer(request, body)
+        for number, marker in enumerate(body.markers):
+            for asked in marker.partitions:
+                result = answer.add(number)
+                try:
+                    self._write(marker, asked, result)
+                except ApiError as error:
+                    result.told(without_frames(error))
+        answer.all_asked()
+
+    def _write(self, marker: TxnMarker, asked: MarkedPartition, result: _Result) -> None:
+        partition = self._partitions.get(asked.partition, asked.topic_id)
+        if asked.partition.topic == CONSUMER_OFFSETS:
+            self._offsets.write_marker(partition, marker, result.told)
+        else:
+            result.waits_at = partition.acks_all
+            append_marker(self._logs, partition, marker, self._clock.wall_ms(), result.told)
+
+
+def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:
+    """Append it to the log, and tell when it is committed. Raises if it was not appended."""
+    end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
+    info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
+    logs.when_acked(partition, info, ACKS_ALL, told)
+
+
+class _Result:
+    """The result for one partition. Only the first that is told counts."""
+
+    __slots__ = ("_answer", "error", "is_known", "told", "waits_at")
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        self.error: ApiError | None = None
+        self.is_known = False
+        self.waits_at: OffsetWaiters | None = None
+        self.told = self._told  # one object: waiters are looked for by identity
+
+    def _told(self, error: ApiError | None) -> None:
+        if not self.is_known:
+            self.is_known, self.error = True, error
+            self._answer.one_is_known()
+
+    def give_up(self) -> None:
+        """Time is up."""
+        if not self.is_known:
+            self.is_known = True
+            self.error = RequestTimedOutError(f"the marker was not committed within {MARKER_WAIT_MS} ms; ask again")
+            if self.waits_at is not None:
+                self.waits_at.discard(self.told)
+
+
+class _Answer:
+    """One request and its results so far."""
+
+    __slots__ = ("_body", "_left", "_request", "_results", "_timer")
+
+    def __init__(self, request: Request, body: WriteTxnMarkersRequest) -> None:
+        self._request, self._body = request, body
+        self._results: list[list[_Result]] = [[] for _ in body.markers]
+        self._left = 1  # for `all_asked`
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, number: int) -> _Result:
+        """The result for the next partition of a marker."""
+        result = _Result(self)
+        self._results[number].append(result)
+        self._left += 1
+        return result
+
+    def all_asked(self) -> None:
+        self.one_is_known()
+        if self._left:
+            self._timer = asyncio.get_running_loop().call_later(MARKER_WAIT_MS / 1000, self._time_up)
+
+    def one_is_known(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._complete()
+
+    def _time_up(self) -> None:
+        for results in self._results:
+            for result in results:
+                result.give_up()
+        self._complete()
+
+    def _complete(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        markers = tuple(
+            TxnMarkerResult(
+                marker.producer_id,
+                tuple(
+                    MarkedPartitionResult(asked.partition, result.error)
+                    for asked, result in zip(marker.partitions, results, strict=True)
+                ),
+            )
+            for marker, results in zip(self._body.markers, self._results, strict=True)
+        )
+        outcomes = [result for marker in markers for result in marker.partitions]
+        self._request.complete(WriteTxnMarkersResponse(markers), outcomes)

@@ -1,0 +1,1 @@
+"""`penstock transactions`: transactions as an administrator sees them."""

@@ -1,0 +1,1 @@
+"""Transactions as an administrator sees them (KIP-664)."""

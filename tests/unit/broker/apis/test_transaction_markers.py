@@ -1,0 +1,140 @@
+"""Promises of WriteTxnMarkers: told when committed, each partition by itself, and within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from broker.apis.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
+from broker.network.request_channel import Request
+from broker.replication.leader.leader_appends import LeaderAppends
+from broker.replication.leader.purgatory import Waiter
+from broker.replication.partition import Partition
+from broker.replication.replica_statistics import Traffic
+from penstock.clock import ManualClock
+from penstock.errors import NotLeaderOrFollowerError
+from penstock.messages.transactions.markers import (
+    MarkedPartition,
+    TxnMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from penstock.record.markers import Marker, read_marker
+from penstock.types import TopicPartition
+from storage.log.log_reader import Records
+from tests.support.machine import NOW_NS
+from tests.support.partitions import NOBODY, TOPIC_ID, flush, make_partition, state
+from tests.support.sinks import CALLER, Sink
+from tests.support.virtual_time import run_virtual
+
+HERE, ALONE, OFFSETS = TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("__consumer_offsets", 0)
+
+
+class GroupsThatWait:
+    """A coordinator of groups: the markers that it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[TxnMarker, Waiter]] = []
+
+    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
+        self.given.append((marker, told))
+
+
+class Stage:
+    """A leader with followers of `t`, alone with `u`, that does not host `v`."""
+
+    def __init__(self, path: Path) -> None:
+        self.partitions = {tp: make_partition(path / str(tp)) for tp in (HERE, ALONE, OFFSETS)}
+        for tp, partition in self.partitions.items():
+            partition.become_leader(state(isr=(1, 2) if tp == HERE else (1,)), 0)
+        self.groups = GroupsThatWait()
+        flushes: Any = SimpleNamespace(request_flush=flush)
+        hosted: Any = SimpleNamespace(get=self._get)
+        clock = ManualClock()
+        self.api = TransactionMarkersApi(hosted, LeaderAppends(flushes, Traffic(), clock), self.groups, clock)
+
+    def _get(self, tp: TopicPartition, topic_id: str) -> Partition:
+        if tp not in self.partitions:
+            raise NotLeaderOrFollowerError(f"{tp} is elsewhere")
+        return self.partitions[tp]
+
+    def ask(self, *markers: TxnMarker) -> Request:
+        body = WriteTxnMarkersRequest(markers)
+        request = Request("WriteTxnMarkers", body, Sink(), CALLER, NOW_NS)
+        self.api.handle(request, body)
+        return request
+
+
+def marker(*partitions: TopicPartition, producer_id: int = 7, committed: bool = True) -> TxnMarker:
+    marked = tuple(MarkedPartition(tp, TOPIC_ID) for tp in partitions)
+    return TxnMarker(producer_id, 3, committed, 11, marked)
+
+
+def results(request: Request) -> list[tuple[int, str, str]]:
+    assert isinstance(request.response, WriteTxnMarkersResponse)
+    return [
+        (one.producer_id, str(part.partition), part.error.kafka_name if part.error else "")
+        for one in request.response.markers
+        for part in one.partitions
+    ]
+
+
+def test_a_marker_is_in_the_log_of_its_partition_and_told_once_it_is_committed(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        request = stage.ask(marker(ALONE, committed=False))
+        assert results(request) == [(7, "u-0", "")]
+        written = stage.partitions[ALONE].read(0, 1_000, is_replica=False)
+        assert isinstance(written, Records) and read_marker(bytes(written.records)) == Marker(7, 3, False, 11)
+
+    run_virtual(story())
+
+
+def test_a_partition_that_is_not_led_here_holds_up_no_other(tmp_path: Path) -> None:
+    async def story() -> None:
+        elsewhere = TopicPartition("v", 0)
+        request = Stage(tmp_path).ask(marker(elsewhere, ALONE), marker(elsewhere, producer_id=8))
+        not_here = "NOT_LEADER_OR_FOLLOWER"
+        assert results(request) == [(7, "v-0", not_here), (7, "u-0", ""), (8, "v-0", not_here)]
+
+    run_virtual(story())
+
+
+def test_a_marker_that_is_not_committed_in_time_is_told_so_and_waits_no_more(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        request = stage.ask(marker(HERE, ALONE))
+        await asyncio.sleep(MARKER_WAIT_MS / 1000 - 1)
+        assert not request.is_complete
+        await asyncio.sleep(2)
+        assert results(request) == [(7, "t-0", "REQUEST_TIMED_OUT"), (7, "u-0", "")]
+        assert not len(stage.partitions[HERE].acks_all)
+
+    run_virtual(story())
+
+
+def test_a_lead_that_ends_answers_what_waits(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        request = stage.ask(marker(HERE))
+        assert not request.is_complete
+        stage.partitions[HERE].become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+        assert results(request) == [(7, "t-0", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")]
+
+    run_virtual(story())
+
+
+def test_a_marker_for_committed_offsets_is_the_coordinators(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        request = stage.ask(marker(OFFSETS, ALONE))
+        ((given, told),) = stage.groups.given
+        assert given.producer_id == 7 and stage.partitions[OFFSETS].log.log_end_offset == 0
+        assert not request.is_complete
+        told(None)
+        told(NotLeaderOrFollowerError("too late: it was told before"))
+        assert results(request) == [(7, "__consumer_offsets-0", ""), (7, "u-0", "")]
+
+    run_virtual(story())
