@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from penstock.client.consumer.async_consumer import AsyncConsumer as AsyncConsumer
     from penstock.client.consumer.consumer import Consumer as Consumer
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
+    from penstock.client.processing.output import Output as Output
+    from penstock.client.processing.process import process as process
+    from penstock.client.processing.processor import Processor as Processor
     from penstock.client.producer.async_producer import AsyncProducer as AsyncProducer
     from penstock.client.producer.future import BulkFuture as BulkFuture
     from penstock.client.producer.future import RecordFuture as RecordFuture
@@ -36,12 +39,15 @@ _HOMES = {
     "CommittedOffset": "penstock.types",
     "Consumer": "penstock.client.consumer.consumer",
     "ConsumerRecord": "penstock.client.consumer.consumer_record",
+    "Output": "penstock.client.processing.output",
     "PenstockError": "penstock.errors",
     "Position": "penstock.position",
+    "Processor": "penstock.client.processing.processor",
     "Producer": "penstock.client.producer.producer",
     "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
     "TopicPartition": "penstock.types",
+    "process": "penstock.client.processing.process",
 }
 
 __all__ = [
@@ -53,13 +59,16 @@ __all__ = [
     "CommittedOffset",
     "Consumer",
     "ConsumerRecord",
+    "Output",
     "PenstockError",
     "Position",
+    "Processor",
     "Producer",
     "RecordFuture",
     "RecordMetadata",
     "TopicPartition",
     "errors",
+    "process",
 ]
 
 

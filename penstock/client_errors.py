@@ -82,6 +82,13 @@ class FatalProducerError(PenstockError):
     __module__ = "penstock.errors"
 
 
+class ProcessingError(PenstockError):
+    """A handler of `penstock.process` has raised, and there is no topic for dead letters; its cause is that error. What
+    the batch has written is aborted."""
+
+    __module__ = "penstock.errors"
+
+
 class PositionsTakenError(PenstockError):
     """Another program has saved positions under the same reader's name since they were loaded."""
 

@@ -27,6 +27,7 @@ from penstock.client_errors import ForkedClientError as ForkedClientError
 from penstock.client_errors import GreenThreadsError as GreenThreadsError
 from penstock.client_errors import MissingDependencyError as MissingDependencyError
 from penstock.client_errors import PositionsTakenError as PositionsTakenError
+from penstock.client_errors import ProcessingError as ProcessingError
 from penstock.client_errors import SubscriptionError as SubscriptionError
 from penstock.client_errors import TimedOutError as TimedOutError
 from penstock.client_errors import TransactionAbortedError as TransactionAbortedError

@@ -1,4 +1,5 @@
 """WriteTxnMarkers: a coordinator of transactions has this leader write how they ended. From brokers only (KIP-98).
+EndHangingTransaction: an administrator has it abort one that no coordinator will end (KIP-664).
 
 A marker is a control batch with acks=all: its result is known AFTER it is committed, or after MARKER_WAIT_MS. The
 coordinator then asks again, which is free: a marker that is there already is not written twice. A partition that fails
@@ -18,7 +19,8 @@ from broker.replication.leader.purgatory import OffsetWaiters, Waiter
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.clock import Clock
-from penstock.errors import ApiError, RequestTimedOutError
+from penstock.errors import ApiError, InvalidTxnStateError, RequestTimedOutError
+from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
 from penstock.messages.transactions.markers import (
     MarkedPartition,
     MarkedPartitionResult,
@@ -62,17 +64,48 @@ class TransactionMarkersApi:
 
     def _write(self, marker: TxnMarker, asked: MarkedPartition, result: _Result) -> None:
         partition = self._partitions.get(asked.partition, asked.topic_id)
-        if asked.partition.topic == CONSUMER_OFFSETS:
-            self._offsets.write_marker(partition, marker, result.told)
-        else:
+        if asked.partition.topic != CONSUMER_OFFSETS:
             result.waits_at = partition.acks_all
-            append_marker(self._logs, partition, marker, self._clock.wall_ms(), result.told)
+        self._write_to(partition, marker, result.told)
+
+    def _write_to(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
+        if partition.topic_partition.topic == CONSUMER_OFFSETS:
+            self._offsets.write_marker(partition, marker, told)
+        else:
+            append_marker(self._logs, partition, marker, self._clock.wall_ms(), told)
+
+    def end_hanging(self, request: Request, body: EndHangingTransactionRequest) -> None:
+        """An abort in the coordinator's place. Its epoch is the one that the log knows, so the coordinator is not
+        fenced by it, and a marker of its own that comes late finds nothing open."""
+        partition = self._partitions.get(body.partition, body.topic_id)
+        partition.leader_state()
+        transactions, producer_id = partition.log.transactions, body.producer_id
+        is_open = transactions.is_open(producer_id, body.producer_epoch)
+        if not is_open or transactions.open_of(producer_id) != body.start_offset:
+            raise InvalidTxnStateError(
+                f"{body.partition}: producer id {producer_id} has no open transaction of epoch {body.producer_epoch} "
+                f"that begins at offset {body.start_offset}"
+            )
+        epoch = max(transactions.coordinator_epoch_of(producer_id), 0)
+        marker = TxnMarker(producer_id, body.producer_epoch, False, epoch, ())
+
+        def told(error: ApiError | None) -> None:
+            if error is None:
+                request.complete(EndHangingTransactionResponse())
+            else:
+                request.fail(error)
+
+        self._write_to(partition, marker, told)
 
 
 def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:
-    """Append it to the log, and tell when it is committed. Raises if it was not appended."""
+    """Have it in the log, and tell when it is committed. Raises if it is not appended. One that is there already is
+    not written again."""
     end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
-    info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
+    partition.leader_state()
+    info = partition.log.transactions.answer_marker(end, marker.transaction_version)
+    if info is None:
+        info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
     logs.when_acked(partition, info, ACKS_ALL, told)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from broker.apis.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends
@@ -14,13 +16,15 @@ from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import ManualClock
-from penstock.errors import NotLeaderOrFollowerError
+from penstock.errors import InvalidTxnStateError, NotLeaderOrFollowerError
+from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
 from penstock.messages.transactions.markers import (
     MarkedPartition,
     TxnMarker,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from penstock.record.builder import build_batch
 from penstock.record.markers import Marker, read_marker
 from penstock.types import TopicPartition
 from storage.log.log_reader import Records
@@ -138,3 +142,49 @@ def test_a_marker_for_committed_offsets_is_the_coordinators(tmp_path: Path) -> N
         assert results(request) == [(7, "__consumer_offsets-0", ""), (7, "u-0", "")]
 
     run_virtual(story())
+
+
+def test_a_marker_that_is_there_is_not_written_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        log = stage.partitions[ALONE].log
+        open_transaction(stage, ALONE)
+        for _ in range(2):
+            assert results(stage.ask(marker(ALONE))) == [(7, "u-0", "")]
+        assert log.log_end_offset == 2
+
+    run_virtual(story())
+
+
+def test_what_hangs_is_aborted_by_hand_if_it_is_exactly_that(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        open_transaction(stage, ALONE)
+        log = stage.partitions[ALONE].log
+        for epoch, start in ((3, 1), (2, 0)):
+            with pytest.raises(InvalidTxnStateError, match="no open transaction of epoch"):
+                end_hanging(stage, epoch, start)
+        assert log.transactions.open_of(7) == 0
+        assert end_hanging(stage, 3, 0).response == EndHangingTransactionResponse()
+        assert log.transactions.open_of(7) is None and log.log_end_offset == 2
+        with pytest.raises(InvalidTxnStateError):
+            end_hanging(stage, 3, 0)
+        assert results(stage.ask(marker(ALONE))) == [(7, "u-0", "")]  # the coordinator was not fenced
+
+    run_virtual(story())
+
+
+def end_hanging(stage: Stage, epoch: int, start_offset: int) -> Request:
+    body = EndHangingTransactionRequest(ALONE, TOPIC_ID, 7, epoch, start_offset)
+    request = Request("EndHangingTransaction", body, Sink(), CALLER, NOW_NS)
+    stage.api.end_hanging(request, body)
+    return request
+
+
+def open_transaction(stage: Stage, tp: TopicPartition) -> None:
+    """One record of the producer of `marker`."""
+    records = build_batch(
+        [b"v"], timestamps_ms=1_000, producer_id=7, producer_epoch=3, base_sequence=0, is_transactional=True
+    )
+    stage.partitions[tp].append_as_leader(records, -1, 0, 1_000)
+    flush(stage.partitions[tp])

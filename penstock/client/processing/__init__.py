@@ -1,0 +1,1 @@
+"""Read, process, write, each record's effect exactly once: `penstock.process`."""

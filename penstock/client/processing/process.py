@@ -1,0 +1,36 @@
+"""`penstock.process`: a processor in one call. Not here: what it does (processor.py)."""
+
+from __future__ import annotations
+
+import threading
+
+from penstock.client.consumer.consumer import Consumer
+from penstock.client.processing.processor import Handler, ProcessingStatistics, Processor
+from penstock.client.producer.producer import Producer
+
+
+def process(
+    consumer: Consumer,
+    producer: Producer,
+    handler: Handler,
+    *,
+    batch_records: int | None = None,
+    dead_letters: str | None = None,
+    stop: threading.Event | None = None,
+) -> ProcessingStatistics:
+    """Reads records, calls `handler` with each, and writes what it returns: each record's effect exactly once.
+
+    The handler returns a `penstock.Output`, several of them, or None. What it returns for a batch of records is written
+    in one transaction with the consumer's positions, so that readers of committed records find it once, whoever dies
+    in between. The consumer has subscribed, with a `group_id` and `enable_auto_commit=False`; the producer has a
+    `transactional_id`, another one in each process. A handler may be called twice for a record: what it does elsewhere
+    may happen twice.
+
+    Records whose handler raises go to the topic `dead_letters`, if there is one, with their place and the error in
+    headers; else ProcessingError ends the call. It returns once `stop` is set, after the transaction under way; Ctrl-C
+    aborts that one. A `Processor` offers the same with a method to stop it, and its counts while it runs.
+    """
+    processor = Processor(
+        consumer, producer, handler, batch_records=batch_records, dead_letters=dead_letters, stop=stop
+    )
+    return processor.run()
