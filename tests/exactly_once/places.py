@@ -1,0 +1,10 @@
+"""The names that the campaign, its members and its reader share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "copies"
+INPUT, OUTPUT = "numbers", "copied"
+PARTITIONS: Final = 12
+SESSION_MS: Final = 6_000
