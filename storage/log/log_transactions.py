@@ -11,7 +11,7 @@ Used from one thread. The rules are in `producer_rules.py` and `transaction_stat
 from __future__ import annotations
 
 from penstock.record.markers import Marker
-from penstock.types import NO_OFFSET, NO_TIMESTAMP
+from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from storage.append.producer_rules import must_fit_marker
 from storage.log.log_types import AppendInfo
 from storage.log.producer_log import ProducerLog
@@ -46,6 +46,11 @@ class LogTransactions:
         """True if the producer has an open transaction of this epoch."""
         known = self._producers.known_now().get(producer_id)
         return known is not None and known.epoch == producer_epoch and known.has_open_transaction
+
+    def coordinator_epoch_of(self, producer_id: int) -> int:
+        """The coordinator epoch of the producer's newest marker; -1 if none is known."""
+        known = self._producers.known_now().get(producer_id)
+        return NO_EPOCH if known is None or known.transaction is None else known.transaction.coordinator_epoch
 
     def answer_marker(self, marker: Marker, transaction_version: int) -> AppendInfo | None:
         """The answer to a marker that is there already, like that to a duplicate; None if it is to be appended.

@@ -29,7 +29,7 @@ from penstock.record.markers import Marker, read_marker
 from penstock.types import TopicPartition
 from storage.log.log_reader import Records
 from tests.support.machine import NOW_NS
-from tests.support.partitions import NOBODY, TOPIC_ID, flush, make_partition, state
+from tests.support.partitions import NOBODY, TOPIC_ID, flush, make_log, state
 from tests.support.sinks import CALLER, Sink
 from tests.support.virtual_time import run_virtual
 
@@ -50,7 +50,7 @@ class Stage:
     """A leader with followers of `t`, alone with `u`, that does not host `v`."""
 
     def __init__(self, path: Path) -> None:
-        self.partitions = {tp: make_partition(path / str(tp)) for tp in (HERE, ALONE, OFFSETS)}
+        self.partitions = {tp: Partition(1, make_log(path, partition=tp), 0, 1) for tp in (HERE, ALONE, OFFSETS)}
         for tp, partition in self.partitions.items():
             partition.become_leader(state(isr=(1, 2) if tp == HERE else (1,)), 0)
         self.groups = GroupsThatWait()
