@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
     from penstock.client.processing.output import Output as Output
     from penstock.client.processing.process import process as process
-    from penstock.client.processing.processor import Processor as Processor
+    from penstock.client.processing.record_processor import RecordProcessor as RecordProcessor
     from penstock.client.producer.async_producer import AsyncProducer as AsyncProducer
     from penstock.client.producer.future import BulkFuture as BulkFuture
     from penstock.client.producer.future import RecordFuture as RecordFuture
@@ -42,7 +42,7 @@ _HOMES = {
     "Output": "penstock.client.processing.output",
     "PenstockError": "penstock.errors",
     "Position": "penstock.position",
-    "Processor": "penstock.client.processing.processor",
+    "RecordProcessor": "penstock.client.processing.record_processor",
     "Producer": "penstock.client.producer.producer",
     "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
@@ -62,10 +62,10 @@ __all__ = [
     "Output",
     "PenstockError",
     "Position",
-    "Processor",
     "Producer",
     "RecordFuture",
     "RecordMetadata",
+    "RecordProcessor",
     "TopicPartition",
     "errors",
     "process",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PROTOS = ("broker", "common", "configs", "elections", "groups", "log_dirs", "reassignments")
+PROTOS = ("broker", "common", "configs", "elections", "groups", "log_dirs", "reassignments", "transactions")
 """The files that a client needs; the others are spoken between nodes."""
 PACKAGE = "penstock.example/go/penstockpb"
 PLUGINS = (

@@ -239,18 +239,20 @@ class MarkedPartitionResult(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class EndHangingTransactionRequest(_message.Message):
-    __slots__ = ("partition", "topic_id", "producer_id", "producer_epoch", "start_offset")
+    __slots__ = ("topic", "partition", "topic_id", "producer_id", "producer_epoch", "start_offset")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     START_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    partition: _groups_pb2.TopicPartition
+    topic: str
+    partition: int
     topic_id: str
     producer_id: int
     producer_epoch: int
     start_offset: int
-    def __init__(self, partition: _Optional[_Union[_groups_pb2.TopicPartition, _Mapping]] = ..., topic_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., start_offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., start_offset: _Optional[int] = ...) -> None: ...
 
 class EndHangingTransactionResponse(_message.Message):
     __slots__ = ()

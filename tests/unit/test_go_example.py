@@ -19,6 +19,7 @@ from penstock.pb import (
     groups_pb2,
     log_dirs_pb2,
     reassignments_pb2,
+    transactions_pb2,
 )
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "go"
@@ -30,6 +31,7 @@ FILES = {
     "groups": groups_pb2,
     "log_dirs": log_dirs_pb2,
     "reassignments": reassignments_pb2,
+    "transactions": transactions_pb2,
 }
 REMEDY = "run python examples/go/generate.py"
 

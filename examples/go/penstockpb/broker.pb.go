@@ -88,15 +88,16 @@ func (PartitionTroubleKind) EnumDescriptor() ([]byte, []int) {
 }
 
 type ProduceRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CorrelationId int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"` // chosen by the client, echoed in the answer
-	Acks          int32                  `protobuf:"zigzag32,2,opt,name=acks,proto3" json:"acks,omitempty"`                                      // 0, 1, or -1 for all in-sync replicas
-	TimeoutMs     int32                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	Partitions    []*PartitionRecords    `protobuf:"bytes,4,rep,name=partitions,proto3" json:"partitions,omitempty"`
-	ClientId      string                 `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	AnswerInParts bool                   `protobuf:"varint,6,opt,name=answer_in_parts,json=answerInParts,proto3" json:"answer_in_parts,omitempty"` // the client takes the answer in parts, and behind later requests' answers
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	CorrelationId   int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"` // chosen by the client, echoed in the answer
+	Acks            int32                  `protobuf:"zigzag32,2,opt,name=acks,proto3" json:"acks,omitempty"`                                      // 0, 1, or -1 for all in-sync replicas
+	TimeoutMs       int32                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	Partitions      []*PartitionRecords    `protobuf:"bytes,4,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	ClientId        string                 `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	AnswerInParts   bool                   `protobuf:"varint,6,opt,name=answer_in_parts,json=answerInParts,proto3" json:"answer_in_parts,omitempty"`    // the client takes the answer in parts, and behind later requests' answers
+	TransactionalId string                 `protobuf:"bytes,7,opt,name=transactional_id,json=transactionalId,proto3" json:"transactional_id,omitempty"` // that of the transaction to which transactional batches belong
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ProduceRequest) Reset() {
@@ -169,6 +170,13 @@ func (x *ProduceRequest) GetAnswerInParts() bool {
 		return x.AnswerInParts
 	}
 	return false
+}
+
+func (x *ProduceRequest) GetTransactionalId() string {
+	if x != nil {
+		return x.TransactionalId
+	}
+	return ""
 }
 
 type PartitionRecords struct {
@@ -462,7 +470,8 @@ type FetchRequest struct {
 	Partitions    []*FetchPartition      `protobuf:"bytes,7,rep,name=partitions,proto3" json:"partitions,omitempty"` // added or changed
 	Forgotten     []*ForgottenPartition  `protobuf:"bytes,8,rep,name=forgotten,proto3" json:"forgotten,omitempty"`   // no longer wanted
 	ClientId      string                 `protobuf:"bytes,9,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	ClusterId     string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // of a fetching replica; "" for a consumer
+	ClusterId     string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`              // of a fetching replica; "" for a consumer
+	ReadCommitted bool                   `protobuf:"varint,11,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"` // up to the last stable offset, and with the aborted transactions
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +574,13 @@ func (x *FetchRequest) GetClusterId() string {
 		return x.ClusterId
 	}
 	return ""
+}
+
+func (x *FetchRequest) GetReadCommitted() bool {
+	if x != nil {
+		return x.ReadCommitted
+	}
+	return false
 }
 
 type FetchPartition struct {
@@ -786,11 +802,12 @@ type PartitionFetchResult struct {
 	Error            *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	HighWatermark    int64                  `protobuf:"varint,4,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
 	LogStartOffset   int64                  `protobuf:"varint,5,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
-	LastStableOffset int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"`
-	Records          []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"` // whole batches; the first may begin below the fetch offset
+	LastStableOffset int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"` // no transaction that begins below it is undecided
+	Records          []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"`                                              // whole batches; the first may begin below the fetch offset
 	DivergingEpoch   *EpochEndOffset        `protobuf:"bytes,8,opt,name=diverging_epoch,json=divergingEpoch,proto3" json:"diverging_epoch,omitempty"`
 	FetchOffset      int64                  `protobuf:"varint,9,opt,name=fetch_offset,json=fetchOffset,proto3" json:"fetch_offset,omitempty"` // the offset that this answers
 	TopicId          string                 `protobuf:"bytes,10,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`             // of the question that this answers
+	Aborted          []*AbortedTransaction  `protobuf:"bytes,11,rep,name=aborted,proto3" json:"aborted,omitempty"`                            // if read_committed: those with records here, which the reader drops
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -895,18 +912,78 @@ func (x *PartitionFetchResult) GetTopicId() string {
 	return ""
 }
 
+func (x *PartitionFetchResult) GetAborted() []*AbortedTransaction {
+	if x != nil {
+		return x.Aborted
+	}
+	return nil
+}
+
+type AbortedTransaction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	FirstOffset   int64                  `protobuf:"varint,2,opt,name=first_offset,json=firstOffset,proto3" json:"first_offset,omitempty"` // of its records, which go up to the marker of the abort
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbortedTransaction) Reset() {
+	*x = AbortedTransaction{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbortedTransaction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbortedTransaction) ProtoMessage() {}
+
+func (x *AbortedTransaction) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbortedTransaction.ProtoReflect.Descriptor instead.
+func (*AbortedTransaction) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AbortedTransaction) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *AbortedTransaction) GetFirstOffset() int64 {
+	if x != nil {
+		return x.FirstOffset
+	}
+	return 0
+}
+
 type ListOffsetsRequest struct {
 	state         protoimpl.MessageState  `protogen:"open.v1"`
 	Partitions    []*ListOffsetsPartition `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	ReplicaId     int32                   `protobuf:"zigzag32,2,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"`
 	TimeoutMs     int32                   `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	ReadCommitted bool                    `protobuf:"varint,4,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"` // the latest offset is the last stable one, and no record behind it is found
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListOffsetsRequest) Reset() {
 	*x = ListOffsetsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	mi := &file_penstock_v1_broker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +995,7 @@ func (x *ListOffsetsRequest) String() string {
 func (*ListOffsetsRequest) ProtoMessage() {}
 
 func (x *ListOffsetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[10]
+	mi := &file_penstock_v1_broker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1008,7 @@ func (x *ListOffsetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsRequest.ProtoReflect.Descriptor instead.
 func (*ListOffsetsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{10}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListOffsetsRequest) GetPartitions() []*ListOffsetsPartition {
@@ -955,6 +1032,13 @@ func (x *ListOffsetsRequest) GetTimeoutMs() int32 {
 	return 0
 }
 
+func (x *ListOffsetsRequest) GetReadCommitted() bool {
+	if x != nil {
+		return x.ReadCommitted
+	}
+	return false
+}
+
 type ListOffsetsPartition struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Topic              string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -968,7 +1052,7 @@ type ListOffsetsPartition struct {
 
 func (x *ListOffsetsPartition) Reset() {
 	*x = ListOffsetsPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[11]
+	mi := &file_penstock_v1_broker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1064,7 @@ func (x *ListOffsetsPartition) String() string {
 func (*ListOffsetsPartition) ProtoMessage() {}
 
 func (x *ListOffsetsPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[11]
+	mi := &file_penstock_v1_broker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1077,7 @@ func (x *ListOffsetsPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsPartition.ProtoReflect.Descriptor instead.
 func (*ListOffsetsPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{11}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListOffsetsPartition) GetTopic() string {
@@ -1040,7 +1124,7 @@ type ListOffsetsResponse struct {
 
 func (x *ListOffsetsResponse) Reset() {
 	*x = ListOffsetsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[12]
+	mi := &file_penstock_v1_broker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1136,7 @@ func (x *ListOffsetsResponse) String() string {
 func (*ListOffsetsResponse) ProtoMessage() {}
 
 func (x *ListOffsetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[12]
+	mi := &file_penstock_v1_broker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1149,7 @@ func (x *ListOffsetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsResponse.ProtoReflect.Descriptor instead.
 func (*ListOffsetsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{12}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListOffsetsResponse) GetPartitions() []*ListOffsetsResult {
@@ -1089,7 +1173,7 @@ type ListOffsetsResult struct {
 
 func (x *ListOffsetsResult) Reset() {
 	*x = ListOffsetsResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[13]
+	mi := &file_penstock_v1_broker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1185,7 @@ func (x *ListOffsetsResult) String() string {
 func (*ListOffsetsResult) ProtoMessage() {}
 
 func (x *ListOffsetsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[13]
+	mi := &file_penstock_v1_broker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1198,7 @@ func (x *ListOffsetsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOffsetsResult.ProtoReflect.Descriptor instead.
 func (*ListOffsetsResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{13}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListOffsetsResult) GetTopic() string {
@@ -1169,7 +1253,7 @@ type OffsetForLeaderEpochRequest struct {
 
 func (x *OffsetForLeaderEpochRequest) Reset() {
 	*x = OffsetForLeaderEpochRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[14]
+	mi := &file_penstock_v1_broker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1265,7 @@ func (x *OffsetForLeaderEpochRequest) String() string {
 func (*OffsetForLeaderEpochRequest) ProtoMessage() {}
 
 func (x *OffsetForLeaderEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[14]
+	mi := &file_penstock_v1_broker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1278,7 @@ func (x *OffsetForLeaderEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetForLeaderEpochRequest.ProtoReflect.Descriptor instead.
 func (*OffsetForLeaderEpochRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{14}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OffsetForLeaderEpochRequest) GetPartitions() []*EpochPartition {
@@ -1224,7 +1308,7 @@ type EpochPartition struct {
 
 func (x *EpochPartition) Reset() {
 	*x = EpochPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[15]
+	mi := &file_penstock_v1_broker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1320,7 @@ func (x *EpochPartition) String() string {
 func (*EpochPartition) ProtoMessage() {}
 
 func (x *EpochPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[15]
+	mi := &file_penstock_v1_broker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1333,7 @@ func (x *EpochPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPartition.ProtoReflect.Descriptor instead.
 func (*EpochPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{15}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *EpochPartition) GetTopic() string {
@@ -1296,7 +1380,7 @@ type OffsetForLeaderEpochResponse struct {
 
 func (x *OffsetForLeaderEpochResponse) Reset() {
 	*x = OffsetForLeaderEpochResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[16]
+	mi := &file_penstock_v1_broker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1392,7 @@ func (x *OffsetForLeaderEpochResponse) String() string {
 func (*OffsetForLeaderEpochResponse) ProtoMessage() {}
 
 func (x *OffsetForLeaderEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[16]
+	mi := &file_penstock_v1_broker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1405,7 @@ func (x *OffsetForLeaderEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetForLeaderEpochResponse.ProtoReflect.Descriptor instead.
 func (*OffsetForLeaderEpochResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{16}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OffsetForLeaderEpochResponse) GetPartitions() []*EpochPartitionResult {
@@ -1344,7 +1428,7 @@ type EpochPartitionResult struct {
 
 func (x *EpochPartitionResult) Reset() {
 	*x = EpochPartitionResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[17]
+	mi := &file_penstock_v1_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1440,7 @@ func (x *EpochPartitionResult) String() string {
 func (*EpochPartitionResult) ProtoMessage() {}
 
 func (x *EpochPartitionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[17]
+	mi := &file_penstock_v1_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1453,7 @@ func (x *EpochPartitionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPartitionResult.ProtoReflect.Descriptor instead.
 func (*EpochPartitionResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{17}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EpochPartitionResult) GetTopic() string {
@@ -1418,7 +1502,7 @@ type MetadataRequest struct {
 
 func (x *MetadataRequest) Reset() {
 	*x = MetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[18]
+	mi := &file_penstock_v1_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1514,7 @@ func (x *MetadataRequest) String() string {
 func (*MetadataRequest) ProtoMessage() {}
 
 func (x *MetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[18]
+	mi := &file_penstock_v1_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1527,7 @@ func (x *MetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetadataRequest.ProtoReflect.Descriptor instead.
 func (*MetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{18}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MetadataRequest) GetTopics() []string {
@@ -1481,7 +1565,7 @@ type MetadataResponse struct {
 
 func (x *MetadataResponse) Reset() {
 	*x = MetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[19]
+	mi := &file_penstock_v1_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1577,7 @@ func (x *MetadataResponse) String() string {
 func (*MetadataResponse) ProtoMessage() {}
 
 func (x *MetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[19]
+	mi := &file_penstock_v1_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1590,7 @@ func (x *MetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetadataResponse.ProtoReflect.Descriptor instead.
 func (*MetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{19}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MetadataResponse) GetClusterId() string {
@@ -1564,7 +1648,7 @@ type TopicMetadata struct {
 
 func (x *TopicMetadata) Reset() {
 	*x = TopicMetadata{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[20]
+	mi := &file_penstock_v1_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1660,7 @@ func (x *TopicMetadata) String() string {
 func (*TopicMetadata) ProtoMessage() {}
 
 func (x *TopicMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[20]
+	mi := &file_penstock_v1_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1673,7 @@ func (x *TopicMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicMetadata.ProtoReflect.Descriptor instead.
 func (*TopicMetadata) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{20}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TopicMetadata) GetName() string {
@@ -1647,7 +1731,7 @@ type PartitionMetadata struct {
 
 func (x *PartitionMetadata) Reset() {
 	*x = PartitionMetadata{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[21]
+	mi := &file_penstock_v1_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1743,7 @@ func (x *PartitionMetadata) String() string {
 func (*PartitionMetadata) ProtoMessage() {}
 
 func (x *PartitionMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[21]
+	mi := &file_penstock_v1_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1756,7 @@ func (x *PartitionMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionMetadata.ProtoReflect.Descriptor instead.
 func (*PartitionMetadata) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{21}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PartitionMetadata) GetPartition() int32 {
@@ -1770,7 +1854,7 @@ type CreateTopicsRequest struct {
 
 func (x *CreateTopicsRequest) Reset() {
 	*x = CreateTopicsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[22]
+	mi := &file_penstock_v1_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1866,7 @@ func (x *CreateTopicsRequest) String() string {
 func (*CreateTopicsRequest) ProtoMessage() {}
 
 func (x *CreateTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[22]
+	mi := &file_penstock_v1_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1879,7 @@ func (x *CreateTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicsRequest.ProtoReflect.Descriptor instead.
 func (*CreateTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{22}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateTopicsRequest) GetTopics() []*NewTopic {
@@ -1832,7 +1916,7 @@ type NewTopic struct {
 
 func (x *NewTopic) Reset() {
 	*x = NewTopic{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[23]
+	mi := &file_penstock_v1_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1928,7 @@ func (x *NewTopic) String() string {
 func (*NewTopic) ProtoMessage() {}
 
 func (x *NewTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[23]
+	mi := &file_penstock_v1_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1941,7 @@ func (x *NewTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTopic.ProtoReflect.Descriptor instead.
 func (*NewTopic) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{23}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NewTopic) GetName() string {
@@ -1905,7 +1989,7 @@ type ReplicaAssignment struct {
 
 func (x *ReplicaAssignment) Reset() {
 	*x = ReplicaAssignment{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[24]
+	mi := &file_penstock_v1_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2001,7 @@ func (x *ReplicaAssignment) String() string {
 func (*ReplicaAssignment) ProtoMessage() {}
 
 func (x *ReplicaAssignment) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[24]
+	mi := &file_penstock_v1_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2014,7 @@ func (x *ReplicaAssignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAssignment.ProtoReflect.Descriptor instead.
 func (*ReplicaAssignment) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{24}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReplicaAssignment) GetPartition() int32 {
@@ -1957,7 +2041,7 @@ type CreateTopicsResponse struct {
 
 func (x *CreateTopicsResponse) Reset() {
 	*x = CreateTopicsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[25]
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2053,7 @@ func (x *CreateTopicsResponse) String() string {
 func (*CreateTopicsResponse) ProtoMessage() {}
 
 func (x *CreateTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[25]
+	mi := &file_penstock_v1_broker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2066,7 @@ func (x *CreateTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTopicsResponse.ProtoReflect.Descriptor instead.
 func (*CreateTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{25}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateTopicsResponse) GetTopics() []*TopicResult {
@@ -2012,7 +2096,7 @@ type TopicResult struct {
 
 func (x *TopicResult) Reset() {
 	*x = TopicResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2108,7 @@ func (x *TopicResult) String() string {
 func (*TopicResult) ProtoMessage() {}
 
 func (x *TopicResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[26]
+	mi := &file_penstock_v1_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2121,7 @@ func (x *TopicResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicResult.ProtoReflect.Descriptor instead.
 func (*TopicResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{26}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TopicResult) GetName() string {
@@ -2087,7 +2171,7 @@ type CreatePartitionsRequest struct {
 
 func (x *CreatePartitionsRequest) Reset() {
 	*x = CreatePartitionsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2099,7 +2183,7 @@ func (x *CreatePartitionsRequest) String() string {
 func (*CreatePartitionsRequest) ProtoMessage() {}
 
 func (x *CreatePartitionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[27]
+	mi := &file_penstock_v1_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2112,7 +2196,7 @@ func (x *CreatePartitionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePartitionsRequest.ProtoReflect.Descriptor instead.
 func (*CreatePartitionsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{27}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CreatePartitionsRequest) GetTopics() []*NewPartitions {
@@ -2148,7 +2232,7 @@ type NewPartitions struct {
 
 func (x *NewPartitions) Reset() {
 	*x = NewPartitions{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2244,7 @@ func (x *NewPartitions) String() string {
 func (*NewPartitions) ProtoMessage() {}
 
 func (x *NewPartitions) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[28]
+	mi := &file_penstock_v1_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2257,7 @@ func (x *NewPartitions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewPartitions.ProtoReflect.Descriptor instead.
 func (*NewPartitions) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{28}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NewPartitions) GetName() string {
@@ -2216,7 +2300,7 @@ type CreatePartitionsResponse struct {
 
 func (x *CreatePartitionsResponse) Reset() {
 	*x = CreatePartitionsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2312,7 @@ func (x *CreatePartitionsResponse) String() string {
 func (*CreatePartitionsResponse) ProtoMessage() {}
 
 func (x *CreatePartitionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[29]
+	mi := &file_penstock_v1_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2325,7 @@ func (x *CreatePartitionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePartitionsResponse.ProtoReflect.Descriptor instead.
 func (*CreatePartitionsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{29}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreatePartitionsResponse) GetTopics() []*TopicResult {
@@ -2270,7 +2354,7 @@ type DeleteTopicsRequest struct {
 
 func (x *DeleteTopicsRequest) Reset() {
 	*x = DeleteTopicsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2366,7 @@ func (x *DeleteTopicsRequest) String() string {
 func (*DeleteTopicsRequest) ProtoMessage() {}
 
 func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[30]
+	mi := &file_penstock_v1_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2379,7 @@ func (x *DeleteTopicsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{30}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteTopicsRequest) GetTimeoutMs() int32 {
@@ -2322,7 +2406,7 @@ type DeleteTopicsResponse struct {
 
 func (x *DeleteTopicsResponse) Reset() {
 	*x = DeleteTopicsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2418,7 @@ func (x *DeleteTopicsResponse) String() string {
 func (*DeleteTopicsResponse) ProtoMessage() {}
 
 func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[31]
+	mi := &file_penstock_v1_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2431,7 @@ func (x *DeleteTopicsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTopicsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTopicsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{31}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteTopicsResponse) GetTopics() []*TopicResult {
@@ -2375,7 +2459,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2471,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[32]
+	mi := &file_penstock_v1_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2484,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{32}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteRecordsRequest) GetPartitions() []*DeleteRecordsPartition {
@@ -2429,7 +2513,7 @@ type DeleteRecordsPartition struct {
 
 func (x *DeleteRecordsPartition) Reset() {
 	*x = DeleteRecordsPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2525,7 @@ func (x *DeleteRecordsPartition) String() string {
 func (*DeleteRecordsPartition) ProtoMessage() {}
 
 func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[33]
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2538,7 @@ func (x *DeleteRecordsPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsPartition.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{33}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteRecordsPartition) GetTopic() string {
@@ -2494,7 +2578,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2590,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2603,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteRecordsResponse) GetPartitions() []*DeleteRecordsResult {
@@ -2541,7 +2625,7 @@ type DeleteRecordsResult struct {
 
 func (x *DeleteRecordsResult) Reset() {
 	*x = DeleteRecordsResult{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2637,7 @@ func (x *DeleteRecordsResult) String() string {
 func (*DeleteRecordsResult) ProtoMessage() {}
 
 func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2650,7 @@ func (x *DeleteRecordsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResult.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteRecordsResult) GetTopic() string {
@@ -2599,15 +2683,22 @@ func (x *DeleteRecordsResult) GetLowWatermark() int64 {
 
 // An id of its own for a producer: no other producer of the cluster ever gets it, so a request whose answer was lost is
 // simply sent again.
+//
+// With a transactional id, asked of its coordinator: what the last producer of that id has begun is ended first, and
+// that producer is fenced.
 type InitProducerIdRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	TransactionalId      *string                `protobuf:"bytes,1,opt,name=transactional_id,json=transactionalId,proto3,oneof" json:"transactional_id,omitempty"`             // absent: of no transactions, and the other fields are not looked at
+	TransactionTimeoutMs int32                  `protobuf:"varint,2,opt,name=transaction_timeout_ms,json=transactionTimeoutMs,proto3" json:"transaction_timeout_ms,omitempty"` // undecided for so long, a transaction is aborted
+	ProducerId           int64                  `protobuf:"zigzag64,3,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`                               // -1, or with the epoch the one that the producer has: nobody else may have followed it
+	ProducerEpoch        int32                  `protobuf:"zigzag32,4,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *InitProducerIdRequest) Reset() {
 	*x = InitProducerIdRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2710,7 @@ func (x *InitProducerIdRequest) String() string {
 func (*InitProducerIdRequest) ProtoMessage() {}
 
 func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,20 +2723,48 @@ func (x *InitProducerIdRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdRequest.ProtoReflect.Descriptor instead.
 func (*InitProducerIdRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *InitProducerIdRequest) GetTransactionalId() string {
+	if x != nil && x.TransactionalId != nil {
+		return *x.TransactionalId
+	}
+	return ""
+}
+
+func (x *InitProducerIdRequest) GetTransactionTimeoutMs() int32 {
+	if x != nil {
+		return x.TransactionTimeoutMs
+	}
+	return 0
+}
+
+func (x *InitProducerIdRequest) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *InitProducerIdRequest) GetProducerEpoch() int32 {
+	if x != nil {
+		return x.ProducerEpoch
+	}
+	return 0
 }
 
 type InitProducerIdResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
-	ProducerEpoch int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"` // the first one of this id
+	ProducerEpoch int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"` // the first one of this id, if it is of no transactions
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InitProducerIdResponse) Reset() {
 	*x = InitProducerIdResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2776,7 @@ func (x *InitProducerIdResponse) String() string {
 func (*InitProducerIdResponse) ProtoMessage() {}
 
 func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[37]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2789,7 @@ func (x *InitProducerIdResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InitProducerIdResponse.ProtoReflect.Descriptor instead.
 func (*InitProducerIdResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InitProducerIdResponse) GetProducerId() int64 {
@@ -2696,7 +2815,7 @@ type DescribeProducersRequest struct {
 
 func (x *DescribeProducersRequest) Reset() {
 	*x = DescribeProducersRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2827,7 @@ func (x *DescribeProducersRequest) String() string {
 func (*DescribeProducersRequest) ProtoMessage() {}
 
 func (x *DescribeProducersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[38]
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2840,7 @@ func (x *DescribeProducersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersRequest.ProtoReflect.Descriptor instead.
 func (*DescribeProducersRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DescribeProducersRequest) GetPartitions() []*DescribeProducersPartition {
@@ -2742,7 +2861,7 @@ type DescribeProducersPartition struct {
 
 func (x *DescribeProducersPartition) Reset() {
 	*x = DescribeProducersPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2873,7 @@ func (x *DescribeProducersPartition) String() string {
 func (*DescribeProducersPartition) ProtoMessage() {}
 
 func (x *DescribeProducersPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2886,7 @@ func (x *DescribeProducersPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersPartition.ProtoReflect.Descriptor instead.
 func (*DescribeProducersPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DescribeProducersPartition) GetTopic() string {
@@ -2800,7 +2919,7 @@ type DescribeProducersResponse struct {
 
 func (x *DescribeProducersResponse) Reset() {
 	*x = DescribeProducersResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2931,7 @@ func (x *DescribeProducersResponse) String() string {
 func (*DescribeProducersResponse) ProtoMessage() {}
 
 func (x *DescribeProducersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2944,7 @@ func (x *DescribeProducersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersResponse.ProtoReflect.Descriptor instead.
 func (*DescribeProducersResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DescribeProducersResponse) GetPartitions() []*PartitionProducers {
@@ -2847,7 +2966,7 @@ type PartitionProducers struct {
 
 func (x *PartitionProducers) Reset() {
 	*x = PartitionProducers{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2978,7 @@ func (x *PartitionProducers) String() string {
 func (*PartitionProducers) ProtoMessage() {}
 
 func (x *PartitionProducers) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2991,7 @@ func (x *PartitionProducers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionProducers.ProtoReflect.Descriptor instead.
 func (*PartitionProducers) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PartitionProducers) GetTopic() string {
@@ -2904,18 +3023,20 @@ func (x *PartitionProducers) GetProducers() []*ProducerState {
 }
 
 type ProducerState struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
-	ProducerEpoch int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
-	LastSequence  int32                  `protobuf:"varint,3,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`     // of its last record
-	LastAppendMs  int64                  `protobuf:"zigzag64,4,opt,name=last_append_ms,json=lastAppendMs,proto3" json:"last_append_ms,omitempty"` // since 1970, by the clock of this node
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state                  protoimpl.MessageState `protogen:"open.v1"`
+	ProducerId             int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	ProducerEpoch          int32                  `protobuf:"varint,2,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
+	LastSequence           int32                  `protobuf:"varint,3,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`                                       // of its last record
+	LastAppendMs           int64                  `protobuf:"zigzag64,4,opt,name=last_append_ms,json=lastAppendMs,proto3" json:"last_append_ms,omitempty"`                                   // since 1970, by the clock of this node
+	CoordinatorEpoch       *int32                 `protobuf:"varint,5,opt,name=coordinator_epoch,json=coordinatorEpoch,proto3,oneof" json:"coordinator_epoch,omitempty"`                     // of the coordinator that ended its last transaction here
+	TransactionStartOffset *int64                 `protobuf:"varint,6,opt,name=transaction_start_offset,json=transactionStartOffset,proto3,oneof" json:"transaction_start_offset,omitempty"` // the first offset of its open transaction
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *ProducerState) Reset() {
 	*x = ProducerState{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3048,7 @@ func (x *ProducerState) String() string {
 func (*ProducerState) ProtoMessage() {}
 
 func (x *ProducerState) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3061,7 @@ func (x *ProducerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProducerState.ProtoReflect.Descriptor instead.
 func (*ProducerState) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ProducerState) GetProducerId() int64 {
@@ -2971,6 +3092,20 @@ func (x *ProducerState) GetLastAppendMs() int64 {
 	return 0
 }
 
+func (x *ProducerState) GetCoordinatorEpoch() int32 {
+	if x != nil && x.CoordinatorEpoch != nil {
+		return *x.CoordinatorEpoch
+	}
+	return 0
+}
+
+func (x *ProducerState) GetTransactionStartOffset() int64 {
+	if x != nil && x.TransactionStartOffset != nil {
+		return *x.TransactionStartOffset
+	}
+	return 0
+}
+
 type UnregisterBrokerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BrokerId      int32                  `protobuf:"varint,1,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
@@ -2981,7 +3116,7 @@ type UnregisterBrokerRequest struct {
 
 func (x *UnregisterBrokerRequest) Reset() {
 	*x = UnregisterBrokerRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3128,7 @@ func (x *UnregisterBrokerRequest) String() string {
 func (*UnregisterBrokerRequest) ProtoMessage() {}
 
 func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3141,7 @@ func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UnregisterBrokerRequest) GetBrokerId() int32 {
@@ -3033,7 +3168,7 @@ type UnregisterBrokerResponse struct {
 
 func (x *UnregisterBrokerResponse) Reset() {
 	*x = UnregisterBrokerResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3180,7 @@ func (x *UnregisterBrokerResponse) String() string {
 func (*UnregisterBrokerResponse) ProtoMessage() {}
 
 func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3193,7 @@ func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UnregisterBrokerResponse) GetError() *Error {
@@ -3083,7 +3218,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3230,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3243,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 type DescribeClusterResponse struct {
@@ -3127,7 +3262,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3274,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3287,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -3234,7 +3369,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3381,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3259,7 +3394,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -3379,7 +3514,7 @@ type NodeListener struct {
 
 func (x *NodeListener) Reset() {
 	*x = NodeListener{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3526,7 @@ func (x *NodeListener) String() string {
 func (*NodeListener) ProtoMessage() {}
 
 func (x *NodeListener) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3539,7 @@ func (x *NodeListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeListener.ProtoReflect.Descriptor instead.
 func (*NodeListener) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *NodeListener) GetName() string {
@@ -3446,7 +3581,7 @@ type SilentLogDir struct {
 
 func (x *SilentLogDir) Reset() {
 	*x = SilentLogDir{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3458,7 +3593,7 @@ func (x *SilentLogDir) String() string {
 func (*SilentLogDir) ProtoMessage() {}
 
 func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3471,7 +3606,7 @@ func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
 func (*SilentLogDir) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SilentLogDir) GetPath() string {
@@ -3510,7 +3645,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +3657,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +3670,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3595,7 +3730,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3742,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3755,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
 }
 
 type DescribeQuorumResponse struct {
@@ -3637,7 +3772,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +3784,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +3797,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3719,7 +3854,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3866,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3879,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3789,7 +3924,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3936,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3949,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3853,7 +3988,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +4000,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +4013,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -3934,7 +4069,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xee\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\"\x99\x02\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -3944,7 +4079,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"partitions\x18\x04 \x03(\v2\x1d.penstock.v1.PartitionRecordsR\n" +
 	"partitions\x12\x1b\n" +
 	"\tclient_id\x18\x05 \x01(\tR\bclientId\x12&\n" +
-	"\x0fanswer_in_parts\x18\x06 \x01(\bR\ranswerInParts\"{\n" +
+	"\x0fanswer_in_parts\x18\x06 \x01(\bR\ranswerInParts\x12)\n" +
+	"\x10transactional_id\x18\a \x01(\tR\x0ftransactionalId\"{\n" +
 	"\x10PartitionRecords\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x18\n" +
@@ -3969,7 +4105,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vRecordError\x12\x1f\n" +
 	"\vbatch_index\x18\x01 \x01(\x05R\n" +
 	"batchIndex\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x89\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xb0\x03\n" +
 	"\fFetchRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x1d\n" +
 	"\n" +
@@ -3985,7 +4121,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\tclient_id\x18\t \x01(\tR\bclientId\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\n" +
-	" \x01(\tR\tclusterId\"\xa9\x02\n" +
+	" \x01(\tR\tclusterId\x12%\n" +
+	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\"\xa9\x02\n" +
 	"\x0eFetchPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +
@@ -4003,7 +4140,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x02 \x03(\v2!.penstock.v1.PartitionFetchResultR\n" +
 	"partitions\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\x91\x03\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\xcc\x03\n" +
 	"\x14PartitionFetchResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -4015,7 +4152,12 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fdiverging_epoch\x18\b \x01(\v2\x1b.penstock.v1.EpochEndOffsetR\x0edivergingEpoch\x12!\n" +
 	"\ffetch_offset\x18\t \x01(\x03R\vfetchOffset\x12\x19\n" +
 	"\btopic_id\x18\n" +
-	" \x01(\tR\atopicId\"\x95\x01\n" +
+	" \x01(\tR\atopicId\x129\n" +
+	"\aaborted\x18\v \x03(\v2\x1f.penstock.v1.AbortedTransactionR\aaborted\"X\n" +
+	"\x12AbortedTransaction\x12\x1f\n" +
+	"\vproducer_id\x18\x01 \x01(\x03R\n" +
+	"producerId\x12!\n" +
+	"\ffirst_offset\x18\x02 \x01(\x03R\vfirstOffset\"\xbc\x01\n" +
 	"\x12ListOffsetsRequest\x12A\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\v2!.penstock.v1.ListOffsetsPartitionR\n" +
@@ -4023,7 +4165,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"replica_id\x18\x02 \x01(\x11R\treplicaId\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x05R\ttimeoutMs\"\xba\x01\n" +
+	"timeout_ms\x18\x03 \x01(\x05R\ttimeoutMs\x12%\n" +
+	"\x0eread_committed\x18\x04 \x01(\bR\rreadCommitted\"\xba\x01\n" +
 	"\x14ListOffsetsPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x120\n" +
@@ -4175,8 +4318,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12#\n" +
-	"\rlow_watermark\x18\x04 \x01(\x12R\flowWatermark\"\x17\n" +
-	"\x15InitProducerIdRequest\"`\n" +
+	"\rlow_watermark\x18\x04 \x01(\x12R\flowWatermark\"\xda\x01\n" +
+	"\x15InitProducerIdRequest\x12.\n" +
+	"\x10transactional_id\x18\x01 \x01(\tH\x00R\x0ftransactionalId\x88\x01\x01\x124\n" +
+	"\x16transaction_timeout_ms\x18\x02 \x01(\x05R\x14transactionTimeoutMs\x12\x1f\n" +
+	"\vproducer_id\x18\x03 \x01(\x12R\n" +
+	"producerId\x12%\n" +
+	"\x0eproducer_epoch\x18\x04 \x01(\x11R\rproducerEpochB\x13\n" +
+	"\x11_transactional_id\"`\n" +
 	"\x16InitProducerIdResponse\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12%\n" +
@@ -4197,13 +4346,17 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x128\n" +
-	"\tproducers\x18\x04 \x03(\v2\x1a.penstock.v1.ProducerStateR\tproducers\"\xa2\x01\n" +
+	"\tproducers\x18\x04 \x03(\v2\x1a.penstock.v1.ProducerStateR\tproducers\"\xc6\x02\n" +
 	"\rProducerState\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12%\n" +
 	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\x12#\n" +
 	"\rlast_sequence\x18\x03 \x01(\x05R\flastSequence\x12$\n" +
-	"\x0elast_append_ms\x18\x04 \x01(\x12R\flastAppendMs\"U\n" +
+	"\x0elast_append_ms\x18\x04 \x01(\x12R\flastAppendMs\x120\n" +
+	"\x11coordinator_epoch\x18\x05 \x01(\x05H\x00R\x10coordinatorEpoch\x88\x01\x01\x12=\n" +
+	"\x18transaction_start_offset\x18\x06 \x01(\x03H\x01R\x16transactionStartOffset\x88\x01\x01B\x14\n" +
+	"\x12_coordinator_epochB\x1b\n" +
+	"\x19_transaction_start_offset\"U\n" +
 	"\x17UnregisterBrokerRequest\x12\x1b\n" +
 	"\tbroker_id\x18\x01 \x01(\x05R\bbrokerId\x12\x1d\n" +
 	"\n" +
@@ -4297,7 +4450,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\x8d\x17\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xb1\x1c\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4333,7 +4486,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"ListGroups\x12\x1e.penstock.v1.ListGroupsRequest\x1a\x1f.penstock.v1.ListGroupsResponse\x12Y\n" +
 	"\x0eDescribeGroups\x12\".penstock.v1.DescribeGroupsRequest\x1a#.penstock.v1.DescribeGroupsResponse\x12S\n" +
-	"\fDeleteGroups\x12 .penstock.v1.DeleteGroupsRequest\x1a!.penstock.v1.DeleteGroupsResponseb\x06proto3"
+	"\fDeleteGroups\x12 .penstock.v1.DeleteGroupsRequest\x1a!.penstock.v1.DeleteGroupsResponse\x12e\n" +
+	"\x12AddPartitionsToTxn\x12&.penstock.v1.AddPartitionsToTxnRequest\x1a'.penstock.v1.AddPartitionsToTxnResponse\x12\\\n" +
+	"\x0fAddOffsetsToTxn\x12#.penstock.v1.AddOffsetsToTxnRequest\x1a$.penstock.v1.AddOffsetsToTxnResponse\x12\\\n" +
+	"\x0fTxnOffsetCommit\x12#.penstock.v1.TxnOffsetCommitRequest\x1a$.penstock.v1.TxnOffsetCommitResponse\x12A\n" +
+	"\x06EndTxn\x12\x1a.penstock.v1.EndTxnRequest\x1a\x1b.penstock.v1.EndTxnResponse\x12k\n" +
+	"\x14DescribeTransactions\x12(.penstock.v1.DescribeTransactionsRequest\x1a).penstock.v1.DescribeTransactionsResponse\x12_\n" +
+	"\x10ListTransactions\x12$.penstock.v1.ListTransactionsRequest\x1a%.penstock.v1.ListTransactionsResponse\x12n\n" +
+	"\x15EndHangingTransaction\x12).penstock.v1.EndHangingTransactionRequest\x1a*.penstock.v1.EndHangingTransactionResponseb\x06proto3"
 
 var (
 	file_penstock_v1_broker_proto_rawDescOnce sync.Once
@@ -4348,7 +4508,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
@@ -4361,218 +4521,248 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*ForgottenPartition)(nil),                  // 8: penstock.v1.ForgottenPartition
 	(*FetchResponse)(nil),                       // 9: penstock.v1.FetchResponse
 	(*PartitionFetchResult)(nil),                // 10: penstock.v1.PartitionFetchResult
-	(*ListOffsetsRequest)(nil),                  // 11: penstock.v1.ListOffsetsRequest
-	(*ListOffsetsPartition)(nil),                // 12: penstock.v1.ListOffsetsPartition
-	(*ListOffsetsResponse)(nil),                 // 13: penstock.v1.ListOffsetsResponse
-	(*ListOffsetsResult)(nil),                   // 14: penstock.v1.ListOffsetsResult
-	(*OffsetForLeaderEpochRequest)(nil),         // 15: penstock.v1.OffsetForLeaderEpochRequest
-	(*EpochPartition)(nil),                      // 16: penstock.v1.EpochPartition
-	(*OffsetForLeaderEpochResponse)(nil),        // 17: penstock.v1.OffsetForLeaderEpochResponse
-	(*EpochPartitionResult)(nil),                // 18: penstock.v1.EpochPartitionResult
-	(*MetadataRequest)(nil),                     // 19: penstock.v1.MetadataRequest
-	(*MetadataResponse)(nil),                    // 20: penstock.v1.MetadataResponse
-	(*TopicMetadata)(nil),                       // 21: penstock.v1.TopicMetadata
-	(*PartitionMetadata)(nil),                   // 22: penstock.v1.PartitionMetadata
-	(*CreateTopicsRequest)(nil),                 // 23: penstock.v1.CreateTopicsRequest
-	(*NewTopic)(nil),                            // 24: penstock.v1.NewTopic
-	(*ReplicaAssignment)(nil),                   // 25: penstock.v1.ReplicaAssignment
-	(*CreateTopicsResponse)(nil),                // 26: penstock.v1.CreateTopicsResponse
-	(*TopicResult)(nil),                         // 27: penstock.v1.TopicResult
-	(*CreatePartitionsRequest)(nil),             // 28: penstock.v1.CreatePartitionsRequest
-	(*NewPartitions)(nil),                       // 29: penstock.v1.NewPartitions
-	(*CreatePartitionsResponse)(nil),            // 30: penstock.v1.CreatePartitionsResponse
-	(*DeleteTopicsRequest)(nil),                 // 31: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),                // 32: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),                // 33: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),              // 34: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),               // 35: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),                 // 36: penstock.v1.DeleteRecordsResult
-	(*InitProducerIdRequest)(nil),               // 37: penstock.v1.InitProducerIdRequest
-	(*InitProducerIdResponse)(nil),              // 38: penstock.v1.InitProducerIdResponse
-	(*DescribeProducersRequest)(nil),            // 39: penstock.v1.DescribeProducersRequest
-	(*DescribeProducersPartition)(nil),          // 40: penstock.v1.DescribeProducersPartition
-	(*DescribeProducersResponse)(nil),           // 41: penstock.v1.DescribeProducersResponse
-	(*PartitionProducers)(nil),                  // 42: penstock.v1.PartitionProducers
-	(*ProducerState)(nil),                       // 43: penstock.v1.ProducerState
-	(*UnregisterBrokerRequest)(nil),             // 44: penstock.v1.UnregisterBrokerRequest
-	(*UnregisterBrokerResponse)(nil),            // 45: penstock.v1.UnregisterBrokerResponse
-	(*DescribeClusterRequest)(nil),              // 46: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),             // 47: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                        // 48: penstock.v1.NodeStanding
-	(*NodeListener)(nil),                        // 49: penstock.v1.NodeListener
-	(*SilentLogDir)(nil),                        // 50: penstock.v1.SilentLogDir
-	(*PartitionTrouble)(nil),                    // 51: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 52: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 53: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 54: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 55: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 56: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 57: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 58: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 59: penstock.v1.DescribeClusterResponse.LeadersEntry
-	nil,                                         // 60: penstock.v1.NodeStanding.ListenerTypesEntry
-	(*Error)(nil),                               // 61: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 62: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 63: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 64: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 65: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 66: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 67: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 68: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 69: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),              // 70: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),       // 71: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                    // 72: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                    // 73: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                    // 74: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                   // 75: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                 // 76: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                  // 77: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                 // 78: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                   // 79: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),               // 80: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                 // 81: penstock.v1.DeleteGroupsRequest
-	(*AlterConfigsResponse)(nil),                // 82: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 83: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 84: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 85: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 86: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 87: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),             // 88: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),      // 89: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                   // 90: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                   // 91: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                   // 92: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                  // 93: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                // 94: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                 // 95: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                // 96: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                  // 97: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),              // 98: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                // 99: penstock.v1.DeleteGroupsResponse
+	(*AbortedTransaction)(nil),                  // 11: penstock.v1.AbortedTransaction
+	(*ListOffsetsRequest)(nil),                  // 12: penstock.v1.ListOffsetsRequest
+	(*ListOffsetsPartition)(nil),                // 13: penstock.v1.ListOffsetsPartition
+	(*ListOffsetsResponse)(nil),                 // 14: penstock.v1.ListOffsetsResponse
+	(*ListOffsetsResult)(nil),                   // 15: penstock.v1.ListOffsetsResult
+	(*OffsetForLeaderEpochRequest)(nil),         // 16: penstock.v1.OffsetForLeaderEpochRequest
+	(*EpochPartition)(nil),                      // 17: penstock.v1.EpochPartition
+	(*OffsetForLeaderEpochResponse)(nil),        // 18: penstock.v1.OffsetForLeaderEpochResponse
+	(*EpochPartitionResult)(nil),                // 19: penstock.v1.EpochPartitionResult
+	(*MetadataRequest)(nil),                     // 20: penstock.v1.MetadataRequest
+	(*MetadataResponse)(nil),                    // 21: penstock.v1.MetadataResponse
+	(*TopicMetadata)(nil),                       // 22: penstock.v1.TopicMetadata
+	(*PartitionMetadata)(nil),                   // 23: penstock.v1.PartitionMetadata
+	(*CreateTopicsRequest)(nil),                 // 24: penstock.v1.CreateTopicsRequest
+	(*NewTopic)(nil),                            // 25: penstock.v1.NewTopic
+	(*ReplicaAssignment)(nil),                   // 26: penstock.v1.ReplicaAssignment
+	(*CreateTopicsResponse)(nil),                // 27: penstock.v1.CreateTopicsResponse
+	(*TopicResult)(nil),                         // 28: penstock.v1.TopicResult
+	(*CreatePartitionsRequest)(nil),             // 29: penstock.v1.CreatePartitionsRequest
+	(*NewPartitions)(nil),                       // 30: penstock.v1.NewPartitions
+	(*CreatePartitionsResponse)(nil),            // 31: penstock.v1.CreatePartitionsResponse
+	(*DeleteTopicsRequest)(nil),                 // 32: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),                // 33: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),                // 34: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),              // 35: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),               // 36: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),                 // 37: penstock.v1.DeleteRecordsResult
+	(*InitProducerIdRequest)(nil),               // 38: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),              // 39: penstock.v1.InitProducerIdResponse
+	(*DescribeProducersRequest)(nil),            // 40: penstock.v1.DescribeProducersRequest
+	(*DescribeProducersPartition)(nil),          // 41: penstock.v1.DescribeProducersPartition
+	(*DescribeProducersResponse)(nil),           // 42: penstock.v1.DescribeProducersResponse
+	(*PartitionProducers)(nil),                  // 43: penstock.v1.PartitionProducers
+	(*ProducerState)(nil),                       // 44: penstock.v1.ProducerState
+	(*UnregisterBrokerRequest)(nil),             // 45: penstock.v1.UnregisterBrokerRequest
+	(*UnregisterBrokerResponse)(nil),            // 46: penstock.v1.UnregisterBrokerResponse
+	(*DescribeClusterRequest)(nil),              // 47: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),             // 48: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                        // 49: penstock.v1.NodeStanding
+	(*NodeListener)(nil),                        // 50: penstock.v1.NodeListener
+	(*SilentLogDir)(nil),                        // 51: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                    // 52: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),               // 53: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),              // 54: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                       // 55: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),             // 56: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),            // 57: penstock.v1.DescribeMetadataResponse
+	nil,                                         // 58: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                         // 59: penstock.v1.NewTopic.ConfigEntry
+	nil,                                         // 60: penstock.v1.DescribeClusterResponse.LeadersEntry
+	nil,                                         // 61: penstock.v1.NodeStanding.ListenerTypesEntry
+	(*Error)(nil),                               // 62: penstock.v1.Error
+	(*EpochEndOffset)(nil),                      // 63: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                // 64: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                 // 65: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                 // 66: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),  // 67: penstock.v1.AlterPartitionReassignmentsRequest
+	(*DescribeConfigsRequest)(nil),              // 68: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),              // 69: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),          // 70: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),              // 71: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),       // 72: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                    // 73: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                    // 74: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                    // 75: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                   // 76: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                 // 77: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                  // 78: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                 // 79: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                   // 80: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),               // 81: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                 // 82: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),           // 83: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),              // 84: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),              // 85: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                       // 86: penstock.v1.EndTxnRequest
+	(*DescribeTransactionsRequest)(nil),         // 87: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),             // 88: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),        // 89: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                // 90: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                // 91: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil), // 92: penstock.v1.AlterPartitionReassignmentsResponse
+	(*DescribeConfigsResponse)(nil),             // 93: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),             // 94: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),         // 95: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),             // 96: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),      // 97: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                   // 98: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                   // 99: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                   // 100: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                  // 101: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                // 102: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                 // 103: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                // 104: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                  // 105: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),              // 106: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                // 107: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),          // 108: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),             // 109: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),             // 110: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                      // 111: penstock.v1.EndTxnResponse
+	(*DescribeTransactionsResponse)(nil),        // 112: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),            // 113: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),       // 114: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
-	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
-	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	61, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	61, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
-	5,  // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
-	7,  // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
-	8,  // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
-	10, // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	61, // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	61, // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	62, // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
-	12, // 11: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
-	14, // 12: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	61, // 13: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
-	16, // 14: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
-	18, // 15: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	61, // 16: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	63, // 17: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
-	21, // 18: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	61, // 19: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
-	22, // 20: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	57, // 21: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	61, // 22: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
-	24, // 23: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	58, // 24: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
-	25, // 25: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
-	27, // 26: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	61, // 27: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
-	29, // 28: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
-	25, // 29: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
-	27, // 30: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
-	27, // 31: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	34, // 32: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
-	36, // 33: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	61, // 34: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	40, // 35: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
-	42, // 36: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
-	61, // 37: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
-	43, // 38: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
-	61, // 39: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	63, // 40: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	48, // 41: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	59, // 42: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	51, // 43: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	50, // 44: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
-	49, // 45: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
-	60, // 46: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
-	0,  // 47: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	54, // 48: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	54, // 49: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,  // 50: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,  // 51: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	11, // 52: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	15, // 53: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	19, // 54: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	23, // 55: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	28, // 56: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	31, // 57: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	33, // 58: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	37, // 59: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	39, // 60: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
-	64, // 61: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	65, // 62: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	66, // 63: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	44, // 64: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	67, // 65: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	46, // 66: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	52, // 67: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	55, // 68: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	68, // 69: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	69, // 70: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	70, // 71: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	71, // 72: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	72, // 73: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	73, // 74: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	74, // 75: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	75, // 76: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	76, // 77: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	77, // 78: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	78, // 79: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	79, // 80: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	80, // 81: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	81, // 82: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	3,  // 83: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,  // 84: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	13, // 85: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	17, // 86: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	20, // 87: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	26, // 88: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	30, // 89: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	32, // 90: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	35, // 91: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	38, // 92: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41, // 93: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	82, // 94: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	83, // 95: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	84, // 96: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	45, // 97: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	85, // 98: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	47, // 99: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	53, // 100: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	56, // 101: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	86, // 102: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	87, // 103: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	88, // 104: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	89, // 105: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	90, // 106: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	91, // 107: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	92, // 108: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	93, // 109: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	94, // 110: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	95, // 111: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	96, // 112: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	97, // 113: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	98, // 114: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	99, // 115: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	83, // [83:116] is the sub-list for method output_type
-	50, // [50:83] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
+	4,   // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
+	62,  // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	62,  // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	5,   // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
+	7,   // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
+	8,   // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
+	10,  // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
+	62,  // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	62,  // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	63,  // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	11,  // 11: penstock.v1.PartitionFetchResult.aborted:type_name -> penstock.v1.AbortedTransaction
+	13,  // 12: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
+	15,  // 13: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
+	62,  // 14: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	17,  // 15: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
+	19,  // 16: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
+	62,  // 17: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	64,  // 18: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	22,  // 19: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
+	62,  // 20: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	23,  // 21: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
+	58,  // 22: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	62,  // 23: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	25,  // 24: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
+	59,  // 25: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	26,  // 26: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
+	28,  // 27: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	62,  // 28: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	30,  // 29: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
+	26,  // 30: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
+	28,  // 31: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
+	28,  // 32: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	35,  // 33: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
+	37,  // 34: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
+	62,  // 35: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	41,  // 36: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
+	43,  // 37: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
+	62,  // 38: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
+	44,  // 39: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
+	62,  // 40: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	64,  // 41: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	49,  // 42: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	60,  // 43: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	52,  // 44: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	51,  // 45: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	50,  // 46: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
+	61,  // 47: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
+	0,   // 48: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	55,  // 49: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	55,  // 50: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,   // 51: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,   // 52: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	12,  // 53: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	16,  // 54: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	20,  // 55: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	24,  // 56: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	29,  // 57: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	32,  // 58: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	34,  // 59: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	38,  // 60: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	40,  // 61: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
+	65,  // 62: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	66,  // 63: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	67,  // 64: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	45,  // 65: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	68,  // 66: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	47,  // 67: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	53,  // 68: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	56,  // 69: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	69,  // 70: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	70,  // 71: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	71,  // 72: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	72,  // 73: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	73,  // 74: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	74,  // 75: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	75,  // 76: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	76,  // 77: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	77,  // 78: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	78,  // 79: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	79,  // 80: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	80,  // 81: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	81,  // 82: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	82,  // 83: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	83,  // 84: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	84,  // 85: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	85,  // 86: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	86,  // 87: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	87,  // 88: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	88,  // 89: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	89,  // 90: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 91: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 92: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 93: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 94: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 95: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 96: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 97: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 98: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 99: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 100: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	42,  // 101: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	90,  // 102: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	91,  // 103: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	92,  // 104: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	46,  // 105: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	93,  // 106: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	48,  // 107: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	54,  // 108: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	57,  // 109: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	94,  // 110: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	95,  // 111: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	96,  // 112: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	97,  // 113: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	98,  // 114: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	99,  // 115: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	100, // 116: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	101, // 117: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	102, // 118: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	103, // 119: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	104, // 120: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	105, // 121: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	106, // 122: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	107, // 123: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	108, // 124: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	109, // 125: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	110, // 126: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	111, // 127: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	112, // 128: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	113, // 129: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	114, // 130: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	91,  // [91:131] is the sub-list for method output_type
+	51,  // [51:91] is the sub-list for method input_type
+	51,  // [51:51] is the sub-list for extension type_name
+	51,  // [51:51] is the sub-list for extension extendee
+	0,   // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4586,13 +4776,16 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_groups_proto_init()
 	file_penstock_v1_log_dirs_proto_init()
 	file_penstock_v1_reassignments_proto_init()
+	file_penstock_v1_transactions_proto_init()
+	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
+	file_penstock_v1_broker_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

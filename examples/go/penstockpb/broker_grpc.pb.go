@@ -60,6 +60,13 @@ const (
 	Broker_ListGroups_FullMethodName                  = "/penstock.v1.Broker/ListGroups"
 	Broker_DescribeGroups_FullMethodName              = "/penstock.v1.Broker/DescribeGroups"
 	Broker_DeleteGroups_FullMethodName                = "/penstock.v1.Broker/DeleteGroups"
+	Broker_AddPartitionsToTxn_FullMethodName          = "/penstock.v1.Broker/AddPartitionsToTxn"
+	Broker_AddOffsetsToTxn_FullMethodName             = "/penstock.v1.Broker/AddOffsetsToTxn"
+	Broker_TxnOffsetCommit_FullMethodName             = "/penstock.v1.Broker/TxnOffsetCommit"
+	Broker_EndTxn_FullMethodName                      = "/penstock.v1.Broker/EndTxn"
+	Broker_DescribeTransactions_FullMethodName        = "/penstock.v1.Broker/DescribeTransactions"
+	Broker_ListTransactions_FullMethodName            = "/penstock.v1.Broker/ListTransactions"
+	Broker_EndHangingTransaction_FullMethodName       = "/penstock.v1.Broker/EndHangingTransaction"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -103,6 +110,13 @@ type BrokerClient interface {
 	ListGroups(ctx context.Context, in *ListGroupsRequest, opts ...grpc.CallOption) (*ListGroupsResponse, error)
 	DescribeGroups(ctx context.Context, in *DescribeGroupsRequest, opts ...grpc.CallOption) (*DescribeGroupsResponse, error)
 	DeleteGroups(ctx context.Context, in *DeleteGroupsRequest, opts ...grpc.CallOption) (*DeleteGroupsResponse, error)
+	AddPartitionsToTxn(ctx context.Context, in *AddPartitionsToTxnRequest, opts ...grpc.CallOption) (*AddPartitionsToTxnResponse, error)
+	AddOffsetsToTxn(ctx context.Context, in *AddOffsetsToTxnRequest, opts ...grpc.CallOption) (*AddOffsetsToTxnResponse, error)
+	TxnOffsetCommit(ctx context.Context, in *TxnOffsetCommitRequest, opts ...grpc.CallOption) (*TxnOffsetCommitResponse, error)
+	EndTxn(ctx context.Context, in *EndTxnRequest, opts ...grpc.CallOption) (*EndTxnResponse, error)
+	DescribeTransactions(ctx context.Context, in *DescribeTransactionsRequest, opts ...grpc.CallOption) (*DescribeTransactionsResponse, error)
+	ListTransactions(ctx context.Context, in *ListTransactionsRequest, opts ...grpc.CallOption) (*ListTransactionsResponse, error)
+	EndHangingTransaction(ctx context.Context, in *EndHangingTransactionRequest, opts ...grpc.CallOption) (*EndHangingTransactionResponse, error)
 }
 
 type brokerClient struct {
@@ -449,6 +463,76 @@ func (c *brokerClient) DeleteGroups(ctx context.Context, in *DeleteGroupsRequest
 	return out, nil
 }
 
+func (c *brokerClient) AddPartitionsToTxn(ctx context.Context, in *AddPartitionsToTxnRequest, opts ...grpc.CallOption) (*AddPartitionsToTxnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddPartitionsToTxnResponse)
+	err := c.cc.Invoke(ctx, Broker_AddPartitionsToTxn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) AddOffsetsToTxn(ctx context.Context, in *AddOffsetsToTxnRequest, opts ...grpc.CallOption) (*AddOffsetsToTxnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddOffsetsToTxnResponse)
+	err := c.cc.Invoke(ctx, Broker_AddOffsetsToTxn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) TxnOffsetCommit(ctx context.Context, in *TxnOffsetCommitRequest, opts ...grpc.CallOption) (*TxnOffsetCommitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TxnOffsetCommitResponse)
+	err := c.cc.Invoke(ctx, Broker_TxnOffsetCommit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) EndTxn(ctx context.Context, in *EndTxnRequest, opts ...grpc.CallOption) (*EndTxnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndTxnResponse)
+	err := c.cc.Invoke(ctx, Broker_EndTxn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DescribeTransactions(ctx context.Context, in *DescribeTransactionsRequest, opts ...grpc.CallOption) (*DescribeTransactionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeTransactionsResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeTransactions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) ListTransactions(ctx context.Context, in *ListTransactionsRequest, opts ...grpc.CallOption) (*ListTransactionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTransactionsResponse)
+	err := c.cc.Invoke(ctx, Broker_ListTransactions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) EndHangingTransaction(ctx context.Context, in *EndHangingTransactionRequest, opts ...grpc.CallOption) (*EndHangingTransactionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndHangingTransactionResponse)
+	err := c.cc.Invoke(ctx, Broker_EndHangingTransaction_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BrokerServer is the server API for Broker service.
 // All implementations must embed UnimplementedBrokerServer
 // for forward compatibility.
@@ -490,6 +574,13 @@ type BrokerServer interface {
 	ListGroups(context.Context, *ListGroupsRequest) (*ListGroupsResponse, error)
 	DescribeGroups(context.Context, *DescribeGroupsRequest) (*DescribeGroupsResponse, error)
 	DeleteGroups(context.Context, *DeleteGroupsRequest) (*DeleteGroupsResponse, error)
+	AddPartitionsToTxn(context.Context, *AddPartitionsToTxnRequest) (*AddPartitionsToTxnResponse, error)
+	AddOffsetsToTxn(context.Context, *AddOffsetsToTxnRequest) (*AddOffsetsToTxnResponse, error)
+	TxnOffsetCommit(context.Context, *TxnOffsetCommitRequest) (*TxnOffsetCommitResponse, error)
+	EndTxn(context.Context, *EndTxnRequest) (*EndTxnResponse, error)
+	DescribeTransactions(context.Context, *DescribeTransactionsRequest) (*DescribeTransactionsResponse, error)
+	ListTransactions(context.Context, *ListTransactionsRequest) (*ListTransactionsResponse, error)
+	EndHangingTransaction(context.Context, *EndHangingTransactionRequest) (*EndHangingTransactionResponse, error)
 	mustEmbedUnimplementedBrokerServer()
 }
 
@@ -598,6 +689,27 @@ func (UnimplementedBrokerServer) DescribeGroups(context.Context, *DescribeGroups
 }
 func (UnimplementedBrokerServer) DeleteGroups(context.Context, *DeleteGroupsRequest) (*DeleteGroupsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DeleteGroups not implemented")
+}
+func (UnimplementedBrokerServer) AddPartitionsToTxn(context.Context, *AddPartitionsToTxnRequest) (*AddPartitionsToTxnResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AddPartitionsToTxn not implemented")
+}
+func (UnimplementedBrokerServer) AddOffsetsToTxn(context.Context, *AddOffsetsToTxnRequest) (*AddOffsetsToTxnResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AddOffsetsToTxn not implemented")
+}
+func (UnimplementedBrokerServer) TxnOffsetCommit(context.Context, *TxnOffsetCommitRequest) (*TxnOffsetCommitResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method TxnOffsetCommit not implemented")
+}
+func (UnimplementedBrokerServer) EndTxn(context.Context, *EndTxnRequest) (*EndTxnResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method EndTxn not implemented")
+}
+func (UnimplementedBrokerServer) DescribeTransactions(context.Context, *DescribeTransactionsRequest) (*DescribeTransactionsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeTransactions not implemented")
+}
+func (UnimplementedBrokerServer) ListTransactions(context.Context, *ListTransactionsRequest) (*ListTransactionsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListTransactions not implemented")
+}
+func (UnimplementedBrokerServer) EndHangingTransaction(context.Context, *EndHangingTransactionRequest) (*EndHangingTransactionResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method EndHangingTransaction not implemented")
 }
 func (UnimplementedBrokerServer) mustEmbedUnimplementedBrokerServer() {}
 func (UnimplementedBrokerServer) testEmbeddedByValue()                {}
@@ -1192,6 +1304,132 @@ func _Broker_DeleteGroups_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_AddPartitionsToTxn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddPartitionsToTxnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AddPartitionsToTxn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AddPartitionsToTxn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AddPartitionsToTxn(ctx, req.(*AddPartitionsToTxnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_AddOffsetsToTxn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddOffsetsToTxnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AddOffsetsToTxn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AddOffsetsToTxn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AddOffsetsToTxn(ctx, req.(*AddOffsetsToTxnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_TxnOffsetCommit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TxnOffsetCommitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).TxnOffsetCommit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_TxnOffsetCommit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).TxnOffsetCommit(ctx, req.(*TxnOffsetCommitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_EndTxn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndTxnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).EndTxn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_EndTxn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).EndTxn(ctx, req.(*EndTxnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeTransactions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeTransactionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeTransactions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeTransactions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeTransactions(ctx, req.(*DescribeTransactionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_ListTransactions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTransactionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).ListTransactions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_ListTransactions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).ListTransactions(ctx, req.(*ListTransactionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_EndHangingTransaction_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndHangingTransactionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).EndHangingTransaction(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_EndHangingTransaction_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).EndHangingTransaction(ctx, req.(*EndHangingTransactionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Broker_ServiceDesc is the grpc.ServiceDesc for Broker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1322,6 +1560,34 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteGroups",
 			Handler:    _Broker_DeleteGroups_Handler,
+		},
+		{
+			MethodName: "AddPartitionsToTxn",
+			Handler:    _Broker_AddPartitionsToTxn_Handler,
+		},
+		{
+			MethodName: "AddOffsetsToTxn",
+			Handler:    _Broker_AddOffsetsToTxn_Handler,
+		},
+		{
+			MethodName: "TxnOffsetCommit",
+			Handler:    _Broker_TxnOffsetCommit_Handler,
+		},
+		{
+			MethodName: "EndTxn",
+			Handler:    _Broker_EndTxn_Handler,
+		},
+		{
+			MethodName: "DescribeTransactions",
+			Handler:    _Broker_DescribeTransactions_Handler,
+		},
+		{
+			MethodName: "ListTransactions",
+			Handler:    _Broker_ListTransactions_Handler,
+		},
+		{
+			MethodName: "EndHangingTransaction",
+			Handler:    _Broker_EndHangingTransaction_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

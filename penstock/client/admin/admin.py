@@ -9,7 +9,7 @@ from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
-from penstock.client.admin.transactions.transaction_calls import TransactionCalls
+from penstock.client.admin.transactions.transaction_calls import TransactionAdminCalls
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import blocking, blocking_awaited, face
 from penstock.client.options.config import AdminConfig
@@ -77,12 +77,12 @@ class Admin:
     reset_group_offsets = blocking_awaited(GroupCalls.reset_group_offsets)
     delete_groups = blocking_awaited(GroupCalls.delete_groups)
     delete_group_offsets = blocking_awaited(GroupCalls.delete_group_offsets)
-    list_transactions = blocking_awaited(TransactionCalls.list_transactions, "_transactions")
-    describe_transaction = blocking_awaited(TransactionCalls.describe_transaction, "_transactions")
-    describe_transactions = blocking_awaited(TransactionCalls.describe_transactions, "_transactions")
-    fence_producer = blocking_awaited(TransactionCalls.fence_producer, "_transactions")
-    find_hanging_transactions = blocking_awaited(TransactionCalls.find_hanging_transactions, "_transactions")
-    abort_hanging_transaction = blocking_awaited(TransactionCalls.abort_hanging_transaction, "_transactions")
+    list_transactions = blocking_awaited(TransactionAdminCalls.list_transactions, "_transactions")
+    describe_transaction = blocking_awaited(TransactionAdminCalls.describe_transaction, "_transactions")
+    describe_transactions = blocking_awaited(TransactionAdminCalls.describe_transactions, "_transactions")
+    fence_producer = blocking_awaited(TransactionAdminCalls.fence_producer, "_transactions")
+    find_hanging_transactions = blocking_awaited(TransactionAdminCalls.find_hanging_transactions, "_transactions")
+    abort_hanging_transaction = blocking_awaited(TransactionAdminCalls.abort_hanging_transaction, "_transactions")
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them.

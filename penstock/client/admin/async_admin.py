@@ -29,7 +29,7 @@ from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.log_dirs import ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
-from penstock.client.admin.transactions.transaction_calls import TransactionCalls
+from penstock.client.admin.transactions.transaction_calls import TransactionAdminCalls
 from penstock.client.cluster import arguments
 from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
 from penstock.client.cluster.offsets import list_offsets
@@ -61,7 +61,7 @@ class AsyncAdmin:
         self._topics = TopicChanges(self._cluster)
         self._calls = GroupCalls(self._core)
         self._log_dirs = LogDirCalls(self._core)
-        self._transactions = TransactionCalls(self._core)
+        self._transactions = TransactionAdminCalls(self._core)
         forks.belongs_here(self)
 
     def _bind(self) -> None:
@@ -269,12 +269,12 @@ class AsyncAdmin:
     reset_group_offsets = awaited(GroupCalls.reset_group_offsets)
     delete_groups = awaited(GroupCalls.delete_groups)
     delete_group_offsets = awaited(GroupCalls.delete_group_offsets)
-    list_transactions = awaited(TransactionCalls.list_transactions, "_transactions")
-    describe_transaction = awaited(TransactionCalls.describe_transaction, "_transactions")
-    describe_transactions = awaited(TransactionCalls.describe_transactions, "_transactions")
-    fence_producer = awaited(TransactionCalls.fence_producer, "_transactions")
-    find_hanging_transactions = awaited(TransactionCalls.find_hanging_transactions, "_transactions")
-    abort_hanging_transaction = awaited(TransactionCalls.abort_hanging_transaction, "_transactions")
+    list_transactions = awaited(TransactionAdminCalls.list_transactions, "_transactions")
+    describe_transaction = awaited(TransactionAdminCalls.describe_transaction, "_transactions")
+    describe_transactions = awaited(TransactionAdminCalls.describe_transactions, "_transactions")
+    fence_producer = awaited(TransactionAdminCalls.fence_producer, "_transactions")
+    find_hanging_transactions = awaited(TransactionAdminCalls.find_hanging_transactions, "_transactions")
+    abort_hanging_transaction = awaited(TransactionAdminCalls.abort_hanging_transaction, "_transactions")
 
     def waiting_for(self) -> tuple[str, ...]:
         """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them."""

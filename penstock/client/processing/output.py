@@ -20,7 +20,7 @@ class Output(NamedTuple):
 
 
 Outputs = Output | Iterable[Output] | None
-"""What a handler may return: a record, several, or none."""
+"""The forms in which a handler may return records: one, several, or none."""
 
 
 def checked_outputs(returned: Any) -> tuple[Output, ...]:

@@ -1,11 +1,11 @@
-"""`penstock.process`: a processor in one call. Not here: what it does (processor.py)."""
+"""`penstock.process`: a processor in one call. Not here: what it does (record_processor.py)."""
 
 from __future__ import annotations
 
 import threading
 
 from penstock.client.consumer.consumer import Consumer
-from penstock.client.processing.processor import Handler, ProcessingStatistics, Processor
+from penstock.client.processing.record_processor import Handler, ProcessingStatistics, RecordProcessor
 from penstock.client.producer.producer import Producer
 
 
@@ -28,9 +28,9 @@ def process(
 
     Records whose handler raises go to the topic `dead_letters`, if there is one, with their place and the error in
     headers; else ProcessingError ends the call. It returns once `stop` is set, after the transaction under way; Ctrl-C
-    aborts that one. A `Processor` offers the same with a method to stop it, and its counts while it runs.
+    aborts that one. A `RecordProcessor` offers the same with a method to stop it, and its counts while it runs.
     """
-    processor = Processor(
+    processor = RecordProcessor(
         consumer, producer, handler, batch_records=batch_records, dead_letters=dead_letters, stop=stop
     )
     return processor.run()

@@ -49,6 +49,7 @@ KAFKAS = {
     "EndTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
     "DescribeTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
     "ListTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
+    "EndHangingTransaction": (Operation.ALTER, Resource.CLUSTER),
     "UpdateFeatures": (Operation.ALTER, Resource.CLUSTER),
 }
 OURS = {"DescribeMetadata"}

@@ -26,7 +26,7 @@ OLDER_THAN_MS = 15 * 60_000
 """Kafka's `transaction.max.timeout.ms`: no transaction that goes on is older than that by default."""
 
 
-class TransactionCalls:
+class TransactionAdminCalls:
     """See the module."""
 
     def __init__(self, core: AdminCore) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock import Consumer, ConsumerRecord, Output, Processor, Producer, TopicPartition
-from penstock.client.processing import processor as module
+from penstock import Consumer, ConsumerRecord, Output, Producer, RecordProcessor, TopicPartition
+from penstock.client.processing import record_processor as module
 from penstock.errors import (
     ConfigError,
     ProcessingError,
@@ -101,9 +101,9 @@ def _any_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_check", lambda consumer, producer: None)
 
 
-def processor(world: Records, handler: Any = None, **options: Any) -> Processor:
+def processor(world: Records, handler: Any = None, **options: Any) -> RecordProcessor:
     anything: Any = world
-    made = Processor(anything, anything, handler or (lambda r: Output("out", r.value)), **options)
+    made = RecordProcessor(anything, anything, handler or (lambda r: Output("out", r.value)), **options)
     world.on_empty = made.stop
     return made
 
@@ -220,9 +220,9 @@ def test_clients_that_cannot_give_exactly_once_are_refused(monkeypatch: pytest.M
     nowhere = "127.0.0.1:1"
     with Consumer(nowhere, group_id="g", isolation_level="read_uncommitted") as consumer, Producer(nowhere) as producer:
         with pytest.raises(ConfigError) as refused:
-            Processor(consumer, producer, lambda record: None)
+            RecordProcessor(consumer, producer, lambda record: None)
         for word in ("enable_auto_commit=False", "isolation_level='read_committed'", "transactional_id"):
             assert word in str(refused.value)
         nobody: Any = None
         with pytest.raises(TypeError):
-            Processor(nobody, producer, lambda record: None)
+            RecordProcessor(nobody, producer, lambda record: None)

@@ -64,7 +64,7 @@ class _Batch:
     dead_letters: int = 0
 
 
-class Processor:
+class RecordProcessor:
     """See the module. `run` belongs to one thread; `stop` may be called in any, and in a signal handler."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Processor:
         self._counts = replace(self._counts, aborted=self._counts.aborted + 1)
 
     def _handled(self, record: ConsumerRecord) -> tuple[tuple[Output, ...], bool]:
-        """What is written for the record, and whether it is the record itself, as a dead letter."""
+        """The outputs for the record; True with them if it is the record itself, as a dead letter."""
         try:
             return checked_outputs(self._handler(record)), False
         except Exception as error:
@@ -183,7 +183,7 @@ class Processor:
                 self._consumer.seek(partition, offset)
 
     def __repr__(self) -> str:
-        return f"Processor({self._consumer!r}, {self._producer!r}, {self._counts!r})"
+        return f"RecordProcessor({self._consumer!r}, {self._producer!r}, {self._counts!r})"
 
 
 def _dead_letter(topic: str, record: ConsumerRecord, error: Exception) -> Output:

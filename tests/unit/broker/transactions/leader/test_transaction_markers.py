@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from broker.apis.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.leader.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
 from penstock.clock import ManualClock
 from penstock.errors import InvalidTxnStateError, NotLeaderOrFollowerError
 from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
