@@ -64,10 +64,10 @@ class LedShard:
         self._turns: list[list[Written]] = []
         self._answers: list[tuple[Ticket, Any]] = []
         self._is_ticking = False
-        self._log = ShardLog(lead, ports)
-        self._barrier = self._log.barrier
+        self.log = ShardLog(lead, ports)
+        self._barrier = self.log.barrier
         self._wake = WakeUp(ports.clock.now_ms, self._woken)
-        self._steps = ShardSteps(lambda: self._why_not() is None, lambda: self._log.refusal() is None, self._take_turn)
+        self._steps = ShardSteps(lambda: self.is_serving, lambda: self.log.refusal() is None, self._take_turn)
         self._changed: set[str] = set()
         self._deleted: set[str] = set()
         self._load()
@@ -82,7 +82,12 @@ class LedShard:
         else:
             self._take_turn(lambda turn: self.core.handle(turn, ticket, request, client), ticket)
 
-    def write_marker(self, ticket: Callable[[ApiError | None], None], marker: Marker) -> None:
+    @property
+    def is_serving(self) -> bool:
+        """Requests are taken now."""
+        return self._why_not() is None
+
+    def write_marker(self, ticket: Callable[[ApiError | None], None], marker: Marker, transaction_version: int) -> None:
         """A transaction of a producer has ended: append it, after all that was decided before, and tell the core.
 
         The log says whether it takes the marker, as at every partition; so it goes to the log first. The ticket is
@@ -94,7 +99,7 @@ class LedShard:
             ticket(error)
             return
         try:
-            is_new = self._log.append_marker(marker)
+            is_new = self.log.append_marker(marker, transaction_version)
         except ApiError as refused:
             ticket(without_frames(refused))
             return
@@ -126,17 +131,17 @@ class LedShard:
             return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
         if self.state is ShardState.FAILED:
             return CoordinatorNotAvailableError(self.failure)
-        if self.state is ShardState.CLOSED or not self._log.is_led:
+        if self.state is ShardState.CLOSED or not self.log.is_led:
             return NotCoordinatorError(f"broker {self.partition.broker_id} does not lead {self.key} any more")
         return None
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def _take_turn(self, decide: Callable[[Turn], None], ticket: Ticket | None = None) -> None:
-        clock, refusal = self._ports.clock, self._log.refusal()
+        clock, refusal = self._ports.clock, self.log.refusal()
         state = self.core if refusal is None else RefusedWrites(refusal)
         now_ms, wall_ms, topics = clock.now_ms(), clock.wall_ms(), self._ports.topics
-        turn = Turn(now_ms, wall_ms, topics, state, self._ports.new_id, epoch_of=self._log.epoch_of)
+        turn = Turn(now_ms, wall_ms, topics, state, self._ports.new_id, must_take=self.log.must_take)
         try:
             decide(turn)
         except Exception as error:
@@ -149,7 +154,7 @@ class LedShard:
                 return
         if turn.records:
             self._turns.append(turn.records)
-            self._log.waits(turn.records)
+            self.log.waits(turn.records)
         self._answers += turn.answers
         if self._turns or self._answers:
             self._tick_soon()
@@ -175,7 +180,7 @@ class LedShard:
         self._is_ticking = False
         if self.state is not ShardState.ACTIVE:
             return
-        if not self._log.is_led:
+        if not self.log.is_led:
             self.close()
             return
         turns, self._turns = self._turns, []
@@ -183,7 +188,7 @@ class LedShard:
         if turns:
             end = self._barrier.end
             try:
-                self._log.append(turns)
+                self.log.append(turns)
             except Exception as error:
                 if not isinstance(error, ApiError):
                     _log.error("%s: appending failed", self.key, exc_info=error)
@@ -204,7 +209,7 @@ class LedShard:
         if self._why_not() is not None:
             return
         clock = self._ports.clock
-        if self._log.refusal() is not None:
+        if self.log.refusal() is not None:
             self._wake.by(clock.now_ms() + HELD_MS)
             return
         core, until_ns = self.core, clock.now_ns() + BUDGET_NS
@@ -285,6 +290,7 @@ class LedShard:
         self._wake.cancel()
         tickets = [ticket for ticket, _ in self._answers]
         self._turns, self._answers = [], []
+        self.log.nothing_waits()
         answer_all([*((ticket, error) for ticket in tickets), *self._drop_core()])
 
     def __repr__(self) -> str:

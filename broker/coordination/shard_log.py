@@ -9,15 +9,21 @@ from collections.abc import Sequence
 
 from broker.coordination.commit_barrier import CommitBarrier
 from broker.coordination.log_errors import not_appended
-from broker.coordination.record_log import TransactionalRecord, Written
+from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
 from broker.coordination.shard_ports import ShardPorts
 from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.leader_appends import ACKS_ALL
-from penstock.errors import ApiError, CoordinatorNotAvailableError
-from penstock.record.batch import NO_PRODUCER_EPOCH, Buffer
+from penstock.errors import (
+    ApiError,
+    CoordinatorNotAvailableError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+)
+from penstock.record.batch import Buffer
 from penstock.record.markers import Marker, build_marker
 from storage.append.append_origin import COORDINATOR
+from storage.append.producer_rules import BUMPING_VERSION
 
 
 class ShardLog:
@@ -45,18 +51,31 @@ class ShardLog:
         key, why = partition.topic_partition, leading.too_few_in_sync(partition.min_insync_replicas)
         return CoordinatorNotAvailableError(f"{key} {why}")
 
-    def epoch_of(self, producer_id: int) -> int:
-        """Its newest epoch, also of records that wait for the tick; -1 if it is not known."""
-        known = self._partition.log.producers.known_now().get(producer_id)
-        return max(
-            self._epochs.get(producer_id, NO_PRODUCER_EPOCH), NO_PRODUCER_EPOCH if known is None else known.epoch
-        )
+    def must_take(self, producer: TxnProducer) -> None:
+        """Raises if the log would take no record of this producer's transaction behind those that wait for the tick."""
+        epoch = self._epochs.get(producer.producer_id)
+        if epoch is None:
+            self._partition.log.producers.must_take_unnumbered(producer.producer_id, producer.producer_epoch)
+        elif producer.producer_epoch < epoch:
+            raise InvalidProducerEpochError(f"{producer}: epoch {epoch} has begun")
+        elif producer.producer_epoch > epoch:
+            raise InvalidTxnStateError(f"{producer}: its transaction of epoch {epoch} is open")
 
     def waits(self, records: Sequence[Written]) -> None:
         """A turn has written them, and the tick will append them."""
         for one in records:
             if isinstance(one, TransactionalRecord):
                 self._epochs[one.producer.producer_id] = one.producer.producer_epoch
+
+    def nothing_waits(self) -> None:
+        """What waited for the tick is given up."""
+        self._epochs.clear()
+
+    def is_open(self, producer: TxnProducer) -> bool:
+        """True if the producer has an open transaction of this epoch here."""
+        return self._epochs.get(producer.producer_id) == producer.producer_epoch or (
+            self._partition.log.transactions.is_open(producer.producer_id, producer.producer_epoch)
+        )
 
     def append(self, turns: Sequence[Sequence[Written]]) -> None:
         """Append all that waits. If it raises, a part of it may be in the log."""
@@ -66,15 +85,21 @@ class ShardLog:
         for records in tick_batches(turns, ports.make_encode(), ports.clock.wall_ms(), limits):
             self._append(records)
 
-    def append_marker(self, marker: Marker) -> bool:
-        """Append a marker. False: it is in the log already. Raises if the log refuses it; nothing was written then."""
-        return self._append(build_marker(marker, self._ports.clock.wall_ms()))
+    def append_marker(self, marker: Marker, transaction_version: int) -> bool:
+        """Append a marker. False: it is in the log already. Raises if the log refuses it; nothing was written then.
+        Everything that was decided before must be in the log."""
+        partition = self._partition
+        there = partition.log.transactions.answer_marker(marker, transaction_version)
+        if there is None:
+            self._append(build_marker(marker, self._ports.clock.wall_ms()))
+        elif transaction_version < BUMPING_VERSION:
+            partition.guards.marked(marker.producer_id)  # of a transaction that wrote nothing here, perhaps
+        return there is None
 
-    def _append(self, records: Buffer) -> bool:
+    def _append(self, records: Buffer) -> None:
         info = self._ports.logs.append(self._partition, records, ACKS_ALL, COORDINATOR)
         self.barrier.appended(info.last_offset + 1)
         self._ports.logs.when_acked(self._partition, info, ACKS_ALL, _nobody)
-        return not info.is_duplicate
 
     def __repr__(self) -> str:
         return f"ShardLog({self._partition.topic_partition}, epoch {self._lead.leader_epoch})"

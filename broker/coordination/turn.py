@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
 from penstock.errors import ApiError
-from penstock.record.batch import NO_PRODUCER_EPOCH
 from penstock.record.markers import Marker
 
 Ticket = Any
@@ -77,8 +76,8 @@ class Turn:
     records: list[Written] = field(default_factory=list)
     """Keys and values, as classes of the topic's records; a value of None is a tombstone."""
     answers: list[tuple[Ticket, Any | ApiError]] = field(default_factory=list)
-    epoch_of: Callable[[int], int] = lambda producer_id: NO_PRODUCER_EPOCH
-    """The newest epoch of a producer in this log, which takes no record of a lower one; -1 if it is not known."""
+    must_take: Callable[[TxnProducer], None] = lambda producer: None
+    """Raises if the log takes no record of this producer's transaction: its epoch is over. BEFORE the first `write`."""
 
     def write(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         """Take a record into the state, and keep it for the log; with a producer as part of its transaction."""

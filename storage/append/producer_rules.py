@@ -30,7 +30,7 @@ from penstock.record.batch import BatchHeader
 from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET
 from storage.append.producer_state import ProducerEntry
-from storage.append.transaction_state import NO_TRANSACTION
+from storage.append.transaction_state import NO_TRANSACTION, ProducerTransaction
 
 BUMPING_VERSION = 2
 """The transaction version from which every marker bumps the producer's epoch."""
@@ -62,23 +62,30 @@ def must_fit_transaction(header: BatchHeader, known: ProducerEntry) -> None:
     transaction = known.transaction
     if transaction is None or transaction.first_offset == NO_OFFSET:
         return
-    what = f"producer id {header.producer_id}: its transaction of epoch {known.epoch} that began at offset "
     if not header.is_transactional:
-        raise InvalidTxnStateError(f"{what}{transaction.first_offset} is open, and the batch is not transactional")
-    if header.producer_epoch > known.epoch:
         raise InvalidTxnStateError(
-            f"{what}{transaction.first_offset} was never ended, and the batch has epoch {header.producer_epoch}: abort "
+            f"producer id {header.producer_id}: its transaction of epoch {known.epoch} that began at offset "
+            f"{transaction.first_offset} is open, and the batch is not transactional"
+        )
+    _must_be_of_open(header.producer_id, header.producer_epoch, known, transaction)
+
+
+def _must_be_of_open(producer_id: int, epoch: int, known: ProducerEntry, transaction: ProducerTransaction) -> None:
+    if epoch > known.epoch and transaction.first_offset != NO_OFFSET:
+        raise InvalidTxnStateError(
+            f"producer id {producer_id}: its transaction of epoch {known.epoch} that began at offset "
+            f"{transaction.first_offset} was never ended, and the batch has epoch {epoch}: abort "
             "the transaction that hangs (penstock transactions)"
         )
 
 
-def must_fit_unnumbered(header: BatchHeader, known: ProducerEntry | None) -> None:
+def must_fit_unnumbered(producer_id: int, epoch: int, known: ProducerEntry | None) -> None:
     """Raises unless a coordinator's transactional batch without a sequence fits."""
     if known is None:
         return
-    if header.producer_epoch < known.epoch:
-        raise _epoch_is_over(header.producer_id, header.producer_epoch, known.epoch)
-    must_fit_transaction(header, known)
+    if epoch < known.epoch:
+        raise _epoch_is_over(producer_id, epoch, known.epoch)
+    _must_be_of_open(producer_id, epoch, known, known.transaction or NO_TRANSACTION)
 
 
 def must_fit_marker(marker: Marker, known: ProducerEntry | None, transaction_version: int) -> int | None:

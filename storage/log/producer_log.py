@@ -134,6 +134,10 @@ class ProducerLog:
             self._check_coordinators(records, batches)
         return self.answer(batches[0][1]) if batches[0][1].is_numbered else None
 
+    def must_take_unnumbered(self, producer_id: int, epoch: int) -> None:
+        """Raises what an append of a coordinator's transactional batch of this producer would raise."""
+        must_fit_unnumbered(producer_id, epoch, self.known_now().get(producer_id))
+
     def answer_refused(self, records: Bytes, refusal: ApiError) -> AppendInfo:
         """The answer to records that an append refuses, if they are a duplicate; else it raises the refusal."""
         again = self._answer_again(records)
@@ -189,7 +193,7 @@ class ProducerLog:
                 continue
             known = self._known.get(header.producer_id)
             if not header.is_control:
-                must_fit_unnumbered(header, known)
+                must_fit_unnumbered(header.producer_id, header.producer_epoch, known)
                 continue
             marker = read_marker(records, position)
             if marker is None:

@@ -16,7 +16,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from penstock.errors import ApiError, UnstableOffsetCommitError
+from penstock.errors import ApiError, InvalidProducerEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -168,9 +168,10 @@ class OffsetsShard:
         return T0_MS + self.now_ms
 
     def turn(self) -> Turn:
-        return Turn(
-            self.now_ms, self.wall_ms, self.topics, self, lambda: "id", epoch_of=lambda one: self.epochs.get(one, -1)
-        )
+        return Turn(self.now_ms, self.wall_ms, self.topics, self, lambda: "id", must_take=self._must_take)
+
+    def _must_take(self, producer: TxnProducer) -> None:
+        must_take(producer, self.epochs)
 
     def pass_time(self, ms: int) -> None:
         end_ms = self.now_ms + ms
@@ -257,6 +258,12 @@ class OffsetsShard:
         assert isinstance(answer, OffsetDeleteResponse)
         assert [result.partition for result in answer.partitions] == list(map(place, places))
         return errors(answer)
+
+
+def must_take(producer: TxnProducer, epochs: dict[int, int]) -> None:
+    """As a log that knows these epochs."""
+    if producer.producer_epoch < epochs.get(producer.producer_id, -1):
+        raise InvalidProducerEpochError
 
 
 def compacted_log(log: list[Logged]) -> list[Logged]:

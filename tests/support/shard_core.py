@@ -6,6 +6,7 @@ Every ticket is a number; a second answer to one is a failure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from broker.coordination.record_log import TransactionalRecord, TxnProducer
@@ -27,7 +28,7 @@ from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatReq
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest
 from penstock.record.markers import Marker
 from penstock.types import TopicPartition
-from tests.support.offsets_shard import Logged
+from tests.support.offsets_shard import Logged, must_take
 
 CLIENT = Client("app", "/10.0.0.1")
 WALL_MS = 1_700_000_000_000
@@ -74,10 +75,8 @@ class ShardCore:
         return f"member-{self._ids}".ljust(22, "A")
 
     def turn(self) -> Turn:
-        wall_ms, epochs = WALL_MS + self.now_ms, self.epochs
-        return Turn(
-            self.now_ms, wall_ms, self.topics, self.shard, self._new_id, epoch_of=lambda one: epochs.get(one, -1)
-        )
+        wall_ms, may_be = WALL_MS + self.now_ms, partial(must_take, epochs=self.epochs)
+        return Turn(self.now_ms, wall_ms, self.topics, self.shard, self._new_id, must_take=may_be)
 
     def end_transaction(self, producer: TxnProducer, is_committed: bool = True) -> None:
         """Its marker, which has the next epoch."""

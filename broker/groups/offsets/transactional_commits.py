@@ -15,7 +15,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.commit_records import CommitRecords
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from penstock.errors import IllegalGenerationError, InvalidProducerEpochError, UnknownMemberIdError
+from penstock.errors import IllegalGenerationError, UnknownMemberIdError
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 
@@ -30,10 +30,7 @@ class TransactionalCommits:
     def commit(self, turn: Turn, ticket: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
         self._check(request)
         producer = TxnProducer(request.producer_id, request.producer_epoch)
-        if producer.producer_epoch < (newest := turn.epoch_of(producer.producer_id)):
-            raise InvalidProducerEpochError(
-                f"producer id {producer.producer_id}: epoch {producer.producer_epoch} is over, epoch {newest} has begun"
-            )
+        turn.must_take(producer)
         records, results = self._records.of(turn, request.group_id, request.partitions)
         for key, value in records:
             turn.write(key, value, producer)

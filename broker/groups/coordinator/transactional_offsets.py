@@ -1,0 +1,132 @@
+"""Asks the coordinator of a transaction before a shard takes offsets for it: the shard's partition must be part of it.
+
+    TxnOffsetCommit ──► open in this log already ───────────────────────────────► the shard decides
+                    └► the transaction's coordinator adds it, or only looks ──► yes, and no marker came ──┘
+
+Without that question an offset could come after its transaction's marker, and would wait for ever: it would hold up its
+partition's readers, and the cleaner. A producer's commits keep their order: while one waits for the answer, those after
+it wait behind it. Not here: the questions (transactions/verification/), decisions about members and offsets (offsets/).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+from broker.coordination.led_shard import LedShard
+from broker.coordination.record_log import TxnProducer
+from broker.coordination.turn import Client
+from broker.replication.partition import Partition
+from broker.transactions.verification.questions import InTransaction, Question, Told
+from penstock.errors import (
+    ApiError,
+    CoordinatorNotAvailableError,
+    KafkaStorageError,
+    NotCoordinatorError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    ResourceExhaustedError,
+)
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+
+BEHIND_MAX: Final = 100
+"""Commits of one producer that wait behind one. Clients send the next when they have the answer to the last."""
+Answer = Callable[[Any], None]
+
+
+class Verification(Protocol):
+    """Asks about transactions (`Verifier`)."""
+
+    def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question: ...
+
+    def withdraw(self, question: Question) -> None: ...
+
+
+class _Commit(NamedTuple):
+    request: TxnOffsetCommitRequest
+    answer: Answer
+    client: Client
+
+
+class _Waiting:
+    """The commits of one producer to one shard, in order; the first one's question is open."""
+
+    def __init__(self, shard: LedShard, first: _Commit) -> None:
+        self.shard = shard
+        self.commits = deque((first,))
+        self.question: Question | None = None
+
+
+class TransactionalOffsets:
+    """One per broker, on the event loop."""
+
+    def __init__(self, verification: Verification, wait_ms: int) -> None:
+        """The transaction's coordinator has `wait_ms` to answer."""
+        self._verification, self._wait_ms = verification, wait_ms
+        self._waiting: dict[tuple[LedShard, int], _Waiting] = {}
+
+    def submit(self, shard: LedShard, answer: Answer, request: TxnOffsetCommitRequest, client: Client) -> None:
+        """Have the shard decide, when the transaction is known to be open. Answered once, now or later."""
+        commit, key = _Commit(request, answer, client), (shard, request.producer_id)
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            if len(waiting.commits) > BEHIND_MAX:
+                raise ResourceExhaustedError(f"{BEHIND_MAX} commits of producer {request.producer_id} wait already")
+            waiting.commits.append(commit)
+        elif not shard.is_serving or shard.log.is_open(TxnProducer(request.producer_id, request.producer_epoch)):
+            shard.submit(answer, request, client)
+        else:
+            self._ask(key, _Waiting(shard, commit))
+
+    def _ask(self, key: tuple[LedShard, int], waiting: _Waiting) -> None:
+        request = waiting.commits[0].request
+        asked = InTransaction(
+            request.transactional_id, request.producer_id, request.producer_epoch, verify_only=not request.adds_group
+        )
+        self._waiting[key] = waiting
+        try:
+            waiting.question = self._verification.ask(
+                waiting.shard.partition, asked, self._wait_ms, lambda error: self._told(key, error)
+            )
+        except ApiError as error:
+            self._told(key, error)
+
+    def _told(self, key: tuple[LedShard, int], error: ApiError | None) -> None:
+        """The first commit goes to the shard, and those behind it that are of the same transaction."""
+        waiting = self._waiting.pop(key)
+        first = waiting.commits.popleft()
+        if error is not None:
+            first.answer(_of_coordinators(error))
+        else:
+            waiting.shard.submit(first.answer, first.request, first.client)
+            while waiting.commits and _is_same(waiting.commits[0].request, first.request):
+                behind = waiting.commits.popleft()
+                waiting.shard.submit(behind.answer, behind.request, behind.client)
+        if waiting.commits:
+            self._ask(key, waiting)
+
+    def stop(self) -> None:
+        """The broker leads nothing any more: whoever waits is told so."""
+        while self._waiting:
+            waiting = self._waiting.popitem()[1]
+            if waiting.question is not None:
+                self._verification.withdraw(waiting.question)
+            for commit in waiting.commits:
+                commit.answer(NotCoordinatorError("the broker stops"))
+
+    def __repr__(self) -> str:
+        return f"TransactionalOffsets({len(self._waiting)} producers wait)"
+
+
+def _is_same(one: TxnOffsetCommitRequest, other: TxnOffsetCommitRequest) -> bool:
+    return one.transactional_id == other.transactional_id and one.producer_epoch == other.producer_epoch
+
+
+def _of_coordinators(error: ApiError) -> ApiError:
+    """The errors of a leader, as the clients of a coordinator know them."""
+    if isinstance(error, NotLeaderOrFollowerError | KafkaStorageError):
+        return NotCoordinatorError(str(error))
+    if isinstance(error, NotEnoughReplicasError):
+        return CoordinatorNotAvailableError(str(error))
+    return error
