@@ -68,7 +68,7 @@ class ShardLog:
                 self._epochs[one.producer.producer_id] = one.producer.producer_epoch
 
     def nothing_waits(self) -> None:
-        """What waited for the tick is given up."""
+        """All that waited for the tick is given up."""
         self._epochs.clear()
 
     def is_open(self, producer: TxnProducer) -> bool:

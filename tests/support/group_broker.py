@@ -35,6 +35,7 @@ from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.verification.questions import InTransaction, Question, Told
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
@@ -55,6 +56,29 @@ from tests.support.storage import open_manager
 ME, OTHER = 1, 2
 OFFSETS_ID, TOPIC_ID = "O" * 21 + "A", "T" * 21 + "A"
 """As random bytes are written: the last character stands for four bits."""
+
+
+class AsksWhenTold:
+    """The questions to coordinators of transactions, which a test answers."""
+
+    def __init__(self) -> None:
+        self.open: list[Question] = []
+
+    def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question:
+        question = Question(partition, in_transaction, told)
+        question.begin_attempt()
+        self.open.append(question)
+        return question
+
+    def withdraw(self, question: Question) -> None:
+        self.open.remove(question)
+        question.close()
+
+    def answer(self, error: ApiError | None = None) -> None:
+        """Answers the oldest question."""
+        question = self.open.pop(0)
+        question.close()
+        question.told(error)
 
 
 class GroupBroker:
@@ -84,10 +108,11 @@ class GroupBroker:
             on_fatal=pytest.fail,
         )
         wanted = CreateInternalTopicRequest(ME, 0, CONSUMER_OFFSETS, partitions)
+        self.verification = AsksWhenTold()
         topic = StateTopic(
             CONSUMER_OFFSETS, check_group_id, lambda: self.image, lambda: wanted, self._create, Random(0), pytest.fail
         )
-        self.coordinator = GroupCoordinator(ME, topic, topics, ports)
+        self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
         )

@@ -19,8 +19,11 @@ from broker.coordination.led_shard import LedShard
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.many_groups import MANY_GROUPS, joined_groups
+from broker.groups.coordinator.transactional_offsets import TransactionalOffsets, Verification, of_leaders
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
+from broker.replication.leader.purgatory import Waiter
+from broker.replication.partition import Partition
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
@@ -32,6 +35,9 @@ from penstock.messages.groups.coordinators import (
     FoundCoordinator,
 )
 from penstock.messages.groups.listing import ListGroupsRequest
+from penstock.messages.transactions.markers import TxnMarker
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+from penstock.record.markers import Marker
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +45,11 @@ _log = logging.getLogger(__name__)
 class GroupCoordinator:
     """One per broker, on the event loop."""
 
-    def __init__(self, broker_id: int, topic: StateTopic, topics: ImageTopics, ports: ShardPorts) -> None:
+    def __init__(
+        self, broker_id: int, topic: StateTopic, topics: ImageTopics, ports: ShardPorts, verification: Verification
+    ) -> None:
         self._broker_id, self._topic, self._topics, self._ports = broker_id, topic, topics, ports
+        self._transactional = TransactionalOffsets(verification, ports.commit_timeout_ms)
         self._shards: dict[int, LedShard] = {}
         self._is_stopped = False
 
@@ -50,6 +59,7 @@ class GroupCoordinator:
     async def stop(self) -> None:
         """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the doors close."""
         self._is_stopped = True
+        self._transactional.stop()
         while self._shards:
             self._shards.popitem()[1].close()
         await self._topic.stop()
@@ -78,7 +88,11 @@ class GroupCoordinator:
 
     def submit(self, request: Request, group_id: str, body: Any) -> None:
         """A request about one group; it is answered now or later."""
-        self._shard_of(group_id).submit(answers(request), body, client_of(request))
+        shard, answer, client = self._shard_of(group_id), answers(request), client_of(request)
+        if isinstance(body, TxnOffsetCommitRequest):
+            self._transactional.submit(shard, answer, body, client)
+        else:
+            shard.submit(answer, body, client)
 
     def submit_each(self, request: Request, body: Any) -> None:
         """A request about several groups of any shards, or about all groups here (ListGroups).
@@ -92,6 +106,16 @@ class GroupCoordinator:
                 shard.submit(joined, body, client_of(request))
             return
         submit_parted(MANY_GROUPS[type(body)], body, self._shard_of, client_of(request), answers(request))
+
+    def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
+        """A transaction has ended that committed offsets in this partition: have its marker written. `told` is called
+        once: the marker is committed, or the error."""
+        shard = self._shards.get(partition.topic_partition.partition)
+        if shard is None or shard.partition is not partition:
+            told(partition.not_leader())
+            return
+        end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
+        shard.write_marker(lambda error: told(of_leaders(error)), end, marker.transaction_version)
 
     def find(self, request: Request, body: FindCoordinatorRequest) -> None:
         """FindCoordinator; answered at once."""

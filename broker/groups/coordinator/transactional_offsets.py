@@ -21,6 +21,7 @@ from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question, Told
 from penstock.errors import (
     ApiError,
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     KafkaStorageError,
     NotCoordinatorError,
@@ -97,7 +98,7 @@ class TransactionalOffsets:
         waiting = self._waiting.pop(key)
         first = waiting.commits.popleft()
         if error is not None:
-            first.answer(_of_coordinators(error))
+            first.answer(of_coordinators(error))
         else:
             waiting.shard.submit(first.answer, first.request, first.client)
             while waiting.commits and _is_same(waiting.commits[0].request, first.request):
@@ -123,10 +124,17 @@ def _is_same(one: TxnOffsetCommitRequest, other: TxnOffsetCommitRequest) -> bool
     return one.transactional_id == other.transactional_id and one.producer_epoch == other.producer_epoch
 
 
-def _of_coordinators(error: ApiError) -> ApiError:
+def of_coordinators(error: ApiError) -> ApiError:
     """The errors of a leader, as the clients of a coordinator know them."""
     if isinstance(error, NotLeaderOrFollowerError | KafkaStorageError):
         return NotCoordinatorError(str(error))
     if isinstance(error, NotEnoughReplicasError):
         return CoordinatorNotAvailableError(str(error))
+    return error
+
+
+def of_leaders(error: ApiError | None) -> ApiError | None:
+    """The errors of a coordinator of groups, as one of transactions knows them, which writes its markers to leaders."""
+    if isinstance(error, NotCoordinatorError | CoordinatorNotAvailableError | CoordinatorLoadInProgressError):
+        return NotLeaderOrFollowerError(str(error))
     return error

@@ -31,6 +31,7 @@ from broker.replication.durability import Durability
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.verification.verifier import Verifier
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.backoff import Backoff
@@ -68,6 +69,7 @@ def make_groups(
     traffic: Traffic,
     partitions: PartitionLookup,
     broker_epoch: Callable[[], int],
+    verifier: Verifier,
     on_fatal: Callable[[BaseException], None],
 ) -> GroupParts:
     """Subscribe the coordinator to the metadata AFTER the replicas."""
@@ -102,7 +104,7 @@ def make_groups(
         on_fatal,
     )
     topic = StateTopic(CONSUMER_OFFSETS, check_group_id, image, wanted, quorum.channel.call, random, on_fatal)
-    coordinator = GroupCoordinator(config.node_id, topic, topics, ports)
+    coordinator = GroupCoordinator(config.node_id, topic, topics, ports, verifier)
 
     def serving() -> list[WatchedShard]:
         cores = [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]

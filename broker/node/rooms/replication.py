@@ -95,8 +95,9 @@ def make_replication(
         move_table.give_up(partition)
 
     traffic = Traffic()
-    groups = make_groups(config, environment, quorum, durability, traffic, known.hosted, broker_epoch, on_fatal)
     verifier = make_verifier(config, environment, quorum, _no_coordinator, on_fatal)
+    led = durability, traffic, known.hosted, broker_epoch, verifier
+    groups = make_groups(config, environment, quorum, *led, on_fatal)
     told = on_log_gone, on_fatal, (groups.coordinator,)
     ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
     replicas = replica_parts(known, log_manager, clock, threads, ports)
