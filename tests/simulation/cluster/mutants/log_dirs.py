@@ -154,7 +154,7 @@ LOG_DIRS = (
         (
             Edit(
                 DelayedProduce.all_added,
-                "elif self._in_parts and self._left_ms > PART_AFTER_MS:",
+                "elif self._in_parts and self.left_ms > PART_AFTER_MS:",
                 "elif False:",
             ),
         ),

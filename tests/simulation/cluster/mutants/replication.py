@@ -165,9 +165,9 @@ REPLICATION = (
         (
             Edit(
                 note_follower_fetch,
-                "    diverging = partition.div",
+                "    diverging = divergence(",
                 "    leading.note_fetch(replica_id, broker_epoch, position.offset, log.log_end_offset, now_ms)\n"
-                "    partition.maybe_advance_high_watermark()\n    diverging = partition.div",
+                "    partition.maybe_advance_high_watermark()\n    diverging = divergence(",
             ),
         ),
         (*CRASHES, *CUTS),
@@ -250,8 +250,8 @@ REPLICATION = (
         (
             Edit(
                 Partition.read,
-                "self.log.log_end_offset if is_replica else self.high_watermark",
-                "self.log.log_end_offset",
+                "is_replica=is_replica, read_committed",
+                "is_replica=True, read_committed",
             ),
         ),
         (*CRASHES, *CUTS),
