@@ -57,6 +57,7 @@ class _Asked:
                     in_transaction.producer_epoch,
                     tuple(question.partition.topic_partition for question in questions),
                     in_transaction.verify_only,
+                    bumps_epoch=not in_transaction.verify_only,
                 )
                 for in_transaction, questions in by_transaction.items()
             )

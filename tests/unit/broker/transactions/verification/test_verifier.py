@@ -92,8 +92,8 @@ def test_questions_of_one_tick_are_one_call_of_a_broker(tmp_path: Path) -> None:
         both = tuple(partition.topic_partition for partition in scene.partitions)
         (near,) = [request for broker_id, request in scene.coordinators.calls if broker_id == 9]
         assert near.transactions == (
-            TransactionPartitions("mine", 7, 3, both),
-            TransactionPartitions("other", 8, 0, both[:1]),
+            TransactionPartitions("mine", 7, 3, both, bumps_epoch=True),
+            TransactionPartitions("other", 8, 0, both[:1], bumps_epoch=True),
         )
         assert [broker_id for broker_id, _ in scene.coordinators.calls] == [9, 5]
         assert scene.verifier.statistics().confirmed == 4
@@ -230,7 +230,8 @@ def test_a_marker_ends_the_question_of_an_old_producer(tmp_path: Path) -> None:
         scene.partitions[0].guards.marked(7)
         await asyncio.sleep(0.01)
         assert isinstance(scene.error, TransactionAbortableError)
-        assert scene.coordinators.calls[0][1].transactions[0].verify_only
+        (asked,) = scene.coordinators.calls[0][1].transactions
+        assert asked.verify_only and not asked.bumps_epoch
 
     play(tmp_path, story)
 
