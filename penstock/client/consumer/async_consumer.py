@@ -73,6 +73,7 @@ class AsyncConsumer:
     seek = awaited(ConsumerCalls.seek)
     seek_to_beginning = awaited(ConsumerCalls.seek_to_beginning)
     seek_to_end = awaited(ConsumerCalls.seek_to_end)
+    seek_to_committed = awaited(ConsumerCalls.seek_to_committed)
     position = awaited(ConsumerCalls.position)
     lag = awaited(ConsumerCalls.lag)
     beginning_offsets = awaited(ConsumerCalls.beginning_offsets)

@@ -70,6 +70,7 @@ class Consumer:
     seek = blocking(ConsumerCalls.seek)
     seek_to_beginning = blocking(ConsumerCalls.seek_to_beginning)
     seek_to_end = blocking(ConsumerCalls.seek_to_end)
+    seek_to_committed = blocking(ConsumerCalls.seek_to_committed)
     lag = blocking(ConsumerCalls.lag)
     beginning_offsets = blocking(ConsumerCalls.beginning_offsets)
     end_offsets = blocking(ConsumerCalls.end_offsets)

@@ -204,8 +204,8 @@ class ConsumerCalls:
         return await self._offsets(partitions, LATEST_TIMESTAMP)
 
     async def _offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        wanted = dict.fromkeys(checked_partitions(partitions), timestamp)
-        return {tp: info.offset for tp, info in (await self._look_up(wanted)).items()}
+        found = await self._look_up(dict.fromkeys(checked_partitions(partitions), timestamp))
+        return {tp: info.offset for tp, info in found.items()}
 
     async def _look_up(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetInfo]:
         return await list_offsets(self._cluster, wanted, self._timeout_ms, read_committed=self._read_committed)
@@ -252,14 +252,21 @@ class ConsumerCalls:
         self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
 
     def group_positions(self, positions: Offsets | None = None) -> GroupPositions:
-        """Where the user stands in each partition, or the given positions, for `producer.send_offsets(consumer)`: a
-        transaction that commits them with the records that were made of what was read."""
+        """Where the user stands, or the given positions, as `producer.send_offsets(consumer)` needs them."""
         group = self._group("send_offsets")
         return group_positions(group, self._to_commit(group, positions), self._core.call_soon)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
         """The offset that the group has committed of each partition, whichever member did; None where there is none."""
         return await self._group("committed").preparation.committed(checked_partitions(partitions))
+
+    async def seek_to_committed(self, *partitions: TopicPartition) -> None:
+        """To where the group has committed in each partition given, or in all assigned: what was read since is read
+        again, as it must be after an aborted transaction. Without a commit, `auto_offset_reset` says where."""
+        group = self._group("seek_to_committed")
+        wanted = [self._assigned(tp).topic_partition for tp in partitions or tuple(self._positions.states)]
+        self._positions.seek_to_committed(await group.preparation.committed(wanted))
+        self._fetcher.touch()
 
     async def subscribe(self, topics: Iterable[str] | None, pattern: str | None) -> None:
         """Joins the group, or changes the subscription."""
@@ -268,8 +275,7 @@ class ConsumerCalls:
 
     def subscription(self) -> list[str]:
         """The topics, or the pattern, that this consumer has subscribed to."""
-        group = self._core.group
-        if group is None or group.mode is not Mode.SUBSCRIBED:
+        if (group := self._core.group) is None or group.mode is not Mode.SUBSCRIBED:
             return []
         subscription = group.member.subscription
         return list(subscription.topics) if subscription.pattern is None else [subscription.pattern]

@@ -10,7 +10,7 @@ handing over (reader.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from penstock.backoff import Backoff
@@ -34,7 +34,7 @@ from penstock.errors import (
 from penstock.messages.fetch import AbortedTransaction, FetchPartition, PartitionFetchResult
 from penstock.messages.metadata import TopicInfo
 from penstock.tracebacks import without_frames
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
@@ -105,6 +105,16 @@ class Positions:
         state = self.states[tp]
         state.begin(next(self._generations), NO_OFFSET, reset_timestamp=timestamp)
         state.topic_id = ""
+
+    def seek_to_committed(self, committed: Mapping[TopicPartition, CommittedOffset | None]) -> None:
+        """To what a group has committed, of the topic that is read; without it, where a new partition begins."""
+        for tp, place in committed.items():
+            if (state := self.states.get(tp)) is None:
+                continue  # given up meanwhile
+            if place is not None:
+                self._place(state, place.offset, place.leader_epoch)
+            else:
+                state.begin(next(self._generations), NO_OFFSET, reset_timestamp=self._new(tp).reset_timestamp)
 
     def complete_reset(self, tp: TopicPartition, generation: int, offset: int) -> None:
         """A look-up came back; nothing when the user has gone elsewhere meanwhile."""

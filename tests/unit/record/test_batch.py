@@ -125,6 +125,9 @@ def test_a_batch_gets_a_producer_and_a_right_checksum_and_nothing_else_changes()
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (1 << 40, 3, 2**31 - 1)
     assert batch.verify_crc(stamped, 0, header)
     assert batch.with_producer(stamped, -1, -1, -1) == data
+    transactional = batch.with_producer(data, 1 << 40, 3, 2**31 - 1, is_transactional=True)
+    header = batch.read_header(transactional)
+    assert header.is_transactional and not header.is_control and batch.verify_crc(transactional, 0, header)
 
 
 def test_log_append_time_sets_bit_and_time_and_a_right_checksum() -> None:

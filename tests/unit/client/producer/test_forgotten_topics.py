@@ -19,6 +19,7 @@ from penstock.record.reader import read_records
 from tests.support.client_environment import fake_environment, pool_of, stepped_threads
 from tests.support.fake_broker import FakeCluster, MemoryHost
 from tests.support.fake_network import FakeNetwork
+from tests.support.fake_transactions import FakeTransactions
 from tests.support.virtual_time import run_virtual
 
 IDLE_MS, AGE_MS = 5_000, 1_000
@@ -180,3 +181,24 @@ def test_a_caller_that_has_the_queue_in_hand_gets_the_new_one() -> None:
     assert [batch.record_count for batch in accumulator.queue(TP).ready] == [1, 1]
     accumulator.forget_topic("t")
     assert accumulator.queue(TP).waiting == 2, "it has something to send"
+
+
+def test_a_topic_of_an_open_transaction_is_not_forgotten_before_its_end() -> None:
+    async def story(bench: Bench) -> None:
+        bench.cluster.create_topic("t", 1)
+        bench.cluster.create_topic("other", 1)
+        bench.cluster.transactions = FakeTransactions(bench.cluster)
+        producer = bench.producer(transactional_id="tx", linger_ms=0)
+        async with producer.transaction() as t:
+            for number in range(3):
+                await (await t.send("t", b"%d" % number))
+                await asyncio.sleep(IDLE_S)
+        assert [value for value in bench.written() if value != bytes(6)] == [b"0", b"1", b"2"]
+        for _ in range(int(2 * IDLE_S)):
+            async with producer.transaction() as t:
+                await t.send("other", b"a")
+            await asyncio.sleep(1)
+        assert TP not in producer._core.accumulator._queues
+        await producer.close()
+
+    told(story)

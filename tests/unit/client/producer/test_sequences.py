@@ -266,3 +266,36 @@ def test_the_parts_of_a_batch_have_its_sequences_in_its_place() -> None:
     assert low.may_be_written and high.may_be_written
     assert order.is_before(low, high) and order.is_before(high, second)
     assert order.may_send(low) and not order.may_send(high)
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+def transactional() -> PartitionSequences:
+    made = PartitionSequences(used_epochs={7: 5}, is_transactional=True)
+    assert made.settle(ID)
+    return made
+
+
+def test_a_partition_begins_at_zero_with_each_transaction_under_exactly_its_epoch() -> None:
+    order = transactional()
+    for epoch in range(3):
+        assert order.settle(Identity(7, epoch))
+        places = sent(order, 3, 2)
+        assert [place.sequence for place in places] == [0, 3] and order.identity == Identity(7, epoch)
+        for place in places:
+            order.on_acked(place)
+    assert order.settle(OTHER_ID) and order.on_sent(None, 1)[0] == OTHER_ID
+
+
+def test_a_refused_or_failed_batch_of_a_transaction_begins_no_epoch_before_the_next_transaction() -> None:
+    order = transactional()
+    first, second = sent(order, 1, 1)
+    order.on_back(first, is_unknown=False)
+    assert order.on_refused(first, OutOfOrderSequenceError()) is Refusal.BEGINS_EPOCH
+    assert order.settle(ID), "the second one is with the broker"
+    for place in (first, second):
+        order.on_back(place, is_unknown=True)
+        order.on_failed(place)
+    assert not order.settle(ID) and not order.may_send(None)
+    assert order.settle(Identity(7, 1)) and order.on_sent(None, 1)[1].sequence == 0

@@ -23,6 +23,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
+from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import CommittedOffset
 from tests.support.client_environment import fake_environment
 from tests.support.fake_transactions import FakeTransactions
@@ -233,5 +234,21 @@ def test_an_offset_of_an_undecided_transaction_is_waited_for() -> None:
         began = asyncio.get_running_loop().time()
         assert await consumer.committed([T0]) == {T0: None}
         assert asyncio.get_running_loop().time() - began >= 5
+
+    run(story)
+
+
+def test_after_an_abort_the_consumer_goes_back_to_what_is_committed() -> None:
+    async def story(stage: GroupStage, transactions: FakeTransactions, producer: AsyncProducer) -> None:
+        consumer = await stage.member(enable_auto_commit=False)
+        stage.coordinator.offsets[T0] = OffsetCommitPartition(T0, 4)
+        assert await stage.settle(consumer) == [16]
+        await consumer.seek_to_committed()
+        assert await consumer.position(T0) == 4
+        assert await stage.settle(consumer) == [16], "of the other one nothing is committed: from its beginning on"
+        await consumer.seek_to_committed(T0)
+        assert await stage.settle(consumer) == [6]
+        with pytest.raises(UnknownTopicOrPartitionError, match="is not assigned"):
+            await consumer.seek_to_committed(TopicPartition("out", 0))
 
     run(story)
