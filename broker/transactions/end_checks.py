@@ -44,7 +44,10 @@ def check_end(found: TransactionMetadata | None, request: EndTxnRequest) -> Tran
         raise _no_mapping(request)
     is_next, is_repeated = _is_next(found, request), _is_repeated(found, request)
     if not is_next and not is_repeated:
-        if request.producer_id not in (found.producer_id, found.next_producer_id):
+        known = {found.producer_id, found.next_producer_id}
+        if request.bumps_epoch:
+            known.add(found.previous_producer_id)
+        if request.producer_id not in known:
             raise _no_mapping(request)
         raise ProducerFencedError(
             f"producer {request.producer_id} has epoch {request.producer_epoch}, and that of"

@@ -1,8 +1,8 @@
 """The end of a transaction: decided once, told to its partitions, and then whole.
 
     EndTxn of its producer      in both versions; one that is repeated gets the same answer again
-    its time-out, or a newer    an abort with an epoch above the producer's, which is fenced by that
-    producer
+    its time-out                an abort with an epoch above the producer's, which may abort too, and go on
+    a newer producer            the same, and the producer is fenced by it
     the markers are written     Complete*; with version 2, and where the epochs are used up, a new producer id
 
 A decision is never changed: whoever wants the other end is told INVALID_TXN_STATE, a time-out finds nothing open. With
@@ -90,20 +90,24 @@ class TransactionEnding:
     def _time_up(self, transactional_id: str, turn: Turn) -> None:
         transaction = self._held.by_id.get(transactional_id)
         if transaction is not None and transaction.state is TransactionState.ONGOING:
-            self._abort(turn, transaction)
+            self.abort(turn, transaction, goes_on=True)
             self._counters.timed_out += 1
 
-    def fence(self, turn: Turn, transaction: TransactionMetadata) -> None:
-        """A newer producer has come: the open transaction is aborted, and its producer fenced."""
-        self._abort(turn, transaction)
-        self._counters.fenced += 1
-
-    def _abort(self, turn: Turn, transaction: TransactionMetadata) -> None:
-        """As in Kafka, two epochs above that of a producer of version 2: one above is what the producer itself has by
-        its own abort, and would go on with. There may be no second one, but nobody is given the last epoch."""
-        steps = 2 if transaction.version >= VERSION_2 else 1
-        epoch = min(transaction.producer_epoch + steps, EPOCH_MAX)
-        self._prepare(turn, transaction, False, epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
+    def abort(
+        self, turn: Turn, transaction: TransactionMetadata, *, goes_on: bool, next_producer_id: int = NO_PRODUCER_ID
+    ) -> None:
+        """Abort an open transaction by an epoch above its producer's. If the producer `goes_on` it may have that epoch
+        (KIP-588), or the next id: it asks as if it repeated the request that gave it. Nobody gets the last epoch."""
+        epoch = transaction.producer_epoch + 1
+        may_go_on = goes_on and (epoch < EPOCH_MAX or next_producer_id != NO_PRODUCER_ID)
+        self._prepare(
+            turn,
+            transaction,
+            False,
+            epoch,
+            last_producer_epoch=transaction.producer_epoch if may_go_on else NO_PRODUCER_EPOCH,
+            next_producer_id=next_producer_id,
+        )
 
     # -- markers -------------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 """InitProducerId of a transactional id: who is its producer from now on, and by which id and epoch.
 
     nothing is open      the next epoch; a new producer id if the epochs of this one are used up
-    a transaction is     it is aborted by an epoch above its producer's, which is fenced by that, and the caller is told
-    open                 to ask again: CONCURRENT_TRANSACTIONS
+    a transaction is     it is aborted by an epoch above its producer's, and the caller is told to ask again:
+    open                 CONCURRENT_TRANSACTIONS
     one is being ended   CONCURRENT_TRANSACTIONS
 
 A producer that goes on (KIP-360) names the id and epoch that it has. It gets the next epoch if they are the newest, and
-the same answer again if it repeats the request whose answer was lost. If another producer has begun meanwhile it is
-fenced, and, other than by Kafka, before it can abort what that one has open. Pure.
+the same answer again if it repeats the request whose answer was lost, or if it was its own transaction that was
+aborted. If another producer has begun meanwhile it is fenced. Two answers differ from Kafka's: a producer that names an
+old epoch aborts nothing, and one whose transaction a newer producer has aborted is fenced at once. Kafka lets it abort
+and go on until the newer one has come again, and neither may win. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from broker.coordination.turn import Ticket, Turn
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
 from broker.transactions.transaction_config import TransactionConfig
-from broker.transactions.transaction_figures import HeldTransactions
+from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
 from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import EPOCH_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata
 from broker.transactions.transaction_records import TransactionLogKey
@@ -29,15 +31,22 @@ from penstock.errors import (
 )
 from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.listing import TransactionState
+from penstock.types import NO_TIMESTAMP
 
 
 class ProducerInit:
     """See the module."""
 
     def __init__(
-        self, config: TransactionConfig, held: HeldTransactions, memory: TransactionMemory, ending: TransactionEnding
+        self,
+        config: TransactionConfig,
+        held: HeldTransactions,
+        memory: TransactionMemory,
+        ending: TransactionEnding,
+        counters: TransactionCounters,
     ) -> None:
-        self._config, self._held, self._memory, self._ending = config, held, memory, ending
+        self._config, self._held, self._memory = config, held, memory
+        self._ending, self._counters = ending, counters
 
     def init(self, turn: Turn, ticket: Ticket, request: InitProducerIdRequest, fresh: int | None) -> None:
         """`fresh` is a producer id that nobody has, if one was handed in."""
@@ -57,20 +66,32 @@ class ProducerInit:
                 f"the last transaction of {transactional_id!r} is still being ended; ask again"
             )
         if found.state is TransactionState.ONGOING:
-            self._ending.fence(turn, found)
-            turn.answer(
-                ticket,
-                ConcurrentTransactionsError(
-                    f"the open transaction of {transactional_id!r} is aborted first; ask again"
-                ),
-            )
+            self._abort_open(turn, ticket, found, request, fresh)
         elif _is_repeated(found, request):
+            if found.state is not TransactionState.EMPTY:
+                empty = found.moved(TransactionState.EMPTY, turn.wall_ms, start_ms=NO_TIMESTAMP)
+                again = empty._replace(previous_producer_id=found.previous_producer_id)  # it may be repeated once more
+                turn.write(TransactionLogKey(transactional_id=transactional_id), again)
             turn.answer(ticket, InitProducerIdResponse(found.producer_id, found.producer_epoch))
         elif found.is_exhausted:
             self._give_new_id(turn, ticket, found, request, fresh)
         else:
             last = found.producer_epoch if _is_named(request) else NO_PRODUCER_EPOCH
             self._give(turn, ticket, found, request, found.producer_id, found.producer_epoch + 1, last)
+
+    def _abort_open(
+        self, turn: Turn, ticket: Ticket, found: TransactionMetadata, request: InitProducerIdRequest, fresh: int | None
+    ) -> None:
+        next_id = NO_PRODUCER_ID
+        if found.is_exhausted:
+            if fresh is None:
+                turn.answer(ticket, NEEDS_PRODUCER_ID)
+                return
+            next_id = fresh
+        self._ending.abort(turn, found, goes_on=_is_named(request), next_producer_id=next_id)
+        self._counters.fenced += not _is_named(request)
+        why = f"the open transaction of {found.transactional_id!r} is aborted first; ask again"
+        turn.answer(ticket, ConcurrentTransactionsError(why))
 
     def _check(self, request: InitProducerIdRequest) -> None:
         transactional_id, timeout_ms = request.transactional_id or "", request.transaction_timeout_ms
@@ -128,7 +149,7 @@ class ProducerInit:
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=request.transaction_timeout_ms,
-            start_ms=-1,
+            start_ms=NO_TIMESTAMP,
         )
         turn.write(TransactionLogKey(transactional_id=given.transactional_id), given)
         turn.answer(ticket, InitProducerIdResponse(producer_id, epoch))

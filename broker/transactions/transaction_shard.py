@@ -60,7 +60,7 @@ class TransactionShard:
         self._partitions = TransactionsPartitions(config, held, self._ending, counters)
         self._listings = TransactionListings(held)
         self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
-        self._init = ProducerInit(config, held, memory, self._ending)
+        self._init = ProducerInit(config, held, memory, self._ending, counters)
         self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
             InitProducerIdRequest: self._init.init,
             EndTxnRequest: self._ending.end,

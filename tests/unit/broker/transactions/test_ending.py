@@ -7,6 +7,7 @@ import pytest
 from broker.coordination.turn import Turn
 from broker.transactions.marker_port import MarkersTicket, MarkersWritten, SendMarkersAgain
 from broker.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
+from broker.transactions.transaction_records import TransactionLogKey
 from penstock.errors import (
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
@@ -30,6 +31,14 @@ def opened(here: TransactionsHere, version: int = 2, name: str = "t") -> tuple[i
     producer = here.init(name)
     here.add(producer, P0, P1, name=name, version=version)
     return producer
+
+
+def at_last_epoch(here: TransactionsHere) -> tuple[int, int]:
+    """A producer, as if so many others of the same id had come before it."""
+    here.init()
+    before = here.transaction()._replace(producer_epoch=EPOCH_MAX - 2)
+    here.take(lambda turn: turn.write(TransactionLogKey(transactional_id="t"), before))
+    return here.init()
 
 
 @VERSIONS
@@ -145,9 +154,7 @@ def test_others_may_not_end_it(version: int) -> None:
 @ENDS
 def test_the_last_epoch_of_a_producer_id_is_followed_by_a_new_id(is_committed: bool) -> None:
     here = TransactionsHere()
-    producer = here.init()
-    while producer[1] < EPOCH_MAX - 1:
-        producer = here.init()
+    producer = at_last_epoch(here)
     here.add(producer)
     following = here.end(producer, is_committed)
     assert following == (1001, 0)
@@ -171,9 +178,7 @@ def test_the_last_epoch_of_a_producer_id_is_followed_by_a_new_id(is_committed: b
 
 def test_aborting_nothing_with_the_last_epoch_gives_a_new_id_too() -> None:
     here = TransactionsHere()
-    producer = here.init()
-    while producer[1] < EPOCH_MAX - 1:
-        producer = here.init()
+    producer = at_last_epoch(here)
     assert here.end(producer, False) == (1001, 0) == here.end(producer, False)
     assert here.add((1001, 0)) == [None]
 
@@ -181,8 +186,8 @@ def test_aborting_nothing_with_the_last_epoch_gives_a_new_id_too() -> None:
 # -- time-outs ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("version", "epoch"), [(1, 1), (2, 2)])
-def test_an_open_transaction_is_aborted_when_its_time_is_up_and_its_producer_fenced(version: int, epoch: int) -> None:
+@VERSIONS
+def test_an_open_transaction_is_aborted_when_its_time_is_up(version: int) -> None:
     here = TransactionsHere()
     producer = opened(here, version)
     here.wait(TIMEOUT_MS - 1)
@@ -191,12 +196,47 @@ def test_an_open_transaction_is_aborted_when_its_time_is_up_and_its_producer_fen
     here.wait(1)
     assert here.state() == "PrepareAbort"
     (end,) = here.markers_written()
-    assert (end.producer_epoch, end.is_committed) == (epoch, False)
-    for is_committed in (True, False):
-        with pytest.raises(ProducerFencedError):
-            here.end(producer, is_committed, version=version)
-    assert here.init() == (1000, epoch + 1)
+    assert (end.producer_epoch, end.is_committed) == (1, False)
+    with pytest.raises(ProducerFencedError if version == 1 else InvalidTxnStateError):
+        here.end(producer, version=version)
+    assert isinstance(here.add(producer, version=version)[0], ProducerFencedError)
     assert (here.counters.timed_out, here.counters.aborted) == (1, 1)
+
+
+def test_a_producer_may_go_on_after_a_time_out() -> None:
+    """KIP-588: one of version 1 asks for its next epoch, one of version 2 has it by its abort."""
+    for version in (1, 2):
+        here = TransactionsHere()
+        opened(here, version)
+        here.wait(TIMEOUT_MS)
+
+        def goes_on(here: TransactionsHere = here, version: int = version) -> tuple[int, int]:
+            return here.init(named=(1000, 0)) if version == 1 else here.end((1000, 0), False)
+
+        for _ in range(2):
+            with pytest.raises(ConcurrentTransactionsError):
+                goes_on()
+            here.failover()
+        here.markers_written()
+        for _ in range(2):
+            assert goes_on() == (1000, 1)
+            here.failover()
+        assert here.add((1000, 1)) == [None]
+
+
+def test_one_whose_epochs_are_used_up_is_fenced_by_its_time_out() -> None:
+    here = TransactionsHere()
+    producer = at_last_epoch(here)
+    here.add(producer)
+    here.wait(TIMEOUT_MS)
+    here.markers_written()
+    assert here.transaction().producer_epoch == EPOCH_MAX
+    for epoch in (EPOCH_MAX - 1, EPOCH_MAX):
+        with pytest.raises(ProducerFencedError):
+            here.end((1000, epoch), False)
+        with pytest.raises(ProducerFencedError):
+            here.init(named=(1000, EPOCH_MAX - 1))
+    assert here.init() == (1001, 0)
 
 
 @VERSIONS

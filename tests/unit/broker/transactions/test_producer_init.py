@@ -6,6 +6,7 @@ import pytest
 
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_metadata import EPOCH_MAX
+from broker.transactions.transaction_records import TransactionLogKey
 from penstock.errors import (
     ConcurrentTransactionsError,
     InvalidRequestError,
@@ -17,11 +18,11 @@ from tests.support.transaction_core import P0, TransactionsHere
 
 
 def at_epoch(here: TransactionsHere, epoch: int) -> tuple[int, int]:
-    """The producer, after as many others of the same id."""
-    producer = here.init()
-    while producer[1] < epoch:
-        producer = here.init()
-    return producer
+    """A producer, as if so many others of the same id had come before it."""
+    here.init()
+    before = here.transaction()._replace(producer_epoch=epoch - 1)
+    here.take(lambda turn: turn.write(TransactionLogKey(transactional_id="t"), before))
+    return here.init()
 
 
 def test_a_new_id_gets_a_fresh_producer_id_and_the_next_producer_its_next_epoch() -> None:
@@ -63,8 +64,8 @@ def test_a_producer_whose_id_expired_gets_a_new_one() -> None:
     assert TransactionsHere().init(named=(7, 3)) == (1000, 0)
 
 
-@pytest.mark.parametrize(("version", "fenced_by"), [(1, 1), (2, 2)])
-def test_a_new_producer_aborts_the_open_transaction_first(version: int, fenced_by: int) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_new_producer_aborts_the_open_transaction_first(version: int) -> None:
     here = TransactionsHere()
     old = here.init()
     here.add(old, version=version)
@@ -74,8 +75,8 @@ def test_a_new_producer_aborts_the_open_transaction_first(version: int, fenced_b
     with pytest.raises(ConcurrentTransactionsError):
         here.init()
     (end,) = here.markers_written()
-    assert (end.producer_epoch, end.is_committed) == (fenced_by, False)
-    assert here.init() == (1000, fenced_by + 1)
+    assert (end.producer_epoch, end.is_committed) == (1, False)
+    assert here.init() == (1000, 2)
     for is_committed in (True, False):
         with pytest.raises(ProducerFencedError):
             here.end(old, is_committed, version=version)
@@ -116,7 +117,7 @@ def test_one_that_goes_on_with_its_epochs_used_up_may_repeat_the_request() -> No
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_fencing_the_last_epoch_gives_nobody_the_markers_epoch(version: int) -> None:
+def test_fencing_the_last_epoch_gives_the_next_producer_a_new_id(version: int) -> None:
     here = TransactionsHere()
     last = at_epoch(here, EPOCH_MAX - 1)
     here.add(last, version=version)
@@ -127,7 +128,26 @@ def test_fencing_the_last_epoch_gives_nobody_the_markers_epoch(version: int) -> 
     for producer in (last, (1000, EPOCH_MAX)):
         with pytest.raises(ProducerFencedError):
             here.end(producer, False)
-    assert here.init() == (1001, 0)
+        with pytest.raises(ProducerFencedError):
+            here.init(named=producer)
+    assert here.init() == (1001, 1)
+
+
+def test_a_producer_aborts_its_own_open_transaction_and_goes_on() -> None:
+    here = TransactionsHere()
+    for producer, following in (((1000, 0), (1000, 1)), ((1000, EPOCH_MAX - 1), (1001, 0))):
+        assert at_epoch(here, producer[1]) == producer
+        here.add(producer)
+        with pytest.raises(ConcurrentTransactionsError):
+            here.init(named=producer)
+        with pytest.raises(ConcurrentTransactionsError):
+            here.init(named=producer)
+        here.failover()
+        here.markers_written()
+        for _ in range(3):
+            assert here.init(named=producer) == following
+            here.failover()
+    assert here.counters.fenced == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
