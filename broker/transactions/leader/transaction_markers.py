@@ -32,6 +32,7 @@ from penstock.messages.transactions.markers import (
 from penstock.record.markers import Marker, build_marker
 from penstock.tracebacks import without_frames
 from storage.append.append_origin import COORDINATOR
+from storage.append.producer_rules import BUMPING_VERSION
 
 MARKER_WAIT_MS: Final = 10_000
 """Longer than a commit takes; a follower that hangs leaves the ISR later than that, and the coordinator asks again."""
@@ -106,6 +107,8 @@ def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, 
     info = partition.log.transactions.answer_marker(end, marker.transaction_version)
     if info is None:
         info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
+    elif marker.transaction_version < BUMPING_VERSION:
+        partition.guards.marked(marker.producer_id)  # a batch of the transaction may be waiting for its coordinator
     logs.when_acked(partition, info, ACKS_ALL, told)
 
 

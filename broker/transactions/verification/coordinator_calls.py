@@ -132,7 +132,7 @@ class CoordinatorCalls:
     def failed(self, error: ApiError, attempt: int) -> None:
         asked, self._asked = self._asked, None
         if asked is not None:
-            self._give_back(asked, error)
+            self._no_answer(asked, error)
 
     async def _ask(self, asked: _Asked) -> AddPartitionsToTxnResponse | None:
         """None if the answer takes long: it is told when it is there."""
@@ -159,7 +159,7 @@ class CoordinatorCalls:
         if error is None:
             self._tell(asked, task.result())
         elif isinstance(error, ApiError):
-            self._give_back(asked, error)
+            self._no_answer(asked, error)
         else:
             self._on_fatal(error)
         self._queue.wake()
@@ -176,6 +176,14 @@ class CoordinatorCalls:
                     self._unanswered(question, NetworkError("the coordinator's answer leaves the partition out"))
                 else:
                     self._answered(question, result.error)
+
+    def _no_answer(self, asked: _Asked, error: ApiError) -> None:
+        """The broker may be gone: what waits for the same coordinators is looked for anew, too."""
+        self._give_back(asked, error)
+        behind = [question for question, number in self._waiting.items() if number in asked.coordinators]
+        for question in behind:
+            del self._waiting[question]
+            self._unanswered(question, error)
 
     def _give_back(self, asked: _Asked, error: ApiError) -> None:
         for questions in asked.questions:

@@ -18,6 +18,7 @@ from penstock.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     NotEnoughReplicasError,
+    OperationNotAttemptedError,
     ProducerFencedError,
     TransactionAbortableError,
 )
@@ -25,8 +26,8 @@ from penstock.types import TopicPartition
 
 
 def is_no_answer(error: ApiError) -> bool:
-    """The coordinator cannot say now: it is asked again."""
-    return error.retriable
+    """The coordinator cannot say now: it is asked again. Also if it knows another partition of the question not yet."""
+    return error.retriable or isinstance(error, OperationNotAttemptedError)
 
 
 def refusal(partition: TopicPartition, error: ApiError) -> ApiError:

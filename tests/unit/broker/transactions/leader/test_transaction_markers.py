@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -188,3 +189,20 @@ def open_transaction(stage: Stage, tp: TopicPartition) -> None:
     )
     stage.partitions[tp].append_as_leader(records, -1, 0, 1_000)
     flush(stage.partitions[tp])
+
+
+def test_an_old_producers_marker_that_is_there_already_ends_the_guards_all_the_same(tmp_path: Path) -> None:
+    """The transaction after it has the same epoch, and has perhaps written nothing here: no marker is written for it,
+    and a batch that waits for the coordinator must not begin one."""
+
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        stage.ask(marker(ALONE))
+        guards = stage.partitions[ALONE].guards
+        ours, other = guards.set(7), guards.set(8)
+        stage.ask(replace(marker(ALONE), transaction_version=2))
+        assert ours.stands, "with version 2 it is the last transaction's: each has its own epoch"
+        stage.ask(marker(ALONE))
+        assert ours.has_marker and other.stands
+
+    run_virtual(main())

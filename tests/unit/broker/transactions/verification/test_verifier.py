@@ -26,9 +26,11 @@ from penstock.errors import (
     NotCoordinatorError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    OperationNotAttemptedError,
     ProducerFencedError,
     ResourceExhaustedError,
     TransactionAbortableError,
+    UnknownTopicOrPartitionError,
 )
 from penstock.messages.transactions.producers import TransactionPartitions
 from penstock.types import TopicPartition
@@ -126,7 +128,14 @@ def test_a_refusal_is_told_at_once_and_says_that_nothing_was_written(
 
 @pytest.mark.parametrize(
     "said",
-    [CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError, ConcurrentTransactionsError],
+    [
+        CoordinatorLoadInProgressError,
+        CoordinatorNotAvailableError,
+        NotCoordinatorError,
+        ConcurrentTransactionsError,
+        UnknownTopicOrPartitionError,
+        OperationNotAttemptedError,
+    ],
 )
 def test_a_coordinator_that_cannot_say_now_is_asked_again(tmp_path: Path, said: type[ApiError]) -> None:
     async def story(scene: Scene) -> None:
@@ -152,6 +161,26 @@ def test_a_coordinator_that_has_moved_is_asked_at_its_new_place(tmp_path: Path) 
         await asyncio.sleep(1)
         assert scene.error is None
         assert [broker_id for broker_id, _ in scene.coordinators.calls] == [9, 4]
+
+    play(tmp_path, story)
+
+
+def test_questions_behind_a_call_without_an_answer_go_to_the_new_place_with_it(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        async def gone(broker_id: int, request: Any, timeout_ms: int) -> Any:
+            if broker_id == 9:
+                await asyncio.sleep(0.05)
+                scene.coordinators.where["mine"] = (0, 4)
+                raise NetworkError("gone")
+            return await scene.coordinators.ask(broker_id, request, timeout_ms)
+
+        scene.verifier = Verifier(scene.coordinators, gone, scene.verifier._backoff, pytest.fail)
+        scene.ask(name=0)
+        await asyncio.sleep(0.01)
+        scene.ask(number=1, name=1)
+        await asyncio.sleep(0.09)
+        assert sorted(name for name, _ in scene.told) == [0, 1]
+        assert {error for _, error in scene.told} == {None}
 
     play(tmp_path, story)
 
