@@ -9,7 +9,7 @@ from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
-from penstock.client.admin.transactions.transaction_calls import TransactionAdminCalls
+from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import blocking, blocking_awaited, face
 from penstock.client.options.config import AdminConfig

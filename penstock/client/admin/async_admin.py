@@ -29,7 +29,7 @@ from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.log_dirs import ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
-from penstock.client.admin.transactions.transaction_calls import TransactionAdminCalls
+from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.cluster import arguments
 from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_producers
 from penstock.client.cluster.offsets import list_offsets

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.client.admin.transactions.describing import describe_transactions, list_transactions
+from penstock.client.admin.transactions.describe_transactions import describe_transactions, list_transactions
 from penstock.client.admin.transactions.transaction_types import HangingTransaction, TransactionDetails
 from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders
 from penstock.client.cluster.cluster import ClusterClient

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.client.admin.admin_core import AdminCore
-from penstock.client.admin.transactions import describing, hanging
+from penstock.client.admin.transactions import describe_transactions as describing
+from penstock.client.admin.transactions import hanging
 from penstock.client.admin.transactions.transaction_types import (
     HangingTransaction,
     TransactionDetails,
