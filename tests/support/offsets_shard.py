@@ -89,6 +89,9 @@ class SomeGroups:
     def check_commit(self, turn: Turn, request: OffsetCommitRequest) -> None:
         _raised(self.groups[request.group_id].refuses_commit)
 
+    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+        _raised(self.groups[request.group_id].refuses_commit)
+
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:
         _raised(self.groups[request.group_id].refuses_fetch)
 
@@ -278,11 +281,11 @@ def compacted_log(log: list[Logged]) -> list[Logged]:
         elif one[2] is not None:
             first.setdefault(one[2].producer_id, number)
     end = min(first.values(), default=len(log))
-    for number in reversed(range(end)):
+    for number in reversed(range(len(log))):
         one = log[number]
         if isinstance(one, Marker):
             decided[one.producer_id] = one.is_committed
-        elif one[2] is None or one[1] is None or decided.get(one[2].producer_id, False):
+        elif number < end and (one[2] is None or one[1] is None or decided.get(one[2].producer_id, False)):
             of_key.setdefault(one[0], number)
     kept = set(of_key.values())
     return [

@@ -21,7 +21,7 @@ from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.record.markers import Marker, build_marker
 from penstock.types import TopicPartition
-from tests.support.group_log import in_a_log
+from tests.support.group_log import batch_of, in_a_log, loaded_offsets
 from tests.support.txn_offset_scripts import SCRIPTS
 
 HERE = Path(__file__).parent
@@ -29,20 +29,6 @@ LOG = (HERE / "kafka_4_3_1_transactions.log").read_bytes()
 RECORDED = (HERE.parent / "offsets" / "kafka_4_3_1.txt").read_text()
 ENDS = [at + header.size_bytes for at, header in iter_headers(LOG)]
 P, Q = TxnProducer(7, 0), TxnProducer(8, 3)
-
-
-def loaded(*parts: bytes) -> GroupOffsetsState:
-    state = GroupOffsetsState()
-    for part in parts:
-        for record in read_group_records(part, 0).records:
-            if isinstance(record, Marker):
-                state.replay_end(record.producer_id, record.is_committed)
-            elif isinstance(record[0], OffsetCommitKey):
-                if len(record) == 2:
-                    state.replay_offset(*record)
-                else:
-                    state.replay_pending(record[2].producer_id, record[0], record[1])
-    return state
 
 
 def told(state: GroupOffsetsState) -> dict[str, dict[str, int]]:
@@ -67,7 +53,7 @@ def as_kafka_told() -> dict[str, dict[str, int]]:
 
 
 def test_kafkas_log_tells_what_kafka_did() -> None:
-    state = loaded(LOG)
+    state = loaded_offsets(LOG)
     found = told(state)
     assert {group: found[group] for group in as_kafka_told()} == as_kafka_told()
     assert set(found) - set(as_kafka_told()) == {
@@ -83,7 +69,7 @@ def test_kafkas_log_tells_what_kafka_did() -> None:
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 20])
 def test_the_parts_in_which_a_log_is_read_make_no_difference(step: int) -> None:
     cuts = [0, *ENDS[step - 1 :: step], len(LOG)]
-    state, whole = loaded(*(LOG[begin:end] for begin, end in pairwise(cuts))), loaded(LOG)
+    state, whole = loaded_offsets(*(LOG[begin:end] for begin, end in pairwise(cuts))), loaded_offsets(LOG)
     assert told(state) == told(whole) and waiting(state) == waiting(whole)
     assert len(state.pending) == len(whole.pending) == 2
 
@@ -106,13 +92,7 @@ def test_a_damaged_marker_is_told() -> None:
 
 def batch(offset: int | None, producer: TxnProducer | None = None, group: str = "g") -> bytes:
     value = None if offset is None else OffsetCommitValue(offset=offset)
-    encoded = encode_group_record(OffsetCommitKey(group=group, topic="t"), value)
-    if producer is None:
-        return build_batch([encoded[1]], keys=[encoded[0]], timestamps_ms=1)
-    return build_batch(
-        [encoded[1]], keys=[encoded[0]], timestamps_ms=1, is_transactional=True, producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-    )  # fmt: skip
+    return batch_of(*encode_group_record(OffsetCommitKey(group=group, topic="t"), value), producer)
 
 
 def end(producer: TxnProducer, is_committed: bool = True) -> bytes:
@@ -146,7 +126,7 @@ def test_the_last_record_that_counts_wins_in_one_part_and_in_many(
 ) -> None:
     placed = in_a_log(log)
     for cut in range(len(placed) + 1):
-        state = loaded(b"".join(placed[:cut]), b"".join(placed[cut:]))
+        state = loaded_offsets(b"".join(placed[:cut]), b"".join(placed[cut:]))
         found = state.get("g", "t", 0)
         assert (None if found is None else found.offset) == offset, cut
         assert state.pending.has("g", TopicPartition("t", 0)) is waits, cut
@@ -155,4 +135,4 @@ def test_the_last_record_that_counts_wins_in_one_part_and_in_many(
 def test_a_control_batch_that_is_no_marker_ends_nothing() -> None:
     other = build_batch([b"\0\0"], keys=[b"\0\0\0\5"], timestamps_ms=1, is_control=True, is_transactional=True,
                         producer_id=P.producer_id, producer_epoch=0)  # fmt: skip
-    assert waiting(loaded(b"".join(in_a_log([batch(5, P), other])))) == {("g", TopicPartition("t", 0))}
+    assert waiting(loaded_offsets(b"".join(in_a_log([batch(5, P), other])))) == {("g", TopicPartition("t", 0))}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.coordination.record_log import TxnProducer
 from broker.groups.group_config import GroupConfig
 from broker.groups.shard.group_totals import GroupCounts
 from penstock.errors import (
@@ -33,11 +34,13 @@ from penstock.messages.groups.listing import (
     ListGroupsRequest,
 )
 from penstock.messages.groups.offsets import (
+    OffsetCommitPartition,
     OffsetCommitResponse,
     OffsetDeleteRequest,
     OffsetFetchGroup,
     OffsetFetchRequest,
 )
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from penstock.types import TopicPartition
 from tests.support.shard_core import SESSION_MS, ShardCore
 
@@ -276,3 +279,46 @@ def test_what_a_shard_has_done_is_counted_after_it_is_gone_and_the_sums_never_fa
     assert core.totals.with_live([core.shard.counts]) == GroupCounts(1, 2)
     core.totals.retire(GroupCounts(5))
     assert core.totals.with_live([]) == GroupCounts(6, 2)
+
+
+def pend(core: ShardCore, group_id: str, producer: TxnProducer, offset: int) -> Any:
+    places = (OffsetCommitPartition(TopicPartition("t", 0), offset),)
+    return core.ask(TxnOffsetCommitRequest("tx", group_id, *producer, places))
+
+
+def test_a_transactions_offsets_make_a_group_and_take_memory_and_are_counted_when_they_count() -> None:
+    core, producer = ShardCore(bytes_max=1), TxnProducer(7, 0)
+    core.memory.bytes_max = 1_000_000
+    assert isinstance(pend(core, "new", producer, 5), TxnOffsetCommitResponse)
+    assert listed(core) == {"new": ("", "Empty", "classic")} and fetched(core, "new") == {}
+    figures = core.shard.statistics()
+    assert figures.bytes > 1_000 and figures.counts.commits == 0
+    core.memory.bytes_max = 1
+    assert isinstance(pend(core, "other", producer, 5), GroupMaxSizeReachedError)
+    assert isinstance(pend(core, "new", producer, 6), TxnOffsetCommitResponse), "those who are there go on"
+    core.end_transaction(producer)
+    assert fetched(core, "new") == {"t-0": 6} and core.shard.statistics().counts.commits == 1
+    core.reloaded()
+    assert fetched(core, "new") == {"t-0": 6} and core.shard.statistics().counts.commits == 0
+
+
+def test_a_dead_group_is_kept_until_the_transaction_of_its_offset_has_ended() -> None:
+    core, producer = ShardCore(GroupConfig(offsets_retention_ms=DAY_MS)), TxnProducer(7, 0)
+    member_id = core.classic_member("g")
+    pend(core, "g", producer, 5)
+    core.ask(LeaveGroupRequest("g", (LeavingMember(member_id),)))
+    core.advance(3 * DAY_MS)
+    assert sorted(listed(core)) == ["g"]
+    core.end_transaction(producer, is_committed=False)
+    core.advance(30 * MINUTE_MS)
+    assert listed(core) == {}
+
+
+def test_a_group_that_is_deleted_takes_along_what_waits() -> None:
+    core, producer = ShardCore(), TxnProducer(7, 0)
+    pend(core, "g", producer, 5)
+    assert deleted(core, "g") == [None] and listed(core) == {}
+    core.end_transaction(producer)
+    assert fetched(core, "g") == {} and listed(core) == {}
+    core.reloaded()
+    assert listed(core) == {}
