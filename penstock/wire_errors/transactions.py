@@ -37,7 +37,7 @@ class OperationNotAttemptedError(ApiError, code=55, name="OPERATION_NOT_ATTEMPTE
 
 
 class ProducerFencedError(ApiError, FatalProducerError, code=90, name="PRODUCER_FENCED", nothing_written=True):
-    """A newer producer of the transactional id has begun, or the transaction took longer than its time-out."""
+    """A newer producer with the same transactional id has begun."""
 
 
 class TransactionalIdNotFoundError(ApiError, code=105, name="TRANSACTIONAL_ID_NOT_FOUND", nothing_written=True):

@@ -25,6 +25,7 @@ from penstock.errors import (
     BootstrapError,
     FatalProducerError,
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     InvariantViolation,
     PenstockError,
     ProducerFencedError,
@@ -38,6 +39,9 @@ from penstock.messages.transactions.producers import EndTxnRequest, EndTxnRespon
 from penstock.tracebacks import without_frames
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 
+NOT_COMMITTED = (TransactionAbortableError, InvalidTxnStateError)
+"""The coordinator's answers to a commit of what is aborted already, by its time-out, or has to be. The producer aborts
+it, too, and goes on (KIP-588)."""
 OUTSIDE = "no transaction is open: write `with producer.transaction() as t:`, or call begin_transaction() first"
 
 
@@ -221,7 +225,7 @@ class TransactionCore:
         if is_passing(error) or not error.nothing_written:
             self._unknown_ends += not error.nothing_written
             return
-        if isinstance(error, TransactionAbortableError) and self.phase is Phase.COMMITTING:
+        if isinstance(error, NOT_COMMITTED) and self.phase is Phase.COMMITTING:
             self.failure = without_frames(error)
             self.doom = self._aborted(self.failure)
             self._move(Phase.OPEN)

@@ -217,7 +217,6 @@ def test_an_end_whose_outcome_is_not_known_is_asked_for_again(phase: Phase, erro
         (ProducerFencedError("newer"), ProducerFencedError),
         (InvalidProducerEpochError("epoch 4 counts"), ProducerFencedError),
         (InvalidProducerIdMappingError("another id"), InvalidProducerIdMappingError),
-        (InvalidTxnStateError("not so"), FatalProducerError),
         (InvalidRequestError("bad"), FatalProducerError),
         (UnsupportedVersionError("old"), FatalProducerError),
     ],
@@ -235,6 +234,12 @@ def test_a_final_error_of_an_end_ends_the_producer(
         core.begin()
 
 
+def test_an_abort_that_the_coordinator_refuses_ends_the_producer() -> None:
+    core = core_in(Phase.ABORTING)
+    with pytest.raises(FatalProducerError, match="INVALID_TXN_STATE"):
+        core.on_not_ended(InvalidTxnStateError())
+
+
 def test_a_final_error_says_that_an_attempt_before_it_may_have_committed() -> None:
     core = core_in(Phase.COMMITTING)
     core.on_not_ended(NetworkError("lost"))
@@ -243,10 +248,11 @@ def test_a_final_error_says_that_an_attempt_before_it_may_have_committed() -> No
     assert not caught.value.nothing_written
 
 
-def test_a_commit_that_the_coordinator_refuses_can_be_aborted() -> None:
+@pytest.mark.parametrize("error", [TransactionAbortableError("a partition failed"), InvalidTxnStateError("timed out")])
+def test_a_commit_that_the_coordinator_refuses_can_be_aborted(error: PenstockError) -> None:
     core = core_in(Phase.COMMITTING)
-    with pytest.raises(TransactionAbortedError):
-        core.on_not_ended(TransactionAbortableError("a partition has failed"))
+    with pytest.raises(TransactionAbortedError, match=str(error)):
+        core.on_not_ended(error)
     core.begin_abort()
     request = core.on_flushed()
     assert request is not None and not request.is_committed
