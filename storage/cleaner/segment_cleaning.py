@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from penstock.record.batch import NO_PRODUCER_ID, BatchHeader
+from penstock.record.batch import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.rewrite import emptied
 from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
 from storage.cleaner.cleaned_file import CleanedFile
@@ -43,6 +43,8 @@ from storage.segment.verified_chunks import Chunk, ChunkReader
 
 _log = logging.getLogger(__name__)
 
+OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
+"""Most batches have neither, and are not asked more."""
 PACED_HEADERS = 64
 """A scan of headers reports this many at a time to the throttle."""
 
@@ -119,7 +121,9 @@ class Cleaning:
         """False when the map is full."""
         for chunk in self._chunks(segment):
             for at, header in chunk.batches:
-                if header.next_offset <= self._plan.first_dirty_offset or not self._has_keys(header):
+                if header.next_offset <= self._plan.first_dirty_offset or not header.record_count:
+                    continue
+                if header.attributes & OF_TRANSACTIONS and (header.is_control or self._aborted.has(header)):
                     continue
                 if not self._map.has_room_for(header.record_count):
                     self.end_offset = header.base_offset
@@ -130,10 +134,6 @@ class Cleaning:
                     continue  # told when the batch is kept
                 self._map.put_all(rows.keys, offsets_of_rows(header, rows))
         return True
-
-    def _has_keys(self, header: BatchHeader) -> bool:
-        """True if its records supersede others: they are for users, and not of an aborted transaction."""
-        return header.record_count > 0 and not header.is_control and not self._aborted.has(header)
 
     # -- filtering -----------------------------------------------------------------------------------------------------
 
@@ -183,42 +183,46 @@ class Cleaning:
                 changed |= left is not None
                 if left == b"":
                     tiling.remove(header)
-                elif left is None and self._is_nobodys(header):
+                elif left is None and not header.record_count and self._is_nobodys(header):
                     changed |= tiling.keep_empty(header, batch)
                 else:
                     tiling.keep(header, batch if left is None else left)
-                    if not header.is_control:
+                    if header.attributes & OF_TRANSACTIONS and not header.is_control:
                         self._transactions.batch_stays(header)
         return changed
 
     def _left_of(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
         """The bytes to write instead of the batch; None: its own bytes; empty: the batch is removed."""
-        is_kept, is_behind = header.base_offset in self._plan.kept_offsets, header.base_offset >= self.end_offset
-        if header.is_control:
-            is_needed = not header.is_transactional or self._transactions.is_needed(header)
-            return None if is_needed or is_kept or is_behind else self._filter(chunk, at, header)
-        if is_behind or self._is_nobodys(header):
+        if header.attributes & CONTROL_BIT:
+            return self._left_of_control(chunk, at, header)
+        if header.base_offset >= self.end_offset or (not header.record_count and self._is_nobodys(header)):
             return None
         if not header.record_count:
-            return None if is_kept else b""
-        if self._aborted.has(header):
+            return None if header.base_offset in self._plan.kept_offsets else b""
+        if header.attributes & TRANSACTIONAL_BIT and self._aborted.has(header):
             self._counts.aborted_batches_removed += 1
             left: bytes | None = b""
         else:
             left = self._filter(chunk, at, header)
-        return emptied(header) if left == b"" and is_kept else left
+        return emptied(header) if left == b"" and header.base_offset in self._plan.kept_offsets else left
+
+    def _left_of_control(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
+        is_needed = not header.is_transactional or self._transactions.is_needed(header)
+        if is_needed or header.base_offset in self._plan.kept_offsets or header.base_offset >= self.end_offset:
+            return None
+        return self._filter(chunk, at, header)
 
     def _is_nobodys(self, header: BatchHeader) -> bool:
-        """A batch that only covers offsets."""
-        is_empty = header.producer_id == NO_PRODUCER_ID and not header.record_count and not header.is_control
-        return is_empty and header.base_offset < self.end_offset
+        """True for a batch without records that only covers offsets."""
+        is_plain = header.producer_id == NO_PRODUCER_ID and not header.attributes & CONTROL_BIT
+        return is_plain and header.base_offset < self.end_offset
 
     def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
         """The bytes to write instead of the batch; None: its own bytes; empty: no record stays. A marker is one that no
         batch needs."""
         counts = self._counts
         try:
-            if header.is_control:
+            if header.attributes & CONTROL_BIT:
                 is_indexed = self._aborted.ended_by(header) is not None
                 found = filter_marker(chunk.data, at, header, self._rule, is_indexed=is_indexed)
             else:
@@ -232,7 +236,8 @@ class Cleaning:
         counts.records_read += header.record_count
         counts.records_kept += found.kept_records
         counts.tombstones_removed += found.removed_tombstones
-        counts.markers_removed += header.is_control and not found.kept_records
+        if header.attributes & CONTROL_BIT:
+            counts.markers_removed += not found.kept_records
         if found.horizon_ms is not None:
             counts.next_horizon_ms = min(counts.next_horizon_ms, found.horizon_ms)
         return found.records

@@ -33,7 +33,7 @@ TargetOrFile = Annotated[
 def dump(
     path: TargetOrFile,
     records: Annotated[bool, typer.Option("--records", help="Print records instead of batches.")] = False,
-    index: Annotated[bool, typer.Option("--index", help="Print the entries of both indexes.")] = False,
+    index: Annotated[bool, typer.Option("--index", help="Print the entries of the indexes.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Print the leader epochs and where they begin.")] = False,
     producers: Annotated[
         bool, typer.Option("--producers", help="Print the snapshots of idempotent producers, and their last batches.")
