@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from broker.coordination.record_codec import RecordCodec
 from broker.groups.records.consumer_protocol import decode_assignment, decode_subscription
 from broker.groups.records.record_codec import RECORD_TYPES
 from broker.kafka_codec.structs import facts_of
@@ -13,9 +14,10 @@ ZERO_ID = "A" * 22
 TYPE_BY_KEY = {kind.key: kind for kind in RECORD_TYPES}
 
 
-def told_record(key: Any, value: Any | None) -> list[Any]:
-    """The key and the value, each with its type or version; None for a tombstone."""
-    kind = TYPE_BY_KEY[type(key)]
+def told_record(key: Any, value: Any | None, codec: RecordCodec | None = None) -> list[Any]:
+    """The key and the value, each with its type or version; None for a tombstone. Without a codec, of groups."""
+    types = TYPE_BY_KEY if codec is None else {kind.key: kind for kind in codec.types}
+    kind = types[type(key)]
     told: dict[str, Any] | None = None
     if value is not None:
         version = kind.version(value)
