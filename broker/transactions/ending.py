@@ -120,6 +120,7 @@ class TransactionEnding:
             transaction.state is TransactionState.PREPARE_COMMIT,
             tuple(sorted(transaction.partitions)),
             max(transaction.version, 1),
+            transaction.update_ms,
         )
         turn.answer(MarkersTicket(self._markers, end), end)
 
@@ -140,7 +141,8 @@ class TransactionEnding:
         found = self._held.by_id.get(of.transactional_id)
         if found is None or not found.is_prepared:
             return None
-        return found if (found.producer_id, found.producer_epoch) == (of.producer_id, of.producer_epoch) else None
+        known = found.producer_id, found.producer_epoch, found.update_ms
+        return found if known == (of.producer_id, of.producer_epoch, of.decided_ms) else None
 
     # -- records -------------------------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from penstock.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
-    """A decision, and the partitions that hear of it. One transactional id has one at a time; the producer's id and
-    epoch, which are those of the markers, tell it from others before and after."""
+    """A decision, and the partitions that hear of it. One transactional id has one at a time. The producer's id and
+    epoch are those of the markers; `decided_ms` tells it from others of the same epoch (version 1): it rises."""
 
     transactional_id: str
     producer_id: int
@@ -30,6 +30,7 @@ class TransactionEnd:
     is_committed: bool
     partitions: tuple[TopicPartition, ...]
     transaction_version: int
+    decided_ms: int
 
 
 class MarkerPort(Protocol):
@@ -69,6 +70,7 @@ class MarkersWritten:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    decided_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,4 @@ class SendMarkersAgain:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    decided_ms: int

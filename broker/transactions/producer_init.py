@@ -56,7 +56,7 @@ class ProducerInit:
         if found is None:
             self._memory.must_have_room()
             before = TransactionMetadata(
-                transactional_id, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, TransactionState.EMPTY, turn.wall_ms
+                transactional_id, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, TransactionState.EMPTY, NO_TIMESTAMP
             )
             self._give_new_id(turn, ticket, before, request, fresh)
             return

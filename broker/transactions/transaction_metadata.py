@@ -52,7 +52,9 @@ class TransactionMetadata(NamedTuple):
         return self.producer_epoch >= EPOCH_MAX - 1
 
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
-        """As the next record has it."""
+        """As the next record has it. Invariant: `update_ms` rises, also where the calendar is set back: it tells two
+        transactions of one producer apart."""
         if state not in MOVES[self.state]:
             raise InvariantViolation(f"{self} cannot become {state.value}")
-        return self._replace(state=state, update_ms=wall_ms, previous_producer_id=self.producer_id, **changes)
+        update_ms = max(wall_ms, self.update_ms + 1)
+        return self._replace(state=state, update_ms=update_ms, previous_producer_id=self.producer_id, **changes)

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.transactions.ending import TransactionEnding
@@ -30,7 +31,7 @@ from broker.transactions.transaction_figures import HeldTransactions, Transactio
 from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
-from penstock.errors import ApiError, UnsupportedVersionError
+from penstock.errors import ApiError, InvariantViolation, UnsupportedVersionError
 from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
@@ -42,6 +43,7 @@ from penstock.messages.transactions.producers import (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
 )
+from penstock.record.markers import Marker
 
 LOADED_TRANSACTIONS: Final = 500
 """Transactions that are looked at in one step after the load."""
@@ -77,9 +79,14 @@ class TransactionShard:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Any, value: Any | None) -> None:
+    def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         """Take a record into the state: of a decision, or of the log."""
+        if producer is not None:
+            raise InvariantViolation(f"the state of {key.transactional_id!r} is part of no transaction")
         self._held.put(key.transactional_id, value)
+
+    def replay_marker(self, marker: Marker) -> None:
+        """No record of this log belongs to a producer's transaction."""
 
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
         """The state is whole: in steps of some transactions; the shard takes requests in between."""

@@ -150,7 +150,7 @@ class TransactionsHere:
         """Everything that was sent is written."""
         sent, self.sender.sent = self.sender.sent, []
         for end in sent:
-            self.ask(MarkersWritten(end.transactional_id, end.producer_id, end.producer_epoch))
+            self.ask(MarkersWritten(end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms))
         return sent
 
     def state(self, name: str = "t") -> str:

@@ -308,15 +308,32 @@ def test_markers_that_are_late_or_of_another_transaction_change_nothing() -> Non
     second = here.end(first)
     (end,) = here.markers_written()
     records = len(here.log)
-    late = MarkersWritten(end.transactional_id, end.producer_id, end.producer_epoch)
+    late = MarkersWritten(end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms)
     here.ask(late)
-    here.ask(MarkersWritten("new", 1, 1))
+    here.ask(MarkersWritten("new", 1, 1, 1))
     here.add(second)
     here.end(second, False)
     here.ask(late)
     assert here.state() == "PrepareAbort"
-    here.ask(SendMarkersAgain(end.transactional_id, end.producer_id, end.producer_epoch))
+    here.ask(SendMarkersAgain(end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms))
     assert len(here.sender.sent) == 1 and len(here.log) == records + 2
+
+
+@pytest.mark.parametrize("set_back_ms", [0, 5_000])
+def test_late_markers_of_a_producer_with_one_epoch_end_no_later_transaction(set_back_ms: int) -> None:
+    """Version 1: the next transaction has the same producer id and epoch, and may be decided at the same time."""
+    here = TransactionsHere()
+    producer = opened(here, 1)
+    here.end(producer, version=1)
+    (end,) = here.markers_written()
+    here.now_ms -= set_back_ms
+    here.add(producer, version=1)
+    here.end(producer, False, version=1)
+    late = MarkersWritten(end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms)
+    here.ask(late)
+    here.failover()
+    here.ask(late)
+    assert here.state() == "PrepareAbort"
 
 
 def test_an_end_whose_commit_is_unknown_leaves_when_it_is_asked_for_again() -> None:
@@ -328,7 +345,7 @@ def test_an_end_whose_commit_is_unknown_leaves_when_it_is_asked_for_again() -> N
     ticket(CoordinatorNotAvailableError("no commit in time"))
     assert here.sender.sent == []
     (end,) = here.sender.unknown
-    here.ask(SendMarkersAgain(end.transactional_id, end.producer_id, end.producer_epoch))
+    here.ask(SendMarkersAgain(end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms))
     assert here.markers_written() == [end]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.transactions.marker_port import MarkersTicket, TransactionEnd
 from penstock.errors import CoordinatorNotAvailableError
 
-END = TransactionEnd("t", 7, 1, True, (), 2)
+END = TransactionEnd("t", 7, 1, True, (), 2, 9)
 
 
 class Port:
