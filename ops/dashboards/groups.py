@@ -6,7 +6,7 @@ from ops.dashboards.panels import INSTANCE, Dashboard, Query, Row, Unit, Variabl
 
 GROUP = 'group=~"$group"'
 GROUP_APIS = (
-    'api=~"FindCoordinator|ConsumerGroupHeartbeat|JoinGroup|SyncGroup|Heartbeat|LeaveGroup|OffsetCommit|OffsetFetch'
+    'api=~"FindCoordinator|ConsumerGroupHeartbeat|JoinGroup|SyncGroup|Heartbeat|LeaveGroup|OffsetCommit|TxnOffsetCommit|OffsetFetch'
     '|OffsetDelete|ListGroups|DescribeGroups|DeleteGroups"'
 )
 
@@ -87,9 +87,11 @@ COORDINATORS = Row(
         ),
         graph(
             "Committed offsets",
-            "Those that are kept, and those that were removed because they expired or their topics are gone.",
+            "Those that are kept, those that wait for the ends of their transactions, and those that were removed"
+            " because they expired or their topics are gone.",
             Unit.COUNT,
             gauge("penstock_group_coordinator_offsets"),
+            gauge("penstock_group_coordinator_pending_offsets", "pending {{instance}}"),
             rise("penstock_group_offsets_removed_total", "removed {{instance}}"),
         ),
         graph(

@@ -26,6 +26,9 @@ class CoordinatorStatistics:
     failed: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="failed")
     members: int = gauge("penstock_group_coordinator_members", "Members of all groups that are coordinated here.")
     offsets: int = gauge("penstock_group_coordinator_offsets", "Committed offsets that are kept here.")
+    pending_offsets: int = gauge(
+        "penstock_group_coordinator_pending_offsets", "Offsets that wait here for the ends of their transactions."
+    )
     memory_bytes: int = gauge(
         "penstock_group_coordinator_memory_bytes", "Memory that the state of groups takes here, about."
     )
@@ -62,6 +65,7 @@ class GroupFigures:
             failed=states.count(ShardState.FAILED),
             members=sum(core.members for core in cores),
             offsets=sum(core.offsets for core in cores),
+            pending_offsets=sum(core.pending_offsets for core in cores),
             memory_bytes=sum(core.bytes for core in cores),
             memory_max_bytes=self._memory.bytes_max,
             commits=counts.commits,

@@ -70,6 +70,8 @@ class ShardStatistics:
     offsets: int
     counts: GroupCounts
     bytes: int
+    pending_offsets: int
+    """Offsets that wait for the end of their transactions."""
 
 
 class Shard:
@@ -261,6 +263,7 @@ class Shard:
             offsets=offsets.offsets,
             counts=self.counts,
             bytes=self._sizes.bytes + self._classic.member_bytes + offsets.memory_bytes,
+            pending_offsets=offsets.pending,
         )
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ ID = 'a "group"\\ of\nmany letters ü'
 
 def shown(snapshot: LagSnapshot) -> dict[tuple[str, tuple[str, ...]], float]:
     """The value of each sample, by its name and the values of its labels."""
-    figures = CoordinatorStatistics(3, 1, 0, 7, 9, 1_000, 2_000, 5, 6, 8, 4, 44, 1_500, 2_500)
+    figures = CoordinatorStatistics(3, 1, 0, 7, 9, 2, 1_000, 2_000, 5, 6, 8, 4, 44, 1_500, 2_500)
     broker: Any = SimpleNamespace(
         group_figures=SimpleNamespace(statistics=lambda: figures), group_lag=SimpleNamespace(snapshot=snapshot)
     )
@@ -35,6 +35,7 @@ def test_types_and_states_are_there_before_any_group_is() -> None:
     states = {labels: value for (name, labels), value in found.items() if name == "penstock_groups"}
     assert len(states) == 10 and set(states.values()) == {0.0}
     assert found["penstock_group_coordinator_partitions", ("loading",)] == 1
+    assert found["penstock_group_coordinator_pending_offsets", ()] == 2
     assert found["penstock_group_commits_total", ()] == 5 and found["penstock_group_load_seconds", ()] == 1.5
     assert not [
         name
