@@ -15,7 +15,9 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.stable_offsets import StableOffsets
 from broker.load.busy_time import BusyTimes
+from broker.network.broker_calls import BrokerCalls
 from broker.network.dispatcher import Dispatcher
+from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
@@ -71,13 +73,20 @@ class BrokerParts:
         self.group_commit, self.log_starts = disks.group_commit, disks.log_starts
         self.scheduler, self.cleaner = disks.scheduler, disks.cleaner
 
-        over = quorum, log_manager, dynamic, busy, known, disks
+        self.producer_ids = ProducerIdManager(
+            config.node_id, lambda: known.lost.broker_epoch, quorum.channel.call, clock, on_fatal, random
+        )
+        own = self._handle_own, FailedRequests(on_fatal).fail, clock.now_ns
+        call_broker = BrokerCalls(config.node_id, quorum.peers.call_broker, *own)
+        over = quorum, log_manager, dynamic, busy, known, disks, self.producer_ids.request, call_broker
         replication = make_replication(config, environment, *over, on_fatal)
         self.alter_partition, self.directories = replication.alter_partition, replication.directories
         self.leader_throttle, self.follower_throttle = replication.leader_throttle, replication.follower_throttle
         self.fetchers, self.replicas = replication.fetchers, replication.replicas
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
         self.groups, self.verifier = replication.groups, replication.verifier
+        self.transactions = replication.transactions
+        self.transaction_figures = self.transactions.figures
         self.group_figures, self.group_lag = self.groups.figures, self.groups.lag
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
         self.stable_offsets = StableOffsets(self.replicas.hosted.all, environment.clock)
@@ -88,10 +97,6 @@ class BrokerParts:
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
         self.session_memory, self.listeners = requests.session_memory, requests.listeners
         self.named_sessions = requests.named_sessions
-
-        self.producer_ids = ProducerIdManager(
-            config.node_id, lambda: known.lost.broker_epoch, quorum.channel.call, clock, on_fatal, random
-        )
 
         def caught_up() -> None:
             replication.publisher.caught_up(quorum.loader.image)
@@ -127,9 +132,14 @@ class BrokerParts:
         self.directories.calls.start()
         self.producer_ids.start()
         self.groups.start()
+        self.transactions.start()
         await self.listeners.start()
         self.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._on_fatal(as_refusal(error, self.log_manager)))
+
+    def _handle_own(self, request: Request) -> None:
+        """A request of this broker to itself."""
+        self._apis.router.handle(request)
 
     def _standing_changed(self, may_serve: bool) -> None:
         """A load balancer that asks the health service then sends no more clients to a broker that leads nothing."""
@@ -154,6 +164,7 @@ class BrokerParts:
         self.replicas.creation.stop()
         self.publisher.reconfiguration.stop()
         self._apis.describe_metadata.close()
+        await self.transactions.stop()  # BEFORE the doors close, as the groups
         await self.groups.stop()  # BEFORE the doors close: requests that wait are answered
         await self.verifier.stop()
         await self.listeners.stop()

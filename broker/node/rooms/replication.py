@@ -11,12 +11,13 @@ from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.load.busy_time import BusyTimes
-from broker.network.request_channel import Request
+from broker.network.broker_calls import CallBroker
 from broker.node.configuration.told_parts import tell_parts
 from broker.node.environment import Environment
 from broker.node.rooms.disk_work import DiskWork
 from broker.node.rooms.groups import GroupParts, make_groups
 from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.transactions import TransactionParts, make_transactions
 from broker.node.rooms.verification import make_verifier
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
@@ -30,8 +31,8 @@ from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.replica_statistics import Traffic
+from broker.transactions.coordinator.transaction_coordinator import RequestProducerId
 from broker.transactions.verification.verifier import Verifier
-from penstock.errors import UnsupportedVersionError
 from penstock.types import TopicPartition
 from storage.log_dirs.log_manager import LogManager
 
@@ -49,6 +50,7 @@ class Replication:
     log_dir_moves: LogDirMoves
     publisher: MetadataPublisher
     groups: GroupParts
+    transactions: TransactionParts
     verifier: Verifier
 
 
@@ -61,9 +63,12 @@ def make_replication(
     busy: BusyTimes,
     known: KnownReplicas,
     disks: DiskWork,
+    request_id: RequestProducerId,
+    call_broker: CallBroker,
     on_fatal: Callable[[BaseException], None],
 ) -> Replication:
-    """`known` are the tables of replicas, which the parts here share."""
+    """`known` are the tables of replicas, which the parts here share. `request_id` gives producer ids; `call_broker`
+    reaches this broker, too."""
     clock, random, threads = environment.clock, environment.random, environment.threads
     call, broker_id, lag_ms = quorum.channel.call, config.node_id, config.replica_lag_time_max_ms
     durability = Durability(disks.group_commit, disks.log_starts)
@@ -95,10 +100,13 @@ def make_replication(
         move_table.give_up(partition)
 
     traffic = Traffic()
-    verifier = make_verifier(config, environment, quorum, _no_coordinator, on_fatal)
+    verifier = make_verifier(environment, quorum, call_broker, on_fatal)
     led = durability, traffic, known.hosted, broker_epoch, verifier
     groups = make_groups(config, environment, quorum, *led, on_fatal)
-    told = on_log_gone, on_fatal, (groups.coordinator,)
+    transactions = make_transactions(
+        config, environment, quorum, durability, traffic, broker_epoch, request_id, call_broker, on_fatal
+    )
+    told = on_log_gone, on_fatal, (groups.coordinator, transactions.coordinator)
     ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
     replicas = replica_parts(known, log_manager, clock, threads, ports)
     throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
@@ -109,9 +117,6 @@ def make_replication(
     quorum.loader.subscribe(publisher.publish)
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
     quorum.loader.subscribe(groups.coordinator.published)
-    serving = replicas, moves, publisher, groups, verifier
+    quorum.loader.subscribe(transactions.published)
+    serving = replicas, moves, publisher, groups, transactions, verifier
     return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)
-
-
-def _no_coordinator(request: Request) -> None:
-    raise UnsupportedVersionError(f"{request.api} is not an API of this broker")

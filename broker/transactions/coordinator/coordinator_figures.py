@@ -1,0 +1,122 @@
+"""The figures of this broker's coordinator of transactions, with the metrics that show them. May be read in any thread.
+
+Not here: the verification of partitions (verification/), and requests that wait, which the request channel counts.
+"""
+
+from __future__ import annotations
+
+from broker.coordination.loading import LoadFigures
+from broker.coordination.shard_ports import ShardState
+from broker.transactions.coordinator.marker_sender import MarkerSender
+from broker.transactions.coordinator.transaction_coordinator import TransactionCoordinator
+from broker.transactions.transaction_figures import TransactionCounters
+from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_shard import TransactionShard
+from penstock.metric_fields import counter, gauge, in_seconds, measured
+
+_PARTITIONS = "penstock_transaction_coordinator_partitions"
+_PARTITIONS_HELP = (
+    "Partitions of __transaction_state that this broker leads: those that serve, load, or cannot be read."
+)
+_STATES = "penstock_transactions"
+_STATES_HELP = (
+    "Transactional ids that are coordinated here: with an open transaction, with one that is decided and lacks markers,"
+    " or with none."
+)
+_ENDED = "penstock_transactions_ended"
+_ENDED_HELP = "Transactions that were decided here. Aborted ones count those that timed out or were fenced, too."
+
+
+@measured
+class TransactionCoordinatorStatistics:
+    """See the module."""
+
+    active: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="active")
+    loading: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="loading")
+    failed: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="failed")
+    ongoing: int = gauge(_STATES, _STATES_HELP, state="ongoing")
+    prepared: int = gauge(_STATES, _STATES_HELP, state="prepared")
+    idle: int = gauge(_STATES, _STATES_HELP, state="idle")
+    memory_bytes: int = gauge(
+        "penstock_transaction_coordinator_memory_bytes", "Memory that the state of transactions takes here, about."
+    )
+    memory_max_bytes: int = gauge(
+        "penstock_transaction_coordinator_memory_max_bytes", "Memory above which no transactional id is added."
+    )
+    begun: int = counter("penstock_transactions_begun", "Transactions that were begun here.")
+    committed: int = counter(_ENDED, _ENDED_HELP, outcome="committed")
+    aborted: int = counter(_ENDED, _ENDED_HELP, outcome="aborted")
+    timed_out: int = counter(
+        "penstock_transactions_timed_out", "Transactions that were aborted because their time was up."
+    )
+    fenced: int = counter(
+        "penstock_transactions_fenced", "Transactions that were aborted because a newer producer began."
+    )
+    expired_ids: int = counter("penstock_transactional_ids_expired", "Transactional ids that were forgotten.")
+    markers_waiting: int = gauge(
+        "penstock_transaction_markers_waiting", "Partitions that lack the marker of a decided transaction."
+    )
+    markers_failing: int = gauge(
+        "penstock_transaction_markers_failing",
+        "Partitions whose leaders have not written a marker in several tries. Their readers of committed records stand"
+        " still.",
+    )
+    oldest_marker_ms: int = gauge(
+        "penstock_transaction_markers_oldest_seconds",
+        "Time since the decision of the oldest transaction that still lacks markers.",
+        in_seconds,
+    )
+    markers_written: int = counter("penstock_transaction_markers_written", "Markers that leaders have written.")
+    marker_failures: int = counter(
+        "penstock_transaction_marker_failures", "Tries to have a marker written that failed; each is tried again."
+    )
+    loads: int = counter("penstock_transaction_loads", "Partitions of __transaction_state that were loaded.")
+    loaded_records: int = counter("penstock_transaction_loaded_records", "Records that these loads have read.")
+    load_ms: int = gauge("penstock_transaction_load_seconds", "Time that the last load took.", in_seconds)
+    load_ms_max: int = gauge("penstock_transaction_load_max_seconds", "Time that the longest load took.", in_seconds)
+
+
+class TransactionFigures:
+    """The parts that the figures are read from."""
+
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        sender: MarkerSender,
+        memory: TransactionMemory,
+        counters: TransactionCounters,
+        loads: LoadFigures,
+    ) -> None:
+        self._coordinator, self._sender, self._memory = coordinator, sender, memory
+        self._counters, self._loads = counters, loads
+
+    def statistics(self) -> TransactionCoordinatorStatistics:
+        led, loads, counters, sender = tuple(self._coordinator.shards), self._loads, self._counters, self._sender
+        states = [shard.state for shard in led]
+        cores = [shard.core.statistics() for shard in led if isinstance(shard.core, TransactionShard)]
+        ongoing, prepared = sum(core.ongoing for core in cores), sum(core.prepared for core in cores)
+        return TransactionCoordinatorStatistics(
+            active=states.count(ShardState.ACTIVE),
+            loading=states.count(ShardState.LOADING),
+            failed=states.count(ShardState.FAILED),
+            ongoing=ongoing,
+            prepared=prepared,
+            idle=max(0, sum(core.transactional_ids for core in cores) - ongoing - prepared),
+            memory_bytes=self._memory.used,
+            memory_max_bytes=self._memory.bytes_max,
+            begun=counters.begun,
+            committed=counters.committed,
+            aborted=counters.aborted,
+            timed_out=counters.timed_out,
+            fenced=counters.fenced,
+            expired_ids=counters.expired,
+            markers_waiting=sender.open_partitions,
+            markers_failing=sender.failing,
+            oldest_marker_ms=sender.oldest_ms,
+            markers_written=sender.written,
+            marker_failures=sender.failures,
+            loads=loads.loads,
+            loaded_records=loads.records,
+            load_ms=loads.last_ms,
+            load_ms_max=loads.longest_ms,
+        )
