@@ -13,6 +13,8 @@ from typing import Protocol
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
+from broker.groups.coordinator.group_statistics import GroupFigures
+from broker.groups.lag.lag_watch import LagWatch
 from broker.jobs.stable_offsets import StableOffsets
 from broker.load.busy_time import BusyTimes
 from broker.network.broker_calls import BrokerCalls
@@ -31,6 +33,7 @@ from broker.node.standing.broker_registration import as_refusal, hosted_replicas
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.replication.hosting.replica_parts import known_replicas
+from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from penstock.tasks import watch
 from storage.disk.stop_wait import StopWait
 from storage.log_dirs.log_manager import LogManager
@@ -73,11 +76,10 @@ class BrokerParts:
         self.group_commit, self.log_starts = disks.group_commit, disks.log_starts
         self.scheduler, self.cleaner = disks.scheduler, disks.cleaner
 
-        self.producer_ids = ProducerIdManager(
-            config.node_id, lambda: known.lost.broker_epoch, quorum.channel.call, clock, on_fatal, random
-        )
-        own = self._handle_own, FailedRequests(on_fatal).fail, clock.now_ns
-        call_broker = BrokerCalls(config.node_id, quorum.peers.call_broker, *own)
+        by = quorum.channel.call, clock, on_fatal, random
+        self.producer_ids = ProducerIdManager(config.node_id, lambda: known.lost.broker_epoch, *by)
+        handled = self._handle_own, FailedRequests(on_fatal).fail, clock.now_ns
+        call_broker = BrokerCalls(config.node_id, quorum.peers.call_broker, *handled)
         over = quorum, log_manager, dynamic, busy, known, disks, self.producer_ids.request, call_broker
         replication = make_replication(config, environment, *over, on_fatal)
         self.alter_partition, self.directories = replication.alter_partition, replication.directories
@@ -86,8 +88,6 @@ class BrokerParts:
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
         self.groups, self.verifier = replication.groups, replication.verifier
         self.transactions = replication.transactions
-        self.transaction_figures = self.transactions.figures
-        self.group_figures, self.group_lag = self.groups.figures, self.groups.lag
         self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
         self.stable_offsets = StableOffsets(self.replicas.hosted.all, environment.clock)
         self.stable_offsets.schedule(disks.scheduler)
@@ -136,6 +136,18 @@ class BrokerParts:
         await self.listeners.start()
         self.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._on_fatal(as_refusal(error, self.log_manager)))
+
+    @property
+    def group_figures(self) -> GroupFigures:
+        return self.groups.figures
+
+    @property
+    def group_lag(self) -> LagWatch:
+        return self.groups.lag
+
+    @property
+    def transaction_figures(self) -> TransactionFigures:
+        return self.transactions.figures
 
     def _handle_own(self, request: Request) -> None:
         """A request of this broker to itself."""
