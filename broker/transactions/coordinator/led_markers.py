@@ -20,7 +20,7 @@ from penstock.errors import ApiError
 
 Submit = Callable[[Callable[[Any], None], Any], None]
 """Gives the shard of the lead a request; the first argument takes its answer."""
-_Key = tuple[str, int, int]
+_Key = tuple[str, int, int, int]
 
 
 class LedMarkers:
@@ -91,4 +91,4 @@ class LedMarkers:
 
 
 def _key(end: TransactionEnd) -> _Key:
-    return end.transactional_id, end.producer_id, end.producer_epoch
+    return end.transactional_id, end.producer_id, end.producer_epoch, end.decided_ms
