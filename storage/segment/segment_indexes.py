@@ -108,7 +108,12 @@ class SegmentIndexes:
         self._offsets.truncate_to_position(position)
         self._times.truncate_to_relative_offset(offset - self.base_offset)
         self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
-        last_time = self._times.last()
+        last, last_time = self._offsets.last(), self._times.last()
+        if (last is not None and not self._is_true(last, file)) or (
+            last_time is not None and not self._is_true_time(last_time, file)
+        ):  # files of before an earlier cut: only the last entry of a file is looked at when it is loaded
+            self.rebuild(file, "the last entry below a cut does not fit its batch")
+            return
         if last_time is not None:
             self._max_timestamp_ms = last_time.timestamp_ms
             self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
