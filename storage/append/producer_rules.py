@@ -19,18 +19,22 @@ Not here: whether a transactional batch may come in at all (the broker asks the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.errors import (
     InvalidProducerEpochError,
+    InvalidRecordError,
     InvalidTxnStateError,
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
     UnknownProducerIdError,
 )
 from penstock.record.batch import BatchHeader
-from penstock.record.markers import Marker
+from penstock.record.markers import Marker, read_marker
 from penstock.types import NO_OFFSET
-from storage.append.producer_state import ProducerEntry
+from storage.append.producer_state import KnownProducers, ProducerEntry
 from storage.append.transaction_state import NO_TRANSACTION, ProducerTransaction
+from storage.disk.file_system import Bytes
 
 BUMPING_VERSION = 2
 """The transaction version from which every marker bumps the producer's epoch."""
@@ -86,6 +90,25 @@ def must_fit_unnumbered(producer_id: int, epoch: int, known: ProducerEntry | Non
     if epoch < known.epoch:
         raise _epoch_is_over(producer_id, epoch, known.epoch)
     _must_be_of_open(producer_id, epoch, known, known.transaction or NO_TRANSACTION)
+
+
+def must_fit_coordinators(
+    records: Bytes, batches: Sequence[tuple[int, BatchHeader]], known_producers: KnownProducers
+) -> None:
+    """Raises unless a coordinator's transactional batches and markers fit what was known before them."""
+    ended: set[int] = set()
+    for position, header in batches:
+        if header.producer_id < 0 or header.producer_id in ended:
+            continue
+        known = known_producers.get(header.producer_id)
+        if not header.is_control:
+            must_fit_unnumbered(header.producer_id, header.producer_epoch, known)
+            continue
+        marker = read_marker(records, position)
+        if marker is None:
+            raise InvalidRecordError(f"the control batch at byte {position} has a producer id, and is no marker")
+        must_fit_marker(marker, known, BUMPING_VERSION - 1)
+        ended.add(header.producer_id)
 
 
 def must_fit_marker(marker: Marker, known: ProducerEntry | None, transaction_version: int) -> int | None:

@@ -4,6 +4,7 @@
       00000000000000000000.log         record batches, named by the first offset the file may hold
       00000000000000000000.index       offset -> position        (disposable)
       00000000000000000000.timeindex   timestamp -> offset       (disposable)
+      00000000000000000000.txnindex    aborted transactions      (disposable)
       00000000000000000000.snapshot    the producers of the records below the offset
       leader-epoch-checkpoint          epoch -> start offset
       partition.metadata               the topic id
@@ -28,6 +29,9 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
+SEGMENT_SUFFIXES = LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+"""The files of one segment, the .log first."""
+INDEX_SUFFIXES = SEGMENT_SUFFIXES[1:]
 SNAPSHOT_SUFFIX = ".snapshot"
 METADATA_SNAPSHOT_SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
@@ -59,7 +63,7 @@ _PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9
 _SET_ASIDE = re.compile(r"^(?P<partition>.+-[0-9]+)\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
 """Kafka's unique part has 32 characters, ours 22."""
 _OF_A_MOVE = re.compile(r"^(?P<partition>.+-[0-9]+)\.(?P<unique>[A-Za-z0-9_-]{22,36})(?P<suffix>-future|-moved)$")
-_SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
+_SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex|\.txnindex)$")
 _SNAPSHOT = re.compile(r"^(?P<offset>[0-9]{20})\.snapshot$")
 _METADATA_SNAPSHOT = re.compile(r"^(?P<end>[0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint$")
 

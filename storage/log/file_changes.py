@@ -28,10 +28,9 @@ from storage.disk.atomic_file import write_atomically
 from storage.disk.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
+    INDEX_SUFFIXES,
+    SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
-    TIME_INDEX_SUFFIX,
 )
 from storage.disk.file_system import FileSystem
 from storage.segment.batch_scan import LogFile, scan_headers
@@ -63,7 +62,7 @@ class FileChanges:
 
     def _remove(self, stem: str) -> None:
         self._fs.fsync_dir(self._directory)  # the next segment's name must be durable before this one goes
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in SEGMENT_SUFFIXES:
             self._set_aside(stem + suffix)
         self._fs.fsync_dir(self._directory)
 
@@ -104,11 +103,11 @@ class FileChanges:
         return lambda: self._fs.rename(source, target), lambda: self._fs.fsync_dir(self._directory)
 
     def _remove_replaced(self, stem: str, others: Sequence[str]) -> None:
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in INDEX_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.unlink(stem + suffix)
         for other in others:
-            for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            for suffix in SEGMENT_SUFFIXES:
                 self._set_aside(other + suffix)
         self._fs.fsync_dir(self._directory)
 

@@ -333,7 +333,7 @@ class Log:
         self._health.must_be_writable()
         with self._health.refusing("open a cleaned segment"):
             new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
-        self.producers.aborted.replace(cleaned.base_offset, cleaned.next_offset, cleaned.aborted)
+        self.producers.cleaning(cleaned, self._changes)
         self._counters.replaced_segments += len(replaced)
         self._flushing.segments_left()
         self._changes.replace(new, replaced)

@@ -42,6 +42,11 @@ class LogTransactions:
             return None
         return known.transaction.first_offset
 
+    def epoch_of(self, producer_id: int) -> int:
+        """The epoch of the producer here; -1 if it is not known."""
+        known = self._producers.known_now().get(producer_id)
+        return NO_EPOCH if known is None else known.epoch
+
     def is_open(self, producer_id: int, producer_epoch: int) -> bool:
         """True if the producer has an open transaction of this epoch."""
         known = self._producers.known_now().get(producer_id)

@@ -66,7 +66,7 @@ class PreparedCut:
         """Blocks, in any thread; ends early when it is not wanted any more. CorruptFileError; OSError of the disk."""
         try:
             snapshot = self._newest_snapshot()
-            known = KnownProducers(snapshot.producers if snapshot is not None else None)
+            known = KnownProducers(snapshot.producers, snapshot.ended) if snapshot is not None else KnownProducers()
             begin = snapshot.offset if snapshot is not None else self._first
             with contextlib.suppress(FileNotFoundError):  # the cleaner or retention took one
                 _, end = replay_batches(known, self._segments, begin, self._replay, self._offset, is_wanted)

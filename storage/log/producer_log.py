@@ -33,22 +33,22 @@ from penstock.errors import (
     UnknownProducerIdError,
 )
 from penstock.record.batch import TRANSACTIONAL_BIT, BatchHeader, read_header, verify_crc
-from penstock.record.markers import read_marker
 from penstock.types import NO_TIMESTAMP
 from storage.append.append_origin import COORDINATOR, AppendOrigin
 from storage.append.placing import Placed
-from storage.append.producer_rules import must_fit, must_fit_marker, must_fit_unnumbered
+from storage.append.producer_rules import must_fit, must_fit_coordinators, must_fit_unnumbered
 from storage.append.producer_state import KnownProducers, ProducerEntry
 from storage.disk.file_system import Bytes, FileSystem
 from storage.log.file_changes import FileChanges
 from storage.log.log_health import LogHealth
-from storage.log.log_types import AppendInfo
+from storage.log.log_types import AppendInfo, CleanedSegment
 from storage.log.producer_cut import PreparedCut
 from storage.log.producer_ids import ProducerIds
 from storage.log.producer_snapshots import ProducerSnapshots
 from storage.log.segment_list import SegmentList
 from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, load_producers, take_unnumbered
 from storage.recovery.producer_snapshot import ProducerSnapshot
+from storage.recovery.transaction_files import TransactionFiles
 from storage.segment.epoch_cache import EpochCache
 
 
@@ -58,6 +58,7 @@ class ProducerLog:
     __slots__ = (
         "_counted",
         "_epochs",
+        "_files",
         "_fs",
         "_health",
         "_ids",
@@ -89,7 +90,10 @@ class ProducerLog:
         self._prepared: PreparedCut | None = None
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
-        self.snapshots = ProducerSnapshots(fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out)
+        self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
+        self.snapshots = ProducerSnapshots(
+            fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out, self._files
+        )
         newest = loaded.snapshots[-1] if loaded.snapshots else -1
         self._is_saved = newest == segments.active.next_offset
         """True if the newest snapshot has all that is known."""
@@ -131,7 +135,7 @@ class ProducerLog:
         """The answer to checked batches if they are a duplicate; None if they are to be written. Raises if they do not
         fit."""
         if origin is COORDINATOR:
-            self._check_coordinators(records, batches)
+            must_fit_coordinators(records, batches, self._known)
         return self.answer(batches[0][1]) if batches[0][1].is_numbered else None
 
     def must_take_unnumbered(self, producer_id: int, epoch: int) -> None:
@@ -185,22 +189,6 @@ class ProducerLog:
                 return self.answer(header) if is_whole else None
         return None
 
-    def _check_coordinators(self, records: Bytes, batches: Sequence[tuple[int, BatchHeader]]) -> None:
-        """Raises unless a coordinator's transactional batches and markers fit what was known before them."""
-        ended: set[int] = set()
-        for position, header in batches:
-            if header.producer_id < 0 or header.producer_id in ended:
-                continue
-            known = self._known.get(header.producer_id)
-            if not header.is_control:
-                must_fit_unnumbered(header.producer_id, header.producer_epoch, known)
-                continue
-            marker = read_marker(records, position)
-            if marker is None:
-                raise InvalidRecordError(f"the control batch at byte {position} has a producer id, and is no marker")
-            must_fit_marker(marker, known, 1)
-            ended.add(header.producer_id)
-
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def begin_append(self) -> None:
@@ -252,13 +240,15 @@ class ProducerLog:
         """This log has the same batches as another one, in another log dir, which knows these producers: also when they
         wrote, and those whose batches are deleted."""
         if self._ids is not None:
-            self._known, self.is_stale, self.is_changed, self._is_saved = KnownProducers(producers), False, True, False
+            known = KnownProducers(producers, self._known.undecided.saved_ended())
+            self._known, self.is_stale, self.is_changed, self._is_saved = known, False, True, False
             self._settle()
 
     def take_back(self, log_end_offset: int) -> None:
         """The append failed."""
         self._known.take_back()
-        self.aborted.cut(log_end_offset)
+        if self.aborted.cut(log_end_offset):
+            self._files.changed()
         self.snapshots.forget_above(log_end_offset)
         self._recount()
 
@@ -266,12 +256,13 @@ class ProducerLog:
         """Notes a snapshot of all that is known, at the log end."""
         if self._ids is not None and not self.is_stale:
             leader_epoch = epochs.epoch_for_offset(self._epochs.entries, offset - 1)
-            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy())
-            self.snapshots.note(snapshot, must_be_written=must_be_written)
+            ended = self._known.undecided.saved_ended()
+            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy(), ended)
+            self.snapshots.note(snapshot, self._segments, must_be_written=must_be_written)
 
     def closing(self, flushed_offset: int, changes: FileChanges) -> None:
         """A clean stop: the flush that follows must write a snapshot, unless there is nothing to tell."""
-        if (self._known or self.snapshots.offsets) and not self._is_saved:
+        if (self._known or self.snapshots.offsets or self.aborted) and not self._is_saved:
             self.note_snapshot(self._segments.active.next_offset, must_be_written=True)
             self.left(flushed_offset, changes)
 
@@ -300,7 +291,7 @@ class ProducerLog:
         """The log was cut. Cut batches are forgotten at once. The producers of the rest were found out before, or
         `reload` finds them."""
         prepared, self._prepared = self._prepared, None
-        self.aborted.cut(0 if all_of_it else log_end_offset)
+        self._files.cut(self._fs, 0 if all_of_it else log_end_offset, self._segments.active.base_offset)
         if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
             self._known, self.is_changed = KnownProducers() if left is None else left, True
@@ -313,7 +304,9 @@ class ProducerLog:
         if replay is not None:
             offsets, segments, entries = self.snapshots.offsets, tuple(self._segments), self._epochs.entries
             with self._health.refusing("read the producers"):
-                loaded = load_producers(self._fs, self._health.path, offsets, segments, entries, replay)
+                loaded = load_producers(
+                    self._fs, self._health.path, offsets, segments, entries, replay, with_aborted=False
+                )
             if loaded.snapshots != offsets:
                 self.snapshots.removed(set(offsets).difference(loaded.snapshots))
             self._known, self.is_stale, self.is_changed = loaded.known, False, True
@@ -333,11 +326,21 @@ class ProducerLog:
     def left(self, flushed_offset: int, changes: FileChanges) -> None:
         """Segments were removed or replaced. Snapshots that are not needed any more go AFTER these changes: until then
         a crash brings the old segments back."""
-        self.aborted.forget_below(self._segments.oldest.base_offset)
+        self._files.forget_below(self._segments.oldest.base_offset)
+        if self.aborted and not self._files.is_known:
+            self.note_snapshot(self._segments.active.next_offset)  # else the next start reads the log for them
         if self._ids is not None and self.snapshots.offsets:
             bases = frozenset(segment.base_offset for segment in self._segments)
             first_offset = self._segments.oldest.base_offset
             changes.then(partial(self.snapshots.remove_unneeded, bases, first_offset, flushed_offset))
+
+    def cleaning(self, cleaned: CleanedSegment, changes: FileChanges) -> None:
+        """A cleaned segment is about to replace others."""
+        if self._ids is not None:
+            changes.then(partial(self.snapshots.remove_open, cleaned.next_offset))
+        if self.aborted.count(cleaned.base_offset, cleaned.next_offset):
+            self.aborted.replace(cleaned.base_offset, cleaned.next_offset, cleaned.aborted)
+            self._files.changed()
 
     # -- silence, and the end ------------------------------------------------------------------------------------------
 

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import bisect
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from penstock.errors import CorruptFileError
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import FileSystem
 from storage.disk.small_file_writes import SmallFileWrites
 from storage.recovery.producer_recovery import remove_snapshots
-from storage.recovery.producer_snapshot import ProducerSnapshot, snapshot_content, snapshot_path
+from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_content, snapshot_path
+from storage.recovery.transaction_files import IndexFile, TransactionFiles
+from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
 
@@ -37,12 +40,14 @@ class NotedSnapshot(NamedTuple):
     snapshot: ProducerSnapshot
     generation: int
     must_be_written: bool = False
+    files: tuple[IndexFile, ...] = ()
+    """Indexes of aborted transactions that it names, and that are not on the disk: written BEFORE it."""
 
 
 class ProducerSnapshots:
     """The producer snapshots of one log. Noted on the loop, written and removed in any thread."""
 
-    __slots__ = ("_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "directory")
+    __slots__ = ("_files", "_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "directory")
 
     def __init__(
         self,
@@ -51,8 +56,10 @@ class ProducerSnapshots:
         names: SmallFileWrites,
         offsets: Sequence[int],
         left_out: Callable[[], None],
+        files: TransactionFiles,
     ) -> None:
         """`offsets`: of the files that are there, ascending; `left_out` counts a snapshot that was not written."""
+        self._files = files
         self._fs, self.directory, self._names, self._left_out = fs, directory, names, left_out
         self._offsets = list(offsets)
         self._noted: dict[int, NotedSnapshot] = {}
@@ -63,10 +70,14 @@ class ProducerSnapshots:
         """The offsets of the files that are there, ascending."""
         return tuple(self._offsets)
 
-    def note(self, snapshot: ProducerSnapshot, *, must_be_written: bool = False) -> None:
-        """The next flush writes it."""
+    def note(
+        self, snapshot: ProducerSnapshot, segments: Iterable[Segment] = (), *, must_be_written: bool = False
+    ) -> None:
+        """The next flush writes it. `segments` are those of the log, for its aborted transactions."""
+        indexes, files = self._files.needed(segments, snapshot.offset)
         self._noted.pop(snapshot.offset, None)
-        self._noted[snapshot.offset] = NotedSnapshot(snapshot, self._generation, must_be_written)
+        snapshot = snapshot._replace(indexes=indexes)
+        self._noted[snapshot.offset] = NotedSnapshot(snapshot, self._generation, must_be_written, files)
         while len(self._noted) > NOTED_MAX:
             self._noted.pop(min(self._noted), None)
 
@@ -92,6 +103,11 @@ class ProducerSnapshots:
                 content = snapshot_content(one.snapshot)
                 with self._names.one:
                     if one.generation == self._generation:
+                        for file in one.files:
+                            write_atomically(
+                                self._fs, file.path, file.content, sync_directory=False, step=self._names.step
+                            )
+                            self._files.written(file.of)
                         path = snapshot_path(self.directory, offset)
                         write_atomically(self._fs, path, content, sync_directory=False, step=self._names.step)
                         if offset not in self._offsets:
@@ -119,6 +135,27 @@ class ProducerSnapshots:
         with self._names.one:
             self._offsets[:] = [found for found in self._offsets if found not in offsets]
 
+    def remove_open(self, below: int) -> None:
+        """The segments below the offset are about to be cleaned. Snapshots in them that have an open transaction go,
+        durably: the cleaner may take the marker out that ended it, and it would be open for ever. Blocks, in any
+        thread."""
+        with self._names.one:
+            for offset, noted in tuple(self._noted.items()):
+                if offset < below and _has_open(noted.snapshot):
+                    self._noted.pop(offset, None)
+            gone = [found for found in self._offsets if found < below and self._is_open_at(found)]
+            with self._names.step() as may_be_named:
+                if may_be_named and gone:
+                    remove_snapshots(self._fs, self.directory, gone)
+                    self._offsets[:] = [found for found in self._offsets if found not in gone]
+
+    def _is_open_at(self, offset: int) -> bool:
+        try:
+            snapshot = read_snapshot(self._fs, self.directory, offset)
+        except CorruptFileError:
+            return True  # nobody would use it
+        return snapshot is not None and _has_open(snapshot)
+
     def remove_unneeded(self, bases: Collection[int], first_offset: int, flushed_offset: int) -> None:
         """Keeps the newest one that a start can surely begin from, those behind it, and those at the beginning of a
         segment for a truncation. Blocks, in any thread."""
@@ -138,3 +175,7 @@ class ProducerSnapshots:
 
     def __repr__(self) -> str:
         return f"ProducerSnapshots({self.directory}, {self._offsets}, {len(self._noted)} to be written)"
+
+
+def _has_open(snapshot: ProducerSnapshot) -> bool:
+    return any(known.has_open_transaction for known in snapshot.producers.values())

@@ -32,9 +32,10 @@ from storage.append.producer_state import KnownProducers
 from storage.disk.file_names import parse_snapshot_file
 from storage.disk.file_system import FileSystem
 from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
+from storage.recovery.transaction_recovery import TransactionIndexes, read_indexes
 from storage.segment.batch_scan import scan_headers
 from storage.segment.segment import Segment
-from storage.segment.transaction_index import AbortedRange, AbortedTransactions
+from storage.segment.transaction_index import AbortedRange, AbortedTransactions, IndexedSegment
 
 _log = logging.getLogger(__name__)
 _NO_LIMIT = 2**63
@@ -101,6 +102,8 @@ class LoadedProducers(NamedTuple):
     """The offsets of the files that are there, ascending; only the newest was looked into."""
     batches_read: int = 0
     """How many headers it took."""
+    indexes: tuple[IndexedSegment, ...] = ()
+    """The `.txnindex` files that are as the snapshot says."""
 
 
 def found_snapshots(entries: Mapping[str, bool]) -> tuple[int, ...]:
@@ -116,16 +119,46 @@ def load_producers(
     segments: Sequence[Segment],
     entries: Sequence[EpochEntry],
     replay: ProducerReplay,
+    *,
+    with_aborted: bool = True,
 ) -> LoadedProducers:
-    """From the snapshots at these offsets and the segments, whose ends are known."""
+    """From the snapshots at these offsets and the segments, whose ends are known. The aborted transactions only on
+    demand."""
     first, end = segments[0].base_offset, segments[-1].next_offset
     snapshot = newest_good(fs, directory, offsets, first, end, entries)
     left = [offset for offset in offsets if offset < first or (snapshot is not None and offset <= snapshot.offset)]
     remove_snapshots(fs, directory, offsets[len(left) :])
-    known, aborted = KnownProducers(snapshot.producers if snapshot is not None else None), AbortedTransactions()
+    files = TransactionIndexes((), AbortedTransactions(), None)
+    if snapshot is not None and with_aborted:
+        files = read_indexes(fs, segments, snapshot.indexes)
+        if files.bad_from is not None:
+            _log.warning("%s: reading the aborted transactions from %d on from the log", directory, files.bad_from)
+            below = [offset for offset in left if offset <= files.bad_from]
+            before = newest_good(fs, directory, below, first, end, entries)
+            _read_aborted(files.aborted, files.bad_from, before, snapshot.offset, segments, replay)
+    known = _known_at(snapshot)
     begin = snapshot.offset if snapshot is not None else first
-    count, _ = replay_batches(known, segments, begin, replay, aborted=aborted)
-    return LoadedProducers(known, aborted, tuple(left), count)
+    count, _ = replay_batches(known, segments, begin, replay, aborted=files.aborted)
+    return LoadedProducers(known, files.aborted, tuple(left), count, files.good)
+
+
+def _known_at(snapshot: ProducerSnapshot | None) -> KnownProducers:
+    return KnownProducers() if snapshot is None else KnownProducers(snapshot.producers, snapshot.ended)
+
+
+def _read_aborted(
+    aborted: AbortedTransactions,
+    bad_from: int,
+    before: ProducerSnapshot | None,
+    below: int,
+    segments: Sequence[Segment],
+    replay: ProducerReplay,
+) -> None:
+    """Add what the log tells of the markers from `bad_from` on, up to `below`."""
+    found = AbortedTransactions()
+    begin = before.offset if before is not None else segments[0].base_offset
+    replay_batches(_known_at(before), segments, begin, replay, below, aborted=found)
+    aborted.take_all(entry for entry in found.entries() if entry.aborted.last_offset >= bad_from)
 
 
 def newest_good(

@@ -126,7 +126,7 @@ class _Recovery:
     ) -> None:
         self._options = options
         self._needs_no_replay = False
-        """The log was stopped in order, and no producer has a batch at its end."""
+        """The log was stopped in order, was never rolled, and no producer has a batch at its end."""
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
         self._segments = segments
         self._cut_bytes = 0
@@ -168,7 +168,7 @@ class _Recovery:
         if end.offset != self._bound:
             return False
         newest.adopt(newest.size_bytes, end.offset)
-        self._needs_no_replay = not has_producers
+        self._needs_no_replay = not has_producers and len(self._segments) == 1
         return True
 
     def _check_from_recovery_point(self) -> None:

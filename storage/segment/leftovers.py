@@ -5,7 +5,7 @@
     *.cleaned                  an unfinished compaction                   removed
     N.log.swap                 a finished compaction                      completed: it takes the place of N.log
     N.index.swap, .timeindex   an index of one (Kafka writes them)        removed; the index is made anew
-    N.index, N.timeindex       without N.log and N.log.swap               removed
+    N.index and the like       without N.log and N.log.swap               removed
 
 All other names are not touched, and no directory is. `segment_files.py` does it at a start, and
 `storage/tools/verify/verify_files.py` tells what it would do.

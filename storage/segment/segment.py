@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.record.batch import BatchHeader
-from storage.disk.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
+from storage.disk.file_names import INDEX_SUFFIXES, LOG_SUFFIX, SEGMENT_SUFFIXES, file_stem
 from storage.disk.file_system import Bytes, FileSystem, Found
 from storage.segment.batch_scan import LogFile, NotCachedError, read_header_at, scan_headers
 from storage.segment.open_files import OpenFiles
@@ -349,7 +349,7 @@ class Segment:
         self.truncate_to(Place(0, self.base_offset))
         self._fs.fdatasync(self.fd())
         self.close()
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in INDEX_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.unlink(self.stem + suffix)
         if empty.log_path != self.log_path:
@@ -362,7 +362,7 @@ class Segment:
         After an error it may be called again.
         """
         self.close()
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.unlink(self.stem + suffix)
 

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_names import (
-    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     SWAP_SUFFIX,
-    TIME_INDEX_SUFFIX,
     file_stem,
     parse_segment_file,
 )
@@ -56,7 +55,7 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
         found = parse_segment_file(other)
         if found is not None and base_offset < found[0] < next_offset:
             fs.unlink(f"{directory}/{other}")
-    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+    for suffix in INDEX_SUFFIXES:
         index = f"{directory}/{file_stem(base_offset)}{suffix}"
         if fs.exists(index):
             fs.unlink(index)

@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 ENTRY = Struct(">hqqqq")
 ENTRY_BYTES = ENTRY.size
 VERSION = 0
@@ -37,6 +39,24 @@ class AbortedRange(NamedTuple):
     first_offset: int
     last_offset: int
     """The offset of its marker."""
+
+
+class IndexedSegment(NamedTuple):
+    """The entries of one segment, or the first of them."""
+
+    base_offset: int
+    entries: int
+    crc: int
+    """CRC-32C of their bytes."""
+
+    @classmethod
+    def of(cls, base_offset: int, content: bytes) -> IndexedSegment:
+        return cls(base_offset, len(content) // ENTRY_BYTES, crc32c(content))
+
+    def of_file(self, content: bytes) -> bytes | None:
+        """Its entries in the file's bytes, which may have more behind them; None if the file does not fit."""
+        head = content[: self.entries * ENTRY_BYTES]
+        return head if self == IndexedSegment.of(self.base_offset, head) else None
 
 
 class AbortedTransactions:
@@ -68,13 +88,13 @@ class AbortedTransactions:
     def _at(self, at: int) -> AbortedRange:
         return AbortedRange(self._producers[at], self._firsts[at], self._lasts[at])
 
-    def cut(self, offset: int) -> None:
-        """Forget those whose markers are at or above the offset."""
-        self._keep(slice(0, bisect_left(self._lasts, offset)))
+    def cut(self, offset: int) -> bool:
+        """Forget those whose markers are at or above the offset; True if there were some."""
+        return self._keep(slice(0, bisect_left(self._lasts, offset)))
 
-    def forget_below(self, offset: int) -> None:
-        """Forget those whose markers are below the offset."""
-        self._keep(slice(bisect_left(self._lasts, offset), None))
+    def forget_below(self, offset: int) -> bool:
+        """Forget those whose markers are below the offset; True if there were some."""
+        return self._keep(slice(bisect_left(self._lasts, offset), None))
 
     def replace(self, base_offset: int, next_offset: int, left: Iterable[AbortedRange]) -> None:
         """Only these are left of the markers in `base_offset <= offset < next_offset`."""
@@ -84,10 +104,16 @@ class AbortedTransactions:
             for column in (self._producers, self._firsts, self._lasts, self._stables):
                 del column[at]
 
-    def _keep(self, rows: slice) -> None:
-        if len(self._lasts[rows]) < len(self._lasts):
-            self._producers, self._firsts = self._producers[rows], self._firsts[rows]
-            self._lasts, self._stables = self._lasts[rows], self._stables[rows]
+    def _keep(self, rows: slice) -> bool:
+        if len(range(len(self))[rows]) == len(self):
+            return False
+        self._producers, self._firsts = self._producers[rows], self._firsts[rows]
+        self._lasts, self._stables = self._lasts[rows], self._stables[rows]
+        return True
+
+    def count(self, base_offset: int, next_offset: int) -> int:
+        """How many have their markers in `base_offset <= offset < next_offset`."""
+        return bisect_left(self._lasts, next_offset) - bisect_left(self._lasts, base_offset)
 
     def file_content(self, base_offset: int, next_offset: int) -> bytes:
         """The bytes of the `.txnindex` of a segment with these offsets."""
@@ -99,10 +125,14 @@ class AbortedTransactions:
             ]
         )
 
-    def take_file(self, content: bytes) -> None:
-        """Take over the entries of a file that fits; files are taken in the order of their segments."""
-        for entry in iter_entries(content):
+    def take_all(self, entries: Iterable[AbortedEntry]) -> None:
+        """Add entries, in their order."""
+        for entry in entries:
             self.add(entry.aborted, entry.last_stable_offset)
+
+    def entries(self) -> Iterator[AbortedEntry]:
+        """All, with their last stable offsets."""
+        return (AbortedEntry(VERSION, self._at(at), self._stables[at]) for at in range(len(self)))
 
     def __iter__(self) -> Iterator[AbortedRange]:
         return map(AbortedRange._make, zip(self._producers, self._firsts, self._lasts, strict=True))

@@ -36,6 +36,7 @@ from storage.recovery.recovery import _Recovery
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
 from storage.segment.segment_indexes import SegmentIndexes
+from storage.segment.transaction_index import AbortedTransactions
 from tests.battery import crashes, damage, failures
 from tests.battery.outcome import Result, Size, cases_until_wrong
 from tests.support.losing_fs import LosingFileSystem
@@ -194,8 +195,8 @@ def _replay_all(
     return replay_batches(known, segments, begin, replay)[0], below
 
 
-def _load_nothing(*_: object) -> LoadedProducers:
-    return LoadedProducers(KnownProducers())
+def _load_nothing(*_: object, **__: object) -> LoadedProducers:
+    return LoadedProducers(KnownProducers(), AbortedTransactions())
 
 
 _note = ProducerLog.note_snapshot

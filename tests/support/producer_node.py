@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.clock import ManualClock
 from penstock.record.batch import set_placement
 from penstock.record.builder import build_batch
@@ -49,9 +51,13 @@ class Node:
             info = self.log.append_as_leader(sent(sequence, epoch=epoch, producer_id=producer_id), 0, NOW_MS)
         return info
 
-    def restart(self, fs: LosingFileSystem | None = None, *, clean: bool = False) -> None:
+    def restart(
+        self, fs: LosingFileSystem | None = None, *, clean: bool = False, between: Callable[[], None] = lambda: None
+    ) -> None:
+        """`between` is called between the stop and the start."""
         self.manager.close(clean)
         self.fs = fs or self.fs
+        between()
         self.manager = self._open()
         log = log_named(self.manager, TP)
         assert log is not None, self.manager.table.offline

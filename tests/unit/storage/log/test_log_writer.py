@@ -25,6 +25,7 @@ from storage.log_config import LogConfig
 from storage.recovery.producer_recovery import LoadedProducers
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
+from storage.segment.transaction_index import AbortedTransactions
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import small_file_writes
 from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
@@ -130,7 +131,9 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
     first.create()
     segments = SegmentList(fs, "/d", [first])
     epochs = EpochCache(fs, "/d", (), small_file_writes())
-    producers = ProducerLog(fs, LogHealth("/d"), None, segments, epochs, LoadedProducers(KnownProducers()))
+    producers = ProducerLog(
+        fs, LogHealth("/d"), None, segments, epochs, LoadedProducers(KnownProducers(), AbortedTransactions())
+    )
     flushing = FlushTracker(fs, "/d", segments, epochs, producers.snapshots, 0)
     writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters(), producers)
     good = batch(b"a") * 3

@@ -7,8 +7,10 @@ import pytest
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry
 from storage.append.producer_state import ProducerEntry, TakenBatch
+from storage.append.transaction_state import EndedRange, ProducerTransaction
 from storage.disk.sealed_text import seal
 from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_content, snapshot_path
+from storage.segment.transaction_index import IndexedSegment
 from tests.support.losing_fs import LosingFileSystem
 
 BATCHES = (TakenBatch(2**31 - 1, 3, 4, -1), TakenBatch(4, 8, 0, 1_700_000_000_000))
@@ -43,6 +45,18 @@ def test_only_a_snapshot_with_likely_times_has_the_newer_version() -> None:
     assert snapshot_content(guessed).startswith(b"2\n") and snapshot_content(SNAPSHOT).startswith(b"1\n")
 
 
+def test_only_a_snapshot_with_transactions_has_the_newest_version() -> None:
+    fenced = ProducerEntry(3, (), 1_700_000_000_000, 5, ProducerTransaction(-1, 4, 9))
+    transactional = SNAPSHOT._replace(
+        producers=PRODUCERS | {6: fenced, 7: ProducerEntry(0, BATCHES, 1, transaction=ProducerTransaction(3))},
+        ended=(EndedRange(2, 7), EndedRange(4, 9)),
+        indexes=(IndexedSegment(0, 2, 0xFF), IndexedSegment(7, 1, 0xFFFFFFFF)),
+    )
+    for snapshot in (transactional, SNAPSHOT._replace(ended=(EndedRange(2, 7),)), transactional._replace(ended=())):
+        content = snapshot_content(snapshot)
+        assert read_snapshot(disk(content), "", 11) == snapshot and content.startswith(b"3\n")
+
+
 def test_a_snapshot_of_nobody_is_one() -> None:
     empty = ProducerSnapshot(0, -1, {})
     assert read_snapshot(disk(snapshot_content(empty), 0), "", 0) == empty
@@ -61,7 +75,26 @@ def test_every_byte_that_is_changed_or_missing_is_noticed() -> None:
     [
         "",
         "1\n",
+        "4\n11 7 0\n",
         "3\n11 7 0\n",
+        "3\n11 7 0 0\n",
+        "3\n11 7 1 0 0\n",
+        "3\n11 7 1 -1 0\n5 0 1 - 0:4:0:-1\n",
+        "3\n11 7 1 0 0\n5 0 1 -\n",
+        "3\n11 7 1 0 0\n5 0 1 0:4:0:-1\n",
+        "3\n11 7 1 0 0\n5 0 1 11:0:0\n",
+        "3\n11 7 1 0 0\n5 0 1 -1:0:11\n",
+        "3\n11 7 1 0 0\n5 0 1 -2:0:0\n",
+        "3\n11 7 1 0 0\n5 0 1 0:0\n",
+        "3\n11 7 0 1 0\n3\n",
+        "3\n11 7 0 1 0\n3 11\n",
+        "3\n11 7 0 1 0\n4 3\n",
+        "3\n11 7 0 2 0\n3 5\n3 6\n",
+        "3\n11 7 0 2 0\n3 5\n4 5\n",
+        "3\n11 7 0 0 1\n11 1 00000000\n",
+        "3\n11 7 0 0 1\n0 0 00000000\n",
+        "3\n11 7 0 0 1\n0 1\n",
+        "3\n11 7 0 0 2\n0 1 00000000\n0 1 00000000\n",
         "1\n11 7 1\n5 0 9~8 0:4:0:-1\n",
         "2\n11 7 1\n5 0 9~9 0:4:0:-1\n",
         "2\n11 7 1\n5 0 9~-1 0:4:0:-1\n",
