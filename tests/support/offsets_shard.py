@@ -89,7 +89,7 @@ class SomeGroups:
     def check_commit(self, turn: Turn, request: OffsetCommitRequest) -> None:
         _raised(self.groups[request.group_id].refuses_commit)
 
-    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+    def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         _raised(self.groups[request.group_id].refuses_commit)
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:

@@ -6,11 +6,13 @@ still: it only has not heard of the new epoch yet (KIP-1251).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Member
 from broker.groups.consumer.membership import member_of
-from penstock.errors import IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError
+from penstock.errors import ApiError, IllegalGenerationError, StaleMemberEpochError, UnsupportedVersionError
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
@@ -23,27 +25,33 @@ def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: Kno
         raise UnsupportedVersionError(
             "a member that joined by KIP-848 commits with version 9 of OffsetCommit or later: update the client"
         )
-    if request.member_epoch == member.epoch:
-        return
-    stale = _other_epoch(member, request.member_epoch)
-    if member.classic is not None or not 0 <= request.member_epoch < member.epoch:
-        raise stale
-    for partition in request.partitions:
-        given = member.epoch_of(_topic_id(partition, topics), partition.partition.partition)
-        if given is None or given > request.member_epoch:
-            raise stale
+    _check_epoch(member, request.member_epoch, request.partitions, topics, _other_epoch(member, request.member_epoch))
 
 
-def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
-    """A named member's commit by a transaction: in its very epoch. The error is the one that producers know."""
+def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitRequest, topics: KnownTopics) -> None:
+    """The same, of a member that is named by a transaction's producer, whose clients know one error for it."""
     if request.member_epoch < 0 and not group.members:
         return
     member = member_of(group, request.member_id)
-    if request.member_epoch != member.epoch:
-        raise IllegalGenerationError(
-            f"member {member.member_id} is in epoch {member.epoch}, and not in {request.member_epoch}: abort the"
-            " transaction, and commit in the member's present epoch"
-        )
+    other = IllegalGenerationError(
+        f"member {member.member_id} is in epoch {member.epoch}, and not in {request.member_epoch}: abort the"
+        " transaction, and commit in the member's present epoch"
+    )
+    _check_epoch(member, request.member_epoch, request.partitions, topics, other)
+
+
+def _check_epoch(
+    member: Member, epoch: int, partitions: Iterable[OffsetCommitPartition], topics: KnownTopics, other: ApiError
+) -> None:
+    """In the member's epoch, or in an earlier one in which it had all of these partitions already."""
+    if epoch == member.epoch:
+        return
+    if member.classic is not None or not 0 <= epoch < member.epoch:
+        raise other
+    for partition in partitions:
+        given = member.epoch_of(_topic_id(partition, topics), partition.partition.partition)
+        if given is None or given > epoch:
+            raise other
 
 
 def check_fetch(group: ConsumerGroup, request: OffsetFetchGroup) -> None:

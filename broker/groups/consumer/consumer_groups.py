@@ -81,8 +81,8 @@ class ConsumerGroups:
     def check_commit(self, turn: Turn, group: ConsumerGroup, request: OffsetCommitRequest) -> None:
         commit_checks.check_commit(group, request, turn.topics)
 
-    def check_transactional_commit(self, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
-        commit_checks.check_transactional_commit(group, request)
+    def check_transactional_commit(self, turn: Turn, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
+        commit_checks.check_transactional_commit(group, request, turn.topics)
 
     def check_fetch(self, turn: Turn, group: ConsumerGroup, request: OffsetFetchGroup) -> None:
         commit_checks.check_fetch(group, request)

@@ -35,7 +35,7 @@ class OffsetGroups(Protocol):
         """Raises the error with which this commit is refused as a whole."""
         ...
 
-    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+    def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         """The same, of a commit by a transaction."""
         ...
 

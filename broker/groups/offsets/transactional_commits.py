@@ -28,7 +28,7 @@ class TransactionalCommits:
         self._groups = groups
 
     def commit(self, turn: Turn, ticket: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
-        self._check(request)
+        self._check(turn, request)
         producer = TxnProducer(request.producer_id, request.producer_epoch)
         turn.must_take(producer)
         records, results = self._records.of(turn, request.group_id, request.partitions)
@@ -36,10 +36,10 @@ class TransactionalCommits:
             turn.write(key, value, producer)
         turn.answer(ticket, TxnOffsetCommitResponse(results))
 
-    def _check(self, request: TxnOffsetCommitRequest) -> None:
+    def _check(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         group_id = request.group_id
         if self._groups.knows(group_id):
-            self._groups.check_transactional_commit(request)
+            self._groups.check_transactional_commit(turn, request)
         elif request.member_epoch >= 0:
             if group_id in self._state:
                 raise UnknownMemberIdError(f"group {group_id} has no members: join it, or commit without a member")

@@ -47,13 +47,13 @@ class ShardGroups:
         else:
             self._classic.check_commit(turn, group, request)
 
-    def check_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+    def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         """Without a member nothing is checked, whoever is in the group."""
         if request.member_epoch < 0 and not request.member_id and not request.group_instance_id:
             return
         group = self._groups[request.group_id]
         if isinstance(group, ConsumerGroup):
-            self._consumer.check_transactional_commit(group, request)
+            self._consumer.check_transactional_commit(turn, group, request)
         else:
             self._classic.check_transactional_commit(group, request)
 

@@ -11,6 +11,7 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchGroup
+from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.types import TopicPartition
 from tests.support.classic_consumer import ClassicConsumer
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere, settle
@@ -20,6 +21,12 @@ def commit(here: ConsumerShard, member_id: str, epoch: int, *partitions: int, kn
     rows = tuple(OffsetCommitPartition(TopicPartition("t", partition), 1) for partition in partitions)
     request = OffsetCommitRequest("g", rows, member_id, epoch, knows_stale_epoch=knows_stale_epoch)
     here.core._consumer.check_commit(here.turn(), here.group(), request)
+
+
+def commit_by_transaction(here: ConsumerShard, member_id: str, epoch: int, *partitions: int) -> None:
+    rows = tuple(OffsetCommitPartition(TopicPartition("t", partition), 1) for partition in partitions)
+    request = TxnOffsetCommitRequest("tx", "g", 7, 0, rows, member_id, epoch)
+    here.core._consumer.check_transactional_commit(here.turn(), here.group(), request)
 
 
 def fetch(here: ConsumerShard, member_id: str, epoch: int) -> None:
@@ -50,6 +57,22 @@ def test_a_member_commits_in_its_epoch_and_in_an_older_one_what_it_owned_then() 
         commit(here, "", -1, 0)  # an administrator, while there are members
     with pytest.raises(UnsupportedVersionError):
         commit(here, "a", 2, 0, knows_stale_epoch=False)
+
+
+def test_a_transaction_commits_as_its_member_may_with_the_error_that_producers_know() -> None:
+    """As Kafka 4.3.1 answered: an epoch that the member has left is good for what it owned then, here, too."""
+    here = ConsumerShard(TopicsHere(t=4))
+    first, second = ConsumerHere(here, "a", "t"), ConsumerHere(here, "b", "t")
+    first.beat()
+    settle(first, second)
+    mine, theirs = (sorted(partition for _, partition in one.partitions) for one in (first, second))
+    commit_by_transaction(here, "a", 2, *mine)
+    commit_by_transaction(here, "a", 1, *mine)
+    for member_id, epoch, partitions in (("a", 1, theirs), ("a", 3, mine), ("a", -1, mine), ("b", 1, theirs)):
+        with pytest.raises(IllegalGenerationError):
+            commit_by_transaction(here, member_id, epoch, *partitions)
+    with pytest.raises(UnknownMemberIdError):
+        commit_by_transaction(here, "c", 2, 0)
 
 
 def test_an_administrator_commits_for_a_group_without_members() -> None:

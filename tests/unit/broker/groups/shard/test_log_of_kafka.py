@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from broker.groups.records.record_log import read_group_records
-from penstock.errors import GroupIdNotFoundError
+from penstock.errors import GroupIdNotFoundError, UnstableOffsetCommitError
 from penstock.messages.groups.listing import DescribedGroup, DescribeGroupsRequest, GroupType
+from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchRequest
+from penstock.record.markers import Marker
+from penstock.types import TopicPartition
 from tests.support.shard_core import ShardCore
 
 LOG = Path(__file__).parents[1] / "records" / "kafka_4_3_1.log"
@@ -72,3 +75,31 @@ def test_a_deleted_group_is_gone(core: ShardCore) -> None:
 def test_its_offsets_are_there(core: ShardCore, group_id: str, offsets: dict[str, int]) -> None:
     found = core.shard.offsets.state.of_group(group_id)
     assert {str(place): stored.offset for place, stored in found} == offsets
+
+
+@pytest.mark.parametrize(
+    ("group_id", "offsets", "unstable"),
+    [
+        ("a-transaction-that-is-committed", {"t-0": 5, "t-1": 6}, set()),
+        ("a-transaction-that-is-aborted", {"t-0": 3}, set()),
+        ("a-later-commit-without-a-transaction", {"t-0": 7}, set()),
+        ("two-producers-and-the-second-ends-first", {"t-0": 6}, set()),
+        ("a-group-is-deleted-beside-a-pending-offset", {}, set()),
+        ("a-transaction-that-stays-open", {"t-0": 3}, {"t-0", "u-0"}),
+    ],
+)
+def test_what_kafkas_transactions_committed_is_there_and_what_was_open_waits(
+    group_id: str, offsets: dict[str, int], unstable: set[str]
+) -> None:
+    core = ShardCore()
+    for entry in read_group_records(LOG.with_name("kafka_4_3_1_transactions.log").read_bytes(), 0).records:
+        if isinstance(entry, Marker):
+            core.shard.replay_marker(entry)
+        else:
+            core.shard.replay(*entry)
+    places = tuple(TopicPartition(topic, 0) for topic in "tu")
+    (stable,) = core.ask(OffsetFetchRequest((OffsetFetchGroup(group_id, places),), require_stable=True)).groups
+    found = core.shard.offsets.state.of_group(group_id)
+    assert {str(place): stored.offset for place, stored in found} == offsets
+    refused = {str(one.partition) for one in stable.partitions if isinstance(one.error, UnstableOffsetCommitError)}
+    assert refused == unstable

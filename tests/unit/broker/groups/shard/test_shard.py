@@ -10,6 +10,7 @@ from broker.coordination.record_log import TxnProducer
 from broker.groups.group_config import GroupConfig
 from broker.groups.shard.group_totals import GroupCounts
 from penstock.errors import (
+    FencedInstanceIdError,
     GroupIdNotFoundError,
     GroupMaxSizeReachedError,
     GroupSubscribedToTopicError,
@@ -284,6 +285,38 @@ def test_what_a_shard_has_done_is_counted_after_it_is_gone_and_the_sums_never_fa
 def pend(core: ShardCore, group_id: str, producer: TxnProducer, offset: int) -> Any:
     places = (OffsetCommitPartition(TopicPartition("t", 0), offset),)
     return core.ask(TxnOffsetCommitRequest("tx", group_id, *producer, places))
+
+
+def static_join(core: ShardCore, ticket: int) -> str:
+    """The id of a static member that joins, perhaps in the place of the one before it."""
+    join = JoinGroupRequest("g", SESSION_MS, 60_000, "", "consumer", PROTOCOL, "static", requires_known_member_id=False)
+    core.ask(join, ticket)
+    core.advance(3_000)
+    return str(core.answers[ticket].member_id)
+
+
+def test_a_static_member_that_was_replaced_commits_nothing_by_a_transaction() -> None:
+    core = ShardCore()
+    first = static_join(core, 1)
+    places = (OffsetCommitPartition(TopicPartition("t", 0), 5),)
+    assert isinstance(
+        core.ask(TxnOffsetCommitRequest("tx", "g", 7, 0, places, first, 1, "static")), TxnOffsetCommitResponse
+    )
+    static_join(core, 2)
+    refused = core.ask(TxnOffsetCommitRequest("tx", "g", 7, 0, places, first, 1, "static"))
+    assert isinstance(refused, FencedInstanceIdError)
+
+
+def test_a_members_commit_by_a_transaction_is_no_sign_of_life() -> None:
+    core = ShardCore()
+    member_id = core.classic_member("g")
+    core.advance(SESSION_MS - 1)
+    places = (OffsetCommitPartition(TopicPartition("t", 0), 5),)
+    answer = core.ask(TxnOffsetCommitRequest("tx", "g", 7, 0, places, member_id, 1))
+    assert isinstance(answer, TxnOffsetCommitResponse)
+    core.advance(2)
+    gone = core.ask(TxnOffsetCommitRequest("tx", "g", 7, 0, places, member_id, 1))
+    assert isinstance(gone, UnknownMemberIdError)
 
 
 def test_a_transactions_offsets_make_a_group_and_take_memory_and_are_counted_when_they_count() -> None:
