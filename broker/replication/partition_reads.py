@@ -21,9 +21,9 @@ from storage.segment.cold_read import ColdRead
 
 
 def stable_end(log: Log, high_watermark: int) -> int:
-    """The last stable offset."""
+    """The last stable offset. A deletion may have gone past the begin of a transaction that is undecided."""
     first = log.transactions.first_undecided(high_watermark)
-    return high_watermark if first is None or first > high_watermark else first
+    return high_watermark if first is None or first > high_watermark else max(first, log.log_start_offset)
 
 
 def readable_end(log: Log, high_watermark: int, *, is_replica: bool, read_committed: bool) -> int:

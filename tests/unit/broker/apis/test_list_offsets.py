@@ -257,6 +257,13 @@ def test_a_reader_of_committed_records_finds_nothing_behind_the_last_stable_offs
     assert found(partition, LATEST_TIMESTAMP) == (4, -1)
 
 
+def test_the_last_stable_offset_is_not_below_the_log_start(partition: Partition) -> None:
+    """A deletion went past the begin of the transaction: a reader that seeks there must find itself in the log."""
+    said_transactions(partition).undecided[1] = 5
+    delete_below(partition, 3)
+    assert found_committed(partition, EARLIEST_TIMESTAMP) == found_committed(partition, LATEST_TIMESTAMP) == (3, -1)
+
+
 def test_a_time_that_only_an_undecided_record_has_is_not_found(partition: Partition) -> None:
     said_transactions(partition).undecided[1] = 5
     assert found_committed(partition, T + 15) == (-1, -1)
