@@ -98,6 +98,7 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     yield Reading("penstock_leader_throttled_copies", held.format("leader"), out.holds, True)
     yield from readings(broker.stable_offsets.statistics())
     yield from readings(broker.verifier.statistics())
+    yield from readings(broker.transaction_figures.statistics())
     yield from labelled("topic", broker.replicas.traffic.by_topic.statistics())
     yield from _fetchers(broker)
 

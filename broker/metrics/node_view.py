@@ -31,6 +31,7 @@ from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.move_throttle import MoveThrottle
+from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from broker.transactions.verification.verifier import Verifier
 from raft.driver.driver import RaftDriver
 from storage.log.group_commit import GroupCommit
@@ -64,6 +65,9 @@ class BrokerView(Protocol):
 
     @property
     def verifier(self) -> Verifier: ...
+
+    @property
+    def transaction_figures(self) -> TransactionFigures: ...
 
     @property
     def stable_offsets(self) -> StableOffsets: ...

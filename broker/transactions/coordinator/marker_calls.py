@@ -27,8 +27,9 @@ from penstock.types import TopicPartition
 
 PARTITIONS_MAX: Final = 5_000
 """Markers of one call; the API takes four times as many."""
-CALL_MS: Final = 10_000
-"""The time of one call. Its partitions are then asked about anew, perhaps of another broker."""
+CALL_MS: Final = 15_000
+"""The time of one call, above that which a leader takes for its answer (transaction_markers.py). Its partitions are
+then asked about anew, perhaps of another broker."""
 PATIENCE_MS: Final = 100
 """Longer than a commit takes on disks that are well."""
 LATE_MAX: Final = 8
