@@ -52,6 +52,22 @@ def test_one_that_goes_on_is_fenced_once_another_has_begun() -> None:
         here.init(named=first)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_producer_that_has_begun_a_transaction_asks_no_more_for_its_epoch(version: int) -> None:
+    """The request is a late one: the producer has the answer."""
+    here = TransactionsHere()
+    first = here.init()
+    producer = here.init(named=first)
+    here.add(producer, version=version)
+    for _ in range(2):
+        with pytest.raises(ProducerFencedError):
+            here.init(named=first)
+    here.end(producer, version=version)
+    here.markers_written()
+    with pytest.raises(ProducerFencedError):
+        here.init(named=first)
+
+
 @pytest.mark.parametrize("named", [(999, 0), (1000, 5), (1000, EPOCH_MAX)])
 def test_a_producer_that_never_was_is_fenced(named: tuple[int, int]) -> None:
     here = TransactionsHere()
