@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from broker.coordination.record_log import TxnProducer
 from broker.groups.records.classic_records import GroupMetadataValue
 from broker.groups.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -22,10 +23,10 @@ from broker.groups.records.consumer_protocol import (
     encode_consumer_protocol,
 )
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.records.record_codec import RECORD_TYPES
-from penstock.record.reader import read_records
+from broker.groups.records.record_codec import RECORD_TYPES, encode_group_record
+from penstock.record.markers import Marker, build_marker
 from tests.interop.matrix.clients import MissingError, java_jars
-from tests.support.group_log import written_batches
+from tests.support.group_log import batch_of, in_a_log, written_batches
 from tests.support.kafka_json import told_record
 from tests.support.kafka_messages import drawn
 
@@ -55,11 +56,12 @@ def test_kafkas_tool_reads_every_type_as_we_mean_it(tmp_path: Path) -> None:
     records = [drawn_record(kind, random) for kind in RECORD_TYPES for _ in range(OF_EACH_TYPE)]
     records += [(key, None) for key, _ in records[::OF_EACH_TYPE]]
     records.append((OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=1, expire_timestamp=5)))
-    written = bytearray()
-    offset = 0
-    for batch in written_batches(records, BATCH_BYTES):
-        written += offset.to_bytes(8, "big") + batch[8:]
-        offset += len(read_records(batch))
+    pending = OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=7)
+    producer, end = TxnProducer(7, 3), Marker(7, 4, True, 2)
+    appends = written_batches(records, BATCH_BYTES)
+    appends += [batch_of(*encode_group_record(*pending), producer), build_marker(end, 1)]
+    records.append(pending)
+    written = b"".join(in_a_log(appends))
     segment = tmp_path / "__consumer_offsets-0" / f"{0:020d}.log"
     segment.parent.mkdir()
     segment.write_bytes(written)
@@ -72,3 +74,5 @@ def test_kafkas_tool_reads_every_type_as_we_mean_it(tmp_path: Path) -> None:
     told = [match.groups() for match in TOLD.finditer(done.stdout.decode())]
     found = [[json.loads(key), None if value == "<DELETE>" else json.loads(value)] for key, value in told]
     assert found == [told_record(*record) for record in records]
+    assert b"producerId: 7 producerEpoch: 3 partitionLeaderEpoch: -1 isTransactional: true" in done.stdout
+    assert b"endTxnMarker: COMMIT coordinatorEpoch: 2" in done.stdout

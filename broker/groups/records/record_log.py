@@ -43,13 +43,12 @@ class _Offsets:
         self.markers: dict[int, Marker] = {}
         """The first of each producer."""
 
-    def take(self, at: int, key: bytes, value: bytes | None, producer: TxnProducer | None) -> None:
-        if value is None:
-            self.last[key] = self._tombstones[key] = at, key, None, None
-        elif producer is None:
-            self.last[key] = at, key, value, None
-        else:
-            self._open.setdefault(producer.producer_id, {})[key] = at, key, value, producer
+    def forget(self, at: int, key: bytes) -> None:
+        """A tombstone, of no transaction or of one."""
+        self.last[key] = self._tombstones[key] = at, key, None, None
+
+    def wait(self, at: int, key: bytes, value: bytes, producer: TxnProducer) -> None:
+        self._open.setdefault(producer.producer_id, {})[key] = at, key, value, producer
 
     def end(self, marker: Marker) -> None:
         self.markers.setdefault(marker.producer_id, marker)
@@ -71,6 +70,7 @@ def read_group_records(
     """The records at `from_offset` and after. A partial last batch is left for the next time; one that is damaged is a
     `CorruptMessageError`, a record that is no record of its type a `MalformedRecordError`."""
     found, offsets = LogPart(from_offset), _Offsets()
+    last = offsets.last
     for part in parts_of(bytes(buffer), found, max_decompressed_bytes):
         if isinstance(part, Marker):
             offsets.end(part)
@@ -82,7 +82,12 @@ def read_group_records(
                 continue
             found.read += 1
             if key is not None and key.startswith(_OFFSET_KEYS):
-                offsets.take(offset, key, value, producer)
+                if producer is None and value is not None:  # nearly all
+                    last[key] = offset, key, value, None
+                elif producer is None or value is None:
+                    offsets.forget(offset, key)
+                else:
+                    offsets.wait(offset, key, value, producer)
                 continue
             record = _decoded(offset, key, value)
             if record is None:
